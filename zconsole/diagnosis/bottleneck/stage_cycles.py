@@ -13,6 +13,7 @@ CHECKPOINT = 7200.0
 """Seconds between checkpoints (zfs_scan_checkpoint_intval), which empty the queues
 regardless of memory; the first is due this long after the scan began or the pool was imported."""
 WALKED = 0.99
+"""Share of the total from which scanning is over, or nearly: it often ends a little short of it."""
 MINUTE = 60.0
 TURNS = 3
 """Changes from one to the other within the window that only a limit explains."""
@@ -64,7 +65,8 @@ class StageCycleTracker:
     def add(self, t: float, clock: float, scan: Scan) -> None:
         """Take in one sample with exact counters, at epoch ``t``."""
         last, self._last = self._last, (clock, scan)
-        if scan.stage != "scanning" or not scan.two_stage or _nearly_walked(scan):
+        walked = (scan.scanned_bytes or 0) >= WALKED * (scan.total_bytes or 0)
+        if scan.stage != "scanning" or not scan.two_stage or walked:
             self.stage = None
             self._steps.clear()
             return
@@ -106,11 +108,6 @@ class StageCycleTracker:
             self._steps.pop()
             step = _Step(step.clock, last.seconds + step.seconds, last.changes, step.issuing)
         self._steps.append(step)
-
-
-def _nearly_walked(scan: Scan) -> bool:
-    """Whether scanning is over, or nearly: it often ends a little short of the total."""
-    return (scan.scanned_bytes or 0) >= WALKED * (scan.total_bytes or 0)
 
 
 def _follows(old: Scan, new: Scan) -> bool:

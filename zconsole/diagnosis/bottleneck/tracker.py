@@ -61,7 +61,10 @@ class BottleneckTracker:
         """Take in a sample whose rates and scans are known."""
         watched = next((each for each in scans if each.scan.state == "running"), None)
         if watched is None:
-            self.verdict, self.ceiling = None, self._while_paused(scans)
+            # The best seen of a scan that is paused stays; it reaches nothing of that.
+            paused = any(w.scan.key == self._scan for w in scans if w.scan.state == "paused")
+            self.verdict = None
+            self.ceiling = self.ceiling._replace(share=None) if paused and self.ceiling else None
             return
         if watched.scan.key != self._scan:
             self._begin(watched.scan.key, sample.clock)
@@ -74,11 +77,6 @@ class BottleneckTracker:
             self._judge(sample, watched, tree, disks_of(watched.scan, tree, rates, self._past))
         if self.ceiling is not None and watched.rate is not None:
             self.ceiling = self.ceiling.at(watched.rate)
-
-    def _while_paused(self, scans: Sequence[WatchedScan]) -> Ceiling | None:
-        """The best seen of the scan that is paused now, of which it reaches nothing."""
-        paused = any(each.scan.key == self._scan for each in scans if each.scan.state == "paused")
-        return self.ceiling._replace(share=None) if paused and self.ceiling else None
 
     def _take_turns(self, sample: Sample, scan: Scan) -> None:
         before = self._turns.stage

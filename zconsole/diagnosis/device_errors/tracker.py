@@ -85,7 +85,9 @@ class _Device:
             deltas=Deltas(read, write, cksum, slow, max(1.0, seconds)),
             last=max([change.t for change in recent] + moves),
             flaps=len(back),
-            restarts=sum(1 for restart in restarts if _follows(restart, moves)),
+            restarts=sum(
+                any(-AFTER / 4 <= restart - move <= AFTER for move in moves) for restart in restarts
+            ),
             gone=self.state not in (*HERE, "OFFLINE") and len(self.left) > len(self.back),
         )
 
@@ -185,7 +187,3 @@ def _is_filled(place: Placed, tree: Mapping[str, Placed]) -> bool:
         and parent.vdev.children[0] is not vdev
     )
     return bool(vdev.resilvering or vdev.awaiting_resilver or vdev.unfilled) or newcomer
-
-
-def _follows(restart: float, moves: Iterable[float]) -> bool:
-    return any(-AFTER / 4 <= restart - move <= AFTER for move in moves)
