@@ -69,7 +69,7 @@ def _levers(control: Control) -> tuple[Setting, ...]:
 
 def _plan(asked: Order, parameters: Parameters) -> HoldPlan:
     frames = [f for f in asyncio.run(local.once(())).frames if f.sample]
-    left = {f.seen.name: f.scan.estimate.eta if f.scan else None for f in frames}
+    left = {f.seen.name: f.scan.left if f.scan else None for f in frames}
     return plan(asked, [f.seen for f in frames], parameters, left)
 
 

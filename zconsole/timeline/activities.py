@@ -13,6 +13,8 @@ from zconsole.timeline.frame import ActivityView
 
 ActivityKey = tuple[str, str | None, float | None]
 
+_UPKEEP = ("trim", "initialize")
+
 STUCK_SECONDS = 300.0
 """Without progress for longer an activity is stuck: each writes what it did with every txg, and a
 slow one moves a little in each."""
@@ -61,7 +63,9 @@ class ActivityTracker:
     def _note_progress(self, found: Iterable[Activity], clock: float) -> None:
         moved: dict[ActivityKey, _Standing] = {}
         for activity in found:
-            if activity.state == "running" and not activity.discarding and _is_counted(activity):
+            # Of a trim or initialize, zpool's text has whole percents, or only that it runs.
+            counted = activity.kind not in _UPKEEP or activity.done_bytes is not None
+            if activity.state == "running" and not activity.discarding and counted:
                 key = _key(activity)
                 now = _Standing((activity.done_bytes, activity.percent, activity.note), clock)
                 before = self._standing.get(key, now)
@@ -108,14 +112,6 @@ class ActivityTracker:
             why = "not counted in bytes" if counted else "the total is unknown"
             return Forecast(nothing(f"no estimate: {why}"))
         return forecast(course, work)
-
-
-def _is_counted(activity: Activity) -> bool:
-    """Whether it can be seen to stand still.
-
-    The text of ``zpool`` has whole percents of a trim or initialize, or only that it runs.
-    """
-    return activity.kind not in ("trim", "initialize") or activity.done_bytes is not None
 
 
 def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:

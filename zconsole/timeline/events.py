@@ -135,15 +135,12 @@ class EventLog:
             merged = without_duplicates(self._events, new, self._apart, self._last.t)
             self._events = deque(merged, MAX_EVENTS)
 
-    def push_failure(self, failure: SampleFailure) -> None:
-        """Take in a failed sample: of a recording, the first in a gap."""
+    def push_failure(self, failure: SampleFailure, gone: Iterable[Event]) -> None:
+        """Take in a failed sample, of a recording the first in a gap, and what left meanwhile."""
         if failure.gap and not self._in_gap:
             self._events.append(Event(failure.t, "gap", failure.text, "info", None, "console"))
         self._in_gap = failure.gap
-
-    def add(self, events: Iterable[Event]) -> None:
-        """Keep events that nobody else reports."""
-        self._events.extend(events)
+        self._events.extend(gone)
 
 
 def _subject(event: Event) -> tuple[str, str | None]:

@@ -30,7 +30,7 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 from zconsole.pool.spares import SpareTrouble
 from zconsole.pool.topology import data_vdevs
-from zconsole.timeline.eta.estimate import Estimate, nothing
+from zconsole.timeline.eta.estimate import MEASURING, Estimate, nothing
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.known_change import Followed
 from zconsole.timeline.rates import RateSeries
@@ -76,6 +76,12 @@ class ScanView(NamedTuple):
     lag: RateLag | Followed | None = None
     """What the rate of now would give, where the estimate has not followed it yet; or that it
     has followed a change of tunables."""
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to go, as zpool has them while it is measuring; None where nobody knows."""
+        measuring = self.estimate.eta is None and self.estimate.lacking == MEASURING
+        return self.scan.zpool_eta if measuring else self.estimate.eta
 
     @property
     def watched(self) -> WatchedScan:

@@ -125,8 +125,7 @@ class PoolTimeline:
         that never gave a sample has only its name and the reason.
         """
         tree = {key: _with_block(place, failure) for key, place in self._tree.items()}
-        self.events.push_failure(failure)
-        self.events.add(self.absences.push_failure(failure, tree))
+        self.events.push_failure(failure, self.absences.push_failure(failure, tree))
         self.rates.push(failure.t, failure.clock, tree)
         last = self.frame
         if last is None:

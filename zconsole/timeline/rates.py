@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from math import nan
 from operator import itemgetter, mul, sub
@@ -32,21 +32,14 @@ ABSURD = 1e12
 _BUCKET_SECONDS = tuple(1.5 * 2.0**i / 1e9 for i in range(64))
 """Midpoint of bucket i, which counts requests of 2^i to 2^(i+1) ns."""
 
-
-def _added(counts: Sequence[int], seconds: Sequence[float]) -> float:
-    total: float = sum(map(mul, counts, seconds))
-    return total
-
-
-_sumprod: Callable[[Sequence[int], Sequence[float]], float] = getattr(math, "sumprod", _added)
-"""Python's own from 3.12 on, in a third of the time."""
-
 Numbers = Sequence[float]
 """What is counted of a vdev: the ``IoCounters``, or what devices counted in their place; requests,
 and seconds they waited in all; seconds that the devices were busy. 0 for what nobody counts."""
 Source = tuple[str | None, bool, tuple[str, ...] | None, bool]
 """What counts a vdev's I/O: its path, whether it has ``IoCounters``, the devices of its
 ``BlockCounters``; without any, whether there are histograms in their place."""
+NEW: Source = ("", False, (), False)
+"""That of a vdev not seen before."""
 NONE = IoRates()
 
 _WIDTH = 8
@@ -67,23 +60,19 @@ class _Row(NamedTuple):
     clock: float
     counted: array[float]
 
-    def of(self, place: int) -> Numbers:
+    def of(self, place: int) -> array[float]:
         """Those of one vdev."""
         return self.counted[_WIDTH * place : _WIDTH * (place + 1)]
 
 
 class RateWindows:
-    """The last few samples of all vdevs of a pool.
-
-    Nearly all of them have counted since the oldest, and their rates are worked out in one go: one
-    by one takes four times as long (tests/bench/tick.py).
-    """
+    """The last few samples of all vdevs of a pool."""
 
     def __init__(self) -> None:
         self._rows: deque[_Row] = deque()
         """Oldest first."""
         self._keys: list[str] = []
-        self._sources: list[Source | None] = []
+        self._sources: list[Source] = []
         self._ready: list[IoRates] = []
         self._late: dict[str, int] = {}
         """The vdevs whose window begins after the oldest row: the number of the row it does."""
@@ -95,7 +84,7 @@ class RateWindows:
         every = vdevs.values()
         past = self._past(every) if self._rows else repeat(_ZEROS)
         counted = array("d", chain.from_iterable(map(_numbers, repeat(clock), every, past)))
-        sources: list[Source | None] = [
+        sources: list[Source] = [
             (v.path, v.io is not None, v.block[0], False)
             if v.block is not None
             else (v.path, v.io is not None, None, bool(v.histograms))
@@ -114,8 +103,7 @@ class RateWindows:
         """The last ``Numbers`` of each vdev; zeros where something else counted its waits."""
         last = self._rows[-1]
         for place, (vdev, source) in enumerate(zip(vdevs, self._sources, strict=True)):
-            same = source is not None and source[:3] == (vdev.path, True, None)
-            yield last.of(place) if same else _ZEROS
+            yield last.of(place) if source[:3] == (vdev.path, True, None) else _ZEROS
 
     def windowed(self) -> dict[str, IoRates]:
         """Rates over the window by key, for the eye."""
@@ -143,11 +131,11 @@ class RateWindows:
             )
             for row in self._rows
         )
-        self._sources = [None if n is None else self._sources[n] for n in there]
+        self._sources = [NEW if n is None else self._sources[n] for n in there]
         self._late = {key: self._late[key] for key in keys if key in self._late}
         self._keys = keys
 
-    def _swapped(self, sources: list[Source | None]) -> Iterator[int]:
+    def _swapped(self, sources: list[Source]) -> Iterator[int]:
         """Where something else counts than before: no difference is a rate."""
         if sources != self._sources:
             pairs = zip(self._sources, sources, strict=True)
@@ -190,48 +178,47 @@ class RateWindows:
 
     def _since(self, old: _Row) -> dict[str, IoRates]:
         """Rates from a row, or the later one where a window begins, to the newest, by key."""
-        new = self._rows[-1]
-        if old is new:
-            return dict(zip(self._keys, self._ready, strict=True))
-        found = self._at_once(old, new)
-        odd = {place: old for place, rates in enumerate(found) if rates is None}
-        if late := {key: n for key, n in self._late.items() if n > old.number}:
-            begun = {row.number: row for row in self._rows}
-            places = enumerate(self._keys)
-            odd |= {place: begun[late[key]] for place, key in places if key in late}
-        for place, first in odd.items():
-            found[place] = self._alone(place, first)
-        return dict(zip(self._keys, found, strict=True))  # type: ignore[arg-type]
-
-    def _at_once(self, old: _Row, new: _Row) -> list[IoRates | None]:
-        """The rates of all vdevs; None for those that are not like most."""
-        moved = list(map(sub, new.counted, old.counted))
+        new, counted = self._rows[-1], old.counted
+        # Nearly all count as the oldest row does: a call for each would take four times as long.
+        lengths = [new.clock - old.clock] * len(self._keys)
+        if late := {key: number for key, number in self._late.items() if number > old.number}:
+            counted, rows = counted[:], {row.number: row for row in self._rows}
+            for place, key in enumerate(self._keys):
+                if key in late:
+                    first = rows[late[key]]
+                    counted[_WIDTH * place : _WIDTH * (place + 1)] = first.of(place)
+                    lengths[place] = new.clock - first.clock
+        moved = list(map(sub, new.counted, counted))
         columns = [moved[column::_WIDTH] for column in range(_WIDTH)]
-        length = new.clock - old.clock
-        devices = [source and source[2] and len(source[2]) for source in self._sources]
-        return [
-            IoRates(
+        counts = zip(*columns, strict=True)
+        every = zip(self._keys, lengths, self._sources, self._ready, counts, strict=True)
+        return {
+            key: IoRates(
                 read / time,
                 written / time,
                 reads / time,
                 writes / time,
                 waited / requests if requests > 0 else None,
-                (share if (share := busy / length / disks) < 1.0 else 1.0) if disks else None,
+                min(1.0, busy / length / len(source[2])) if source[2] else None,
             )
             if time > 0 and ready is NONE
-            else None
-            for time, reads, writes, read, written, requests, waited, busy, disks, ready in zip(
-                *columns, devices, self._ready, strict=True
+            else _odd(
+                length,
+                source,
+                ready,
+                (time, reads, writes, read, written, requests, waited, busy),
             )
-        ]
-
-    def _alone(self, place: int, old: _Row) -> IoRates:
-        """The rates of one vdev since a row."""
-        new, ready, source = self._rows[-1], self._ready[place], self._sources[place]
-        if old is new or source is None:
-            return ready
-        moved = list(map(sub, new.of(place), old.of(place)))
-        return _rates(new.clock - old.clock, moved, source, ready)
+            for key, length, source, ready, (
+                time,
+                reads,
+                writes,
+                read,
+                written,
+                requests,
+                waited,
+                busy,
+            ) in every
+        }
 
 
 def _numbers(clock: float, vdev: Vdev, before: Numbers) -> Numbers:
@@ -247,44 +234,35 @@ def _numbers(clock: float, vdev: Vdev, before: Numbers) -> Numbers:
     return (*counted, reads + writes, reading + writing, busy)
 
 
-def _rates(seconds: float, moved: Numbers, source: Source, ready: IoRates) -> IoRates:
-    """Rates from what a vdev's numbers moved by; ``ready`` are the source's own.
+def _odd(seconds: float, source: Source, ready: IoRates, moved: Numbers) -> IoRates:
+    """Rates of a vdev of which the source gives some, ``ready``, or whose own clock stood still.
 
     Latency is time waited per request (diskstats, else the latency histograms' midpoints); busy
     is the share of time the block device had I/O in flight, None without diskstats.
     """
     _, io, devices, histograms = source
     read, write, reads, writes, latency, busy = ready
-    if moved[0] > 0 and (io or read is None):
+    if not seconds:
+        return ready
+    time, *counts, requests, waited, in_flight = moved
+    if time > 0 and (io or read is None):
         # The kernel's own counters against its own clock, where there are any.
-        time, *counts = moved[:5]
         reads, writes, read, write = (count / time for count in counts)
-    if devices is not None:
+    if devices is not None or (latency is None and histograms):
         # diskstats counts every request; histograms only say which power of two each fell into.
-        latency = _mean_wait(moved)
+        latency = waited / requests if requests > 0 else None
+    if devices is not None:
         # In flight time is counted in ticks of the kernel, so a share may come out above 1.
-        busy = min(1.0, moved[7] / seconds / (len(devices) or 1))
-    elif latency is None and histograms:
-        latency = _mean_wait(moved)
+        busy = min(1.0, in_flight / seconds / (len(devices) or 1))
     return IoRates(read, write, reads, writes, latency, busy)
-
-
-def _mean_wait(moved: Numbers) -> float | None:
-    """Seconds a request; None without one."""
-    return moved[6] / moved[5] if moved[5] > 0 else None
 
 
 def _histogram_wait(histograms: Mapping[str, Sequence[int]]) -> tuple[float, float]:
     """Requests and the seconds they waited in all."""
     # Each is asked for once: what came packed is unpacked then, also to see whether it is there.
-    each = map(histograms.get, ("disk_r", "disk_w"))
-    found = [counts for counts in each if counts is not None]
-    return float(sum(map(sum, found))), sum(map(_waited, found), 0.0)
-
-
-def _waited(counts: Sequence[int]) -> float:
-    """Seconds that the requests of a histogram waited in all."""
-    return _sumprod(counts[: len(_BUCKET_SECONDS)], _BUCKET_SECONDS[: len(counts)])
+    found = [histograms.get(name) or () for name in ("disk_r", "disk_w")]
+    waited = sum(sum(map(mul, counts, _BUCKET_SECONDS)) for counts in found)
+    return float(sum(map(sum, found))), float(waited)
 
 
 DEVICE_METRICS = ("read", "write", "latency", "busy")

@@ -132,7 +132,10 @@ class PastRecorder:
         elif (len(self._rates), self._samples) == (1, 1) and 0 < t - self._begin <= MOST_APART:
             # A console that was away for a day does not sample once a day.
             self._step = max(self._step, 2.0 ** floor(log2(t - self._begin)))
-        is_usual = self._is_usual(t)
+        # Where samples are as far apart as they were before, none is missing.
+        apart = 0.0 if self._last is None else t - self._last
+        is_usual = apart <= min(MOST_APART, USUAL * self._apart)
+        self._last, self._apart = t, apart
         at = max(int((t - self._begin) // self._step), len(self._rates) - 1, 0)
         while at >= MOST_STEPS:
             self._halve()
@@ -146,13 +149,6 @@ class PastRecorder:
         elif rate is not None:
             old, self._samples = self._rates[-1], self._samples + 1
             self._rates[-1] = rate if old is None else old + (rate - old) / self._samples
-
-    def _is_usual(self, t: float) -> bool:
-        """Whether samples are as far apart as they were before: then none is missing."""
-        apart = 0.0 if self._last is None else t - self._last
-        is_usual = apart <= min(MOST_APART, USUAL * self._apart)
-        self._last, self._apart = t, apart
-        return is_usual
 
     def _halve(self) -> None:
         """Let each step cover twice the time."""

@@ -23,7 +23,6 @@ from zconsole.timeline.eta.past import (
     PastScan,
     Ran,
     chosen,
-    compared,
     past_scan,
     predictions,
     running_seconds,
@@ -245,7 +244,8 @@ class ScanTrack:
             guess = f"{units.duration(left)} to go, as {which(past.function, is_last)}"
             return own._replace(estimate=nothing(f"{guess}; {own.estimate.reason}"))
         eta, spread = together(told, own)
-        self.comparison = compared(past, seen, eta, is_last)
+        ahead = past.seconds - (seen.elapsed + eta)
+        self.comparison = Comparison(past.function, past.seconds, ahead, seen.function, is_last)
         reason = f"{self.comparison.words}; {own.estimate.reason}"
         return own._replace(estimate=ranged(eta, spread, reason))
 

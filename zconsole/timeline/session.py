@@ -214,7 +214,8 @@ class Session:
         except NotUnderstoodError as error:
             name = raw.get("pool")
             if name is None or self._gaps is not None or not is_time(raw.get("t")):
-                raise _placed(error, raw) from None
+                place = f"{raw['place']}: " if raw.get("place") else ""
+                raise NotUnderstoodError(f"{place}{error}") from None
             clock = raw.get("clock", raw["t"])
             return (SampleFailure(name, raw["t"], clock, str(error), raw.get("kstat")),)
 
@@ -265,9 +266,3 @@ class Session:
     def _note(self, pool: str, trouble: str | None) -> None:
         if trouble is not None:
             self._notes.setdefault(f"{pool}: {trouble}", False)
-
-
-def _placed(error: NotUnderstoodError, raw: Raw) -> NotUnderstoodError:
-    """The error, with its file and line if known."""
-    place = raw.get("place")
-    return NotUnderstoodError(f"{place}: {error}") if place else error

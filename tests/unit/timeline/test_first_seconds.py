@@ -115,7 +115,7 @@ def test_a_console_opened_amid_a_scan_is_measuring_until_its_rate_was_steady():
     """Its first end came with the first sample, to the minute, and was that of zpool's average."""
     seen = list(opened(lambda _: RATE))
     assert [view.estimate.lacking for view in seen[:15]] == [MEASURING] * 15
-    assert all(view.scan.zpool_eta for view in seen)
+    assert all(view.left == view.scan.zpool_eta for view in seen[:15])
     for view in seen[15:]:
         assert view.estimate.eta == pytest.approx(view.scan.zpool_eta / 1.5, rel=0.1)
 

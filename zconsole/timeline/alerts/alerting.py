@@ -52,7 +52,10 @@ class Alerting:
             task = asyncio.create_task(self._run(alert))
             self._hooks.add(task)
             task.add_done_callback(self._hooks.discard)
-        return alerts, "".join(map(self._ring, alerts))
+        bell = BELL if self.bell else ""
+        return alerts, "".join(
+            bell + (notification(alert) if self.notify else "") for alert in alerts
+        )
 
     def events(self, pool: str) -> tuple[Event, ...]:
         """The newest alerts of a pool, for its frames."""
@@ -62,9 +65,6 @@ class Alerting:
         """Wait for running hooks; each has its own deadline."""
         if self._hooks:
             await asyncio.wait(tuple(self._hooks))
-
-    def _ring(self, alert: Alert) -> str:
-        return (BELL if self.bell else "") + (notification(alert) if self.notify else "")
 
     async def _run(self, alert: Alert) -> None:
         failure = await run_hook(self.runner, self.hook, alert)

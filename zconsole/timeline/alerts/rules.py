@@ -197,13 +197,11 @@ def _unprotected(frame: Frame) -> Iterator[Alert]:
     """Redundant top-level vdevs with none left; a single disk never had any."""
     tops = {row.vdev.name: row.vdev for row in frame.rows if row.depth == 1}
     for entry in frame.redundancy:
-        if entry.left == 0 and _redundant(tops.get(entry.vdev)):
+        top = tops.get(entry.vdev)
+        redundant = top is not None and top.kind.startswith(("mirror", "raidz", "draid"))
+        if entry.left == 0 and redundant:
             text = f"{entry.vdev} has no redundancy left"
             yield _alert(frame, "no-redundancy", "error", text, entry.vdev)
-
-
-def _redundant(top: Vdev | None) -> bool:
-    return top is not None and top.kind.startswith(("mirror", "raidz", "draid"))
 
 
 def _spares(frame: Frame, seen: _Watched) -> Iterator[Alert]:

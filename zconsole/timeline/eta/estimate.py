@@ -84,7 +84,6 @@ from zconsole.timeline.eta.pace import (
     LEAST_SECONDS,
     Course,
     Daily,
-    Memory,
     fitted,
     held_in_memory,
     value_at,
@@ -212,7 +211,10 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
         return Forecast(nothing(PAST_TOTAL))
     left = max(0.0, progress.left)
     ts = [p.t for p in points]
-    pace = fitted(Course(ts, xs, progress.done, left, _memory(points, work)), known)
+    memory = None
+    if work.to_scan:
+        memory = held_in_memory(points, work.total, work.to_scan, work.by_turns)
+    pace = fitted(Course(ts, xs, progress.done, left, memory), known)
     daily, done, doubt = EVEN, progress.done, 0.0
     if pace is not None:
         daily, done, left, doubt = pace
@@ -240,11 +242,6 @@ def _was_steady(xs: Sequence[float], done: Sequence[float]) -> bool:
             if 0 < early <= STEADY * late and late <= STEADY * early:
                 return True
     return False
-
-
-def _memory(points: Sequence[CurvePoint], work: Work) -> Memory | None:
-    """What a scan had in memory; None where that is not known."""
-    return held_in_memory(points, work.total, work.to_scan, work.by_turns) if work.to_scan else None
 
 
 def _byte_rate(

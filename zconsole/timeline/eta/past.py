@@ -141,12 +141,6 @@ def which(function: str, is_last: bool) -> str:
     return f"{'last' if is_last else 'an earlier'} {function}"
 
 
-def compared(past: PastScan, ran: Ran, eta: float, is_last: bool) -> Comparison:
-    """How long a scan takes in all, with ``eta`` seconds to go, against an earlier one."""
-    ahead = past.seconds - (ran.elapsed + eta)
-    return Comparison(past.function, past.seconds, ahead, ran.function, is_last)
-
-
 class Prediction(NamedTuple):
     """The time to go by an earlier scan: seconds and log spread."""
 
@@ -289,7 +283,9 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
         return None
     growth, before = totals.issue / past.total, Daily(past.pace)
     daily = before if before == EVEN or today is None else today
-    paced, where = _paced(past, before, growth), places(points, totals)
+    # The earlier scan as it would have gone at an even pace, with so many times the bytes.
+    even = [(place, growth * before.worth(past.start, x)) for place, x in past.points]
+    paced, where = past._replace(points=tuple(even), seconds=even[-1][1]), places(points, totals)
     spent = [paced.when(place) for place in where]
     whole, now = paced.seconds, spent[-1]
     if now <= 0:
@@ -310,12 +306,6 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + left))
     return Prediction(eta, spread, sqrt(left))
-
-
-def _paced(past: PastScan, daily: Daily, growth: float) -> PastScan:
-    """The earlier scan as it would have gone at an even pace, with so many times the bytes."""
-    worth = [(place, growth * daily.worth(past.start, x)) for place, x in past.points]
-    return past._replace(points=tuple(worth), seconds=worth[-1][1])
 
 
 class _Seen(NamedTuple):

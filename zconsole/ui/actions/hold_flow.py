@@ -83,7 +83,7 @@ def _now(context: FlowContext) -> str:
 
 def _planned(context: FlowContext, wanted: Order) -> HoldPlan:
     frames = [frame for frame in context.app.view_state.frames if frame.sample]
-    left = {f.seen.name: f.scan.estimate.eta if f.scan else None for f in frames}
+    left = {f.seen.name: f.scan.left if f.scan else None for f in frames}
     pools, parameters = [frame.seen for frame in frames], context.backend.parameters
     return plan(wanted, pools, parameters, left, watched=True)
 

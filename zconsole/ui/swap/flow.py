@@ -143,9 +143,7 @@ class SwapFlow:
     ) -> Mapping[str, Estimate | None]:
         """How long a resilver of each device takes, also by scans seen in this session."""
         frame, root = self.frame, v.situation.pool.root
-        running = (
-            pace_of_running(root, view.scan, frame.t, view.estimate.eta) for view in frame.scans
-        )
+        running = (pace_of_running(root, view.scan, frame.t, view.left) for view in frame.scans)
         past = (pace_of_past(root, scan) for scan in frame.past)
         return estimated(v, keys, reports, filter(None, (*running, *past)))
 
@@ -204,7 +202,7 @@ class SwapFlow:
         estimate = self._estimated(v, [choice.old.key], reports).get(choice.old.key)
         scan = self.frame.scan
         if scan is not None and scan.scan.active and scan.scan.function in REPAIRS:
-            choice = choice.with_left(scan.estimate.eta)
+            choice = choice.with_left(scan.left)
         notes = doubts(v.situation.pool, choice.old.key, v.faulty)
         if choice.refusal is not None and choice.refusal.title:  # whichever device it is
             notes = ()

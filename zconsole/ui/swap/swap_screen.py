@@ -333,7 +333,7 @@ class DemoSwapScreen(SwapScreen):
     def action_wait(self) -> None:
         """Let time pass: to the end of the scan that runs, else a while."""
         frame = self._flow.frame_of(self._followed.checklist.pool)
-        left = frame.scan.estimate.eta if frame is not None and frame.scan is not None else None
+        left = frame.scan.left if frame is not None and frame.scan is not None else None
         said = self._hands.wait(WHILE if left is None else left + BEYOND)
         self._flow.app.unsay(said.partition(":")[0])
         self.app.notify(said, timeout=TOLD, markup=False)

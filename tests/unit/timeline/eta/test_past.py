@@ -11,10 +11,10 @@ from zconsole.timeline.eta.estimate import Forecast, forecast, nothing, ranged
 from zconsole.timeline.eta.pace import Daily
 from zconsole.timeline.eta.past import (
     MOST_POINTS,
+    Comparison,
     PastScan,
     Ran,
     chosen,
-    compared,
     past_scan,
     places,
     predicted,
@@ -75,7 +75,8 @@ def test_of_scans_of_its_kind_one_of_about_its_size_is_chosen():
 
 def against_last(elapsed: float, eta: float, function: str = "scrub"):
     """A scan that has run and has to go so many seconds, against a scrub of ten minutes."""
-    return compared(earlier(), Ran(function, (), TOTALS, elapsed), eta, True)
+    past = earlier()
+    return Comparison(past.function, past.seconds, past.seconds - (elapsed + eta), function)
 
 
 @rows(
