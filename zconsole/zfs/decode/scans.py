@@ -19,13 +19,12 @@ from zconsole.pool.model import Activity, Scan
 from zconsole.pool.version import parse_version
 from zconsole.units import size_resolution
 from zconsole.zfs.decode.formulas import (
-    checkpoint_of,
     completed,
     completed_copy,
     completed_rebuild,
     condense,
-    error_scrub,
     in_order,
+    seconds_between,
 )
 from zconsole.zfs.decode.values import count, integers, mapping, moment, number
 
@@ -178,10 +177,25 @@ def _is_thorough(scan: _Node) -> bool | None:
 
 
 def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
+    """An error scrub; it counts error blocks, examined and left to examine, not bytes.
+
+    Percent: examined / (examined + left), print_err_scrub_status in zpool_main.c (2.2.9).
+    """
     keys = ("start_time", "end_time", "pause")
     start, end, paused = (moment(scan.get(f"err_scrub_{key}"), zone) for key in keys)
-    blocks = count(scan, "err_scrub_examined"), count(scan, "err_scrub_to_examine")
-    return error_scrub(_STATES[str(scan["err_scrub_state"])], start, end, paused, blocks)
+    done, left = count(scan, "err_scrub_examined"), count(scan, "err_scrub_to_examine")
+    state = _STATES[str(scan["err_scrub_state"])]
+    active = state == "running"
+    return Scan(
+        function="errorscrub",
+        state="paused" if paused and active else state,
+        start=start,
+        end=None if active else end,
+        percent=100.0 * done / (done + left) if active and done + left else None,
+        duration=seconds_between(start, end) if state == "finished" else None,
+        paused_since=paused,
+        two_stage=False,
+    )
 
 
 def _rebuild(key: str, node: _Node, zone: tzinfo) -> Scan:
@@ -223,7 +237,9 @@ def activities_of(
     checkpoint = mapping(pool.get("checkpoint_stats"), "checkpoint_stats")
     if (state := checkpoint.get("state")) in ("EXISTS", "DISCARDING"):
         start, space = moment(checkpoint.get("start_time"), zone), count(checkpoint, "space")
-        found.append(checkpoint_of(state == "DISCARDING", start, space))
+        # What it holds, or still frees.
+        word = "running" if state == "DISCARDING" else "exists"
+        found.append(Activity("checkpoint", word, start=start, total_bytes=space))
     expand = mapping(pool.get("raidz_expand_stats"), "raidz_expand_stats")
     if expand.get("state") in _STATES:
         copy = _copy("expansion", expand, expanding, ("to_reflow", "reflowed"), zone)

@@ -19,12 +19,12 @@ from zconsole.zfs.sources.blockdev import diskstats_rows
 from zconsole.zfs.sources.events import EventFollower
 from zconsole.zfs.sources.kstat import (
     HANGING_STATES,
+    LoadMeter,
     ScanParameters,
     module_version,
     pool_states,
 )
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
-from zconsole.zfs.sources.load_meter import LoadMeter
 from zconsole.zfs.sources.occasional import LINES
 from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import (
