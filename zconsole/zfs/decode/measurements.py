@@ -18,7 +18,7 @@ from zconsole.pool.model import NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.decode.names import CLASSES
-from zconsole.zfs.decode.scan_extent import with_extent
+from zconsole.zfs.decode.scans import with_extent
 from zconsole.zfs.decode.values import is_cell, is_time, mapping, unspaced
 from zconsole.zfs.raw import QUEUES, Raw
 

@@ -31,7 +31,7 @@ from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.scan_extent import SCRUB, is_full
+from zconsole.zfs.decode.scans import SCRUB, is_full
 from zconsole.zfs.decode.values import mapping
 from zconsole.zfs.raw import Raw, numbers
 from zconsole.zfs.sources.reader import (
