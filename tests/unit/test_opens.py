@@ -50,7 +50,7 @@ ELSEWHERE = {
     "pool/hazards.py": PACKAGED,
     "zfs/sources/libzfs/helper.py": KERNEL,
     "zfs/sources/open_text.py": NAMED,
-    "zfs/sources/recording_index.py": NAMED,
+    "zfs/sources/replay.py": NAMED,
     "zfs/sources/record.py": NAMED,
     "zfs/sources/remote.py": NAMELESS,
     "system/async_process.py": NAMELESS,

@@ -1,4 +1,4 @@
-"""Disks and enclosures as raw forms have them (``zfs.decode.places`` reads them)."""
+"""Disks and enclosures as raw forms have them (``zfs.decode.devices`` reads them)."""
 
 from __future__ import annotations
 

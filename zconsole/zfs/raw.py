@@ -66,7 +66,7 @@ class Raw(TypedDict, total=False):
     autosit: Sequence[Mapping[str, str]]
     """``guid``, ``name`` and ``value`` (on or off) of each top-level vdev with that property."""
     history: Mapping[str, Any]
-    """What ``zpool history -i`` tells of scrubs: see ``zfs.sources.history.PastScrubs``."""
+    """What ``zpool history -i`` tells of scrubs: see ``zfs.sources.occasional.PastScrubs``."""
     iostat: str
     """The newest rows of ``zpool iostat -HpPlqv`` (or ``-g`` rows, GUIDs for names)."""
     wait: str

@@ -22,7 +22,7 @@ from zconsole.rebalance.job.job import Job
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory, pool_of
 from zconsole.system.day_hours import day_hours
-from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.decode.devices import Blocks
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
 

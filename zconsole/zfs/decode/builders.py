@@ -15,9 +15,9 @@ from datetime import UTC, tzinfo
 from typing import Any, NamedTuple
 
 from zconsole.pool.model import GROUP_KINDS, NOTHING, ErrorCounters, Pool, Progress, Vdev
+from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.formulas import progress_of
 from zconsole.zfs.decode.names import draid_shape, parity_of
-from zconsole.zfs.decode.places import Devices
 from zconsole.zfs.decode.scans import (
     active_function,
     activities_of,

@@ -10,10 +10,8 @@ from typing import Any
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
 from zconsole.zfs.decode import libzfs, status_json
-from zconsole.zfs.decode.blocks import Blocks
-from zconsole.zfs.decode.history import with_history
-from zconsole.zfs.decode.measurements import enriched
-from zconsole.zfs.decode.places import Devices, enclosures_of
+from zconsole.zfs.decode.devices import Blocks, Devices, enclosures_of
+from zconsole.zfs.decode.measurements import enriched, with_history
 from zconsole.zfs.decode.tree import TOO_DEEP, check_size
 from zconsole.zfs.decode.values import is_time, mapping, number, word, zone_of
 from zconsole.zfs.raw import Raw

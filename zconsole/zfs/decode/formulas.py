@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from zconsole.pool.model import Activity, Progress, Scan
 from zconsole.units import size
-from zconsole.zfs.decode.values import epoch
 
 SLOWEST_ESTIMATE = 10 * 1024 * 1024
 """Bytes/s below which zpool prints no estimated completion time (0.8+)."""
@@ -27,7 +26,7 @@ def completed(scan: Scan, now: float | None, cautious: bool = True) -> Scan:
     """
     # Counters of a paused scrub are those of a running one: only its pause time tells.
     state = "paused" if scan.paused_since and scan.state == "running" else scan.state
-    scan = scan._replace(state=state, duration=_seconds_between(scan.start, scan.end))
+    scan = scan._replace(state=state, duration=seconds_between(scan.start, scan.end))
     if not scan.active:
         return scan
     if state == "paused":
@@ -47,7 +46,7 @@ def _shown(rate: int | None, scan: Scan) -> int | None:
     return rate if scan.skipped_bytes is None else rate or None
 
 
-def _seconds_between(start: float | None, end: float | None) -> float | None:
+def seconds_between(start: float | None, end: float | None) -> float | None:
     """Seconds that a scan took, None while it runs."""
     return max(0.0, end - start) if start and end else None
 
@@ -122,32 +121,6 @@ def completed_rebuild(scan: Scan, pass_ms: int) -> Scan:
     )
 
 
-def error_scrub(
-    state: str,
-    start: float | None,
-    end: float | None,
-    paused: float | None,
-    blocks: tuple[int, int],
-) -> Scan:
-    """An error scrub; it counts error blocks, ``(examined, left to examine)``, not bytes.
-
-    Percent: examined / (examined + left), print_err_scrub_status in zpool_main.c (2.2.9).
-    """
-    state = "paused" if paused and state == "running" else state
-    active = state in ("running", "paused")
-    done, left = blocks
-    return Scan(
-        function="errorscrub",
-        state=state,
-        start=start,
-        end=None if active else end,
-        percent=100.0 * done / (done + left) if active and done + left else None,
-        duration=_seconds_between(start, end) if state == "finished" else None,
-        paused_since=paused,
-        two_stage=False,
-    )
-
-
 def completed_copy(copy: Activity, waiting: bool, now: float | None) -> Activity:
     """A removal's or expansion's counters with zpool's percent and estimate at epoch ``now``.
 
@@ -201,12 +174,6 @@ def progress_of(
         return None
     share = done / (total + 1) if done is not None and total is not None else None
     return Progress(state, done, total, 1.0 if state == "complete" else share, time, errors)
-
-
-def checkpoint_of(discarding: bool, start: float | None, space: int) -> Activity:
-    """A checkpoint or its discarding; ``total_bytes`` is what it holds or still frees."""
-    state = "running" if discarding else "exists"
-    return Activity("checkpoint", state, start=epoch(start), total_bytes=space)
 
 
 def in_order(scans: list[Scan]) -> tuple[Scan, ...]:

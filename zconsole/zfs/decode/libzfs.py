@@ -16,9 +16,9 @@ from typing import Any
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import ERRORS, MULTIHOST, NOTHING, IoCounters, Pool
 from zconsole.zfs.decode.builders import Node, VdevForm, VdevPlace, pool_of, root_of
+from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.formulas import PROGRESS_STATES
 from zconsole.zfs.decode.names import CLASSES, disk_name
-from zconsole.zfs.decode.places import Devices
 from zconsole.zfs.decode.scans import copies, scan_stats
 from zconsole.zfs.decode.values import integers, mapping, number
 from zconsole.zfs.decode.words import VDEV_STATES, aux_word, state_word

@@ -1,14 +1,13 @@
 """Adds to a pool what a raw form has besides its state: rates, capacities, disk counters.
 
-Rates are those of ``zpool iostat``: plain, ``-v``, ``-l``, ``-q``, ``-H`` and ``-p``. Source:
-print_iostat_header, print_vdev_stats and the tables of columns in cmd/zpool/zpool_main.c (0.7 to
-2.4). ``-l`` follows the six plain columns, ``-q`` follows ``-l``.
+Rates are those of ``zpool iostat``: ``-v``, or ``-Hpvlq`` where there are waits and queues, with
+or without ``-P`` or ``-g``. Source: print_iostat_header, print_vdev_stats and the tables of columns
+in cmd/zpool/zpool_main.c (0.7 to 2.4). ``-l`` follows the six plain columns, ``-q`` follows ``-l``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,28 +17,17 @@ from zconsole.pool.leaf_path import is_taken
 from zconsole.pool.model import NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
-from zconsole.zfs.decode.scan_extent import with_extent
-from zconsole.zfs.decode.values import is_cell, mapping, unspaced
+from zconsole.zfs.decode.names import CLASSES
+from zconsole.zfs.decode.scans import with_extent
+from zconsole.zfs.decode.values import is_cell, is_time, mapping, unspaced
 from zconsole.zfs.raw import QUEUES, Raw
 
-_GROUPS = frozenset({"logs", "cache", "special", "dedup"})
 _PLAIN = 6
-_EXTRAS = {
-    9: (9, 0),
-    10: (10, 0),
-    11: (11, 0),
-    12: (0, 6),
-    14: (0, 7),
-    19: (9, 5),
-    22: (10, 6),
-    25: (11, 7),
-}
-"""Number of columns after the plain six to (waits, queues): 0.7, 0.8 to 2.1, 2.2+."""
+_WAITS = {22: 10, 25: 11}
+"""Number of columns after the plain six to how many of them are waits, the others queues: 0.8 to
+2.1, 2.2 and later."""
 _DISK_WAITS = slice(2, 4)
 """``disk_wait`` of reads and of writes, among the columns of waits."""
-
-_TIME = re.compile(r"(\d+(?:[.,]\d+)?)(ns|us|ms|s)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 class IostatRow(NamedTuple):
@@ -53,61 +41,23 @@ class IostatRow(NamedTuple):
     queues: Mapping[str, tuple[int, int]]
 
 
-def samples_of(text: str) -> tuple[tuple[IostatRow, ...], ...]:
-    """The rows of each sample, in file order. Raises NotUnderstoodError for other text."""
-    samples = tuple(tuple(rows) for rows in _samples(unspaced(text).splitlines()) if rows)
-    if not samples:
-        raise NotUnderstoodError("not `zpool iostat` output")
-    return samples
-
-
 def latest(text: str, pool: str) -> tuple[IostatRow, ...]:
-    """The newest sample's rows of one pool; () when the pool is not among them."""
-    try:
-        rows = samples_of(text)[-1]
-    except NotUnderstoodError:
+    """One pool's rows, the newest of several samples; () when the pool is not among them.
+
+    They end at the next line that is not indented. Rows of classes have no figures.
+    """
+    rows = [_row(line) for line in unspaced(text).splitlines() if line.strip()]
+    starts = [i for i, row in enumerate(rows) if row.name == pool and not row.indent]
+    if not starts:
         return ()
-    start = next((i for i, row in enumerate(rows) if row.name == pool and not row.indent), None)
-    if start is None:
-        return ()
+    start = starts[-1]
     end = next((i for i in range(start + 1, len(rows)) if rows[i].indent == 0), len(rows))
-    return rows[start:end]
-
-
-def _samples(lines: Sequence[str]) -> Iterator[list[IostatRow]]:
-    """A heading, a time stamp or the first pool's next row begins a new sample."""
-    rows: list[IostatRow] = []
-    queues_only = False
-    for line in lines:
-        words = line.split()
-        if words and (_is_heading(words) or _is_stamp(words, line)):
-            queues_only = queues_only or ("pend" in words and "wait" not in words)
-            if rows:
-                yield rows
-            rows = []
-        elif words and not set(line) <= set(" -"):
-            row = _row(line, queues_only)
-            if row.name in _GROUPS and row.rates.read_ops is row.rates.write_ops is None:
-                continue
-            if rows and row.name == rows[0].name and not row.indent:
-                yield rows
-                rows = []
-            rows.append(row)
-    yield rows
-
-
-def _is_heading(words: Sequence[str]) -> bool:
-    return words[0] == "capacity" or (words[0] == "pool" and {"read", "write"} <= set(words))
-
-
-def _is_stamp(words: Sequence[str], line: str) -> bool:
-    """``-T u``: epoch seconds alone; ``-T d``: a date."""
-    return (len(words) == 1 and words[0].isdigit() and "\t" not in line) or bool(
-        re.match(r"[A-Z][a-z]{2} [A-Z]?[a-z]*\s?\d{1,2} .*\d\d:\d\d:\d\d", line)
+    return tuple(
+        row for row in rows[start:end] if row.rates != IoRates() or row.name not in CLASSES
     )
 
 
-def _row(line: str, queues_only: bool) -> IostatRow:
+def _row(line: str) -> IostatRow:
     bare = "\t" in line
     if bare:
         name, *cells = line.strip().split("\t")
@@ -117,50 +67,34 @@ def _row(line: str, queues_only: bool) -> IostatRow:
             name = f"{name} {cells.pop(0)}"
     plain = [parse_size(cell) for cell in cells[:_PLAIN]] + [None] * _PLAIN
     _, _, read_ops, write_ops, read, write = plain[:_PLAIN]
-    waits, queues = _extras(cells[_PLAIN:], queues_only)
-    wait = _mean_wait(waits[_DISK_WAITS], (read_ops, write_ops))
+    extras = cells[_PLAIN:]
+    waits = _WAITS.get(len(extras), 0)
+    depths = [parse_size(cell) or 0 for cell in extras[waits:]] if waits else []
+    pairs = zip(depths[::2], depths[1::2], strict=False)
+    wait = _mean_wait(extras[:waits][_DISK_WAITS], (read_ops, write_ops))
     return IostatRow(
         name=name,
         indent=None if bare else len(line) - len(line.lstrip(" ")),
         rates=IoRates(read, write, read_ops, write_ops, wait),
-        queues=queues,
+        queues=dict(zip(QUEUES, pairs, strict=False)),
     )
 
 
 def _mean_wait(waits: Sequence[str], operations: Sequence[float | None]) -> float | None:
-    pairs = zip(map(_seconds, waits), operations, strict=False)
-    known = [(wait, ops or 0.0) for wait, ops in pairs if wait is not None]
+    """Seconds a request took, of nanoseconds; None where only dashes are printed."""
+    pairs = zip(waits, operations, strict=False)
+    known = [(int(wait) / 1e9, ops or 0.0) for wait, ops in pairs if wait.isdigit()]
     total = sum(ops for _, ops in known)
     if not total:
         return max((wait for wait, _ in known), default=None)
     return sum(wait * ops for wait, ops in known) / total
 
 
-def _extras(
-    cells: Sequence[str], queues_only: bool
-) -> tuple[Sequence[str], dict[str, tuple[int, int]]]:
-    """The columns of waits as printed, and the depths of queues."""
-    waits, queues = _EXTRAS.get(len(cells), (0, 0))
-    if queues_only and len(cells) == 10:
-        waits, queues = 0, 5
-    depths = [parse_size(cell) or 0 for cell in cells[waits : waits + 2 * queues]]
-    pairs = zip(depths[::2], depths[1::2], strict=False)
-    return cells[:waits], dict(zip(QUEUES, pairs, strict=False))
-
-
-def _seconds(cell: str) -> float | None:
-    """A wait: nanoseconds with -p, else ``730us``; None for a dash."""
-    if cell.isdigit():
-        return int(cell) / 1e9
-    match = _TIME.fullmatch(cell)
-    return float(match[1].replace(",", ".")) * _SECONDS[match[2]] if match else None
-
-
-_WAITS = (
+_WORK = (
     *("discard", "free", "initialize", "replace", "remove", "resilver", "scrub", "trim"),
     "raidz_expand",
 )
-_WAIT_COLUMNS = {6: _WAITS[2:8], 8: _WAITS[:8], 9: _WAITS}
+_WAIT_COLUMNS = {6: _WORK[2:8], 8: _WORK[:8], 9: _WORK}
 """Columns of ``zpool wait -Hp`` by their number (print_wait_status_row, 2.0 to 2.4); without
 discard and free when asked for the six others."""
 
@@ -303,3 +237,48 @@ def _refined(scan: Scan, remaining: str | None) -> Scan:
         return scan
     issued = max(0, scan.total_bytes - int(remaining or 0))
     return scan._replace(issued_bytes=issued, resolution=0.0)
+
+
+SAME = 2.0
+"""Seconds by which the times of one scan may differ: history has the time of its record."""
+
+
+def with_history(pool: Pool, raw: Raw) -> Pool:
+    """The pool with its creation, its last full scrub, and which of its scrubs are full.
+
+    A recording may have been made by anybody: what has another shape is unknown.
+    """
+    found = raw.get("history")
+    if not isinstance(found, Mapping):
+        return pool
+    listed = found.get("scrubs")
+    rows = listed if isinstance(listed, Sequence) else ()
+    scrubs = [row for row in rows if isinstance(row, Mapping)]
+    ends = [end for row in scrubs if row.get("full") is True and (end := _time(row, "end"))]
+    return replace(
+        pool,
+        created=_time(found, "created"),
+        full_scrub=max(ends, default=None),
+        scans=tuple(_told(scan, scrubs) for scan in pool.scans),
+    )
+
+
+def _told(scan: Scan, scrubs: Sequence[Mapping[str, Any]]) -> Scan:
+    """A scrub with what history says of it; known by its start or, in text, by its end."""
+    if scan.function != "scrub":
+        return scan
+    for row in scrubs:
+        is_full = row.get("full")
+        same = _near(scan.start, _time(row, "start")) or _near(scan.end, _time(row, "end"))
+        if same and isinstance(is_full, bool):
+            return scan._replace(full=is_full)
+    return scan
+
+
+def _near(a: float | None, b: float | None) -> bool:
+    return a is not None and b is not None and abs(a - b) <= SAME
+
+
+def _time(row: Mapping[str, Any], key: str) -> float | None:
+    value = row.get(key)
+    return float(value) if is_time(value) else None  # type: ignore[arg-type]

@@ -7,6 +7,10 @@ first (``scan_stats``, ``copies``): ``pool_scan_stat_t``, ``vdev_rebuild_stat_t`
 ``pool_removal_stat_t``, ``pool_raidz_expand_stat_t``, ``pool_checkpoint_stat_t``
 (include/sys/fs/zfs.h). They only ever grew at the end, so that the length tells the version; what
 an older version's array lacks is None, and what zpool leaves out is 0.
+
+Whether a scrub reads all blocks, or only those of some txgs, no form of a pool's state says. The
+kernel notes it where a scan begins (``scan setup`` in ``zpool history -i`` and in events:
+dsl_scan_setup_sync in module/zfs/dsl_scan.c, 2.1 to master).
 """
 
 from __future__ import annotations
@@ -19,15 +23,14 @@ from zconsole.pool.model import Activity, Scan
 from zconsole.pool.version import parse_version
 from zconsole.units import size_resolution
 from zconsole.zfs.decode.formulas import (
-    checkpoint_of,
     completed,
     completed_copy,
     completed_rebuild,
     condense,
-    error_scrub,
     in_order,
+    seconds_between,
 )
-from zconsole.zfs.decode.values import count, integers, mapping, moment, number
+from zconsole.zfs.decode.values import count, integers, is_time, mapping, moment, number
 
 _FUNCTIONS = {"SCRUB": "scrub", "RESILVER": "resilver", "ERRORSCRUB": "errorscrub"}
 _STATES = {
@@ -178,10 +181,25 @@ def _is_thorough(scan: _Node) -> bool | None:
 
 
 def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
+    """An error scrub; it counts error blocks, examined and left to examine, not bytes.
+
+    Percent: examined / (examined + left), print_err_scrub_status in zpool_main.c (2.2.9).
+    """
     keys = ("start_time", "end_time", "pause")
     start, end, paused = (moment(scan.get(f"err_scrub_{key}"), zone) for key in keys)
-    blocks = count(scan, "err_scrub_examined"), count(scan, "err_scrub_to_examine")
-    return error_scrub(_STATES[str(scan["err_scrub_state"])], start, end, paused, blocks)
+    done, left = count(scan, "err_scrub_examined"), count(scan, "err_scrub_to_examine")
+    state = _STATES[str(scan["err_scrub_state"])]
+    active = state == "running"
+    return Scan(
+        function="errorscrub",
+        state="paused" if paused and active else state,
+        start=start,
+        end=None if active else end,
+        percent=100.0 * done / (done + left) if active and done + left else None,
+        duration=seconds_between(start, end) if state == "finished" else None,
+        paused_since=paused,
+        two_stage=False,
+    )
 
 
 def _rebuild(key: str, node: _Node, zone: tzinfo) -> Scan:
@@ -223,7 +241,9 @@ def activities_of(
     checkpoint = mapping(pool.get("checkpoint_stats"), "checkpoint_stats")
     if (state := checkpoint.get("state")) in ("EXISTS", "DISCARDING"):
         start, space = moment(checkpoint.get("start_time"), zone), count(checkpoint, "space")
-        found.append(checkpoint_of(state == "DISCARDING", start, space))
+        # What it holds, or still frees.
+        word = "running" if state == "DISCARDING" else "exists"
+        found.append(Activity("checkpoint", word, start=start, total_bytes=space))
     expand = mapping(pool.get("raidz_expand_stats"), "raidz_expand_stats")
     if expand.get("state") in _STATES:
         copy = _copy("expansion", expand, expanding, ("to_reflow", "reflowed"), zone)
@@ -305,3 +325,35 @@ def _named(names: Sequence[str], values: Sequence[int], states: Sequence[str]) -
 
 def _word(words: Sequence[str], value: int) -> str:
     return words[value] if 0 <= value < len(words) else ""
+
+
+TXG_INITIAL = 4
+"""The txg a pool begins with (include/sys/txg.h): no block is older."""
+SCRUB = 1
+"""POOL_SCAN_SCRUB, include/sys/fs/zfs.h."""
+_LATER = 60.0
+"""Seconds from a scan's start to its note: both are of one txg's sync, the note at its end."""
+
+
+def is_setup(note: Mapping[str, Any]) -> bool:
+    """Whether it has all that such a note has."""
+    counts = (note.get(name) for name in ("func", "mintxg", "maxtxg", "txg"))
+    return is_time(note.get("t")) and all(isinstance(count, int) for count in counts)
+
+
+def with_extent(scans: tuple[Scan, ...], setup: Mapping[str, Any]) -> tuple[Scan, ...]:
+    """The scans, and of the scrub that this note is about, whether it is full."""
+    if int(setup["func"]) != SCRUB:
+        return scans
+    full, t = is_full(setup), float(setup["t"])
+    return tuple(scan._replace(full=full) if _began_then(scan, t) else scan for scan in scans)
+
+
+def is_full(setup: Mapping[str, Any]) -> bool:
+    """Whether it reads from the pool's first txg to the one it began in."""
+    return int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(setup["txg"])
+
+
+def _began_then(scan: Scan, t: float) -> bool:
+    start = scan.start
+    return scan.function == "scrub" and start is not None and 0 <= t - int(start) <= _LATER

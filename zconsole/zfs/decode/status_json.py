@@ -13,8 +13,8 @@ from typing import Any
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import UNKNOWN_KIND, Pool, Vdev
 from zconsole.zfs.decode.builders import Node, VdevForm, VdevPlace, pool_of, root_of
+from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
-from zconsole.zfs.decode.places import Devices
 from zconsole.zfs.decode.values import is_rounded, mapping, number
 from zconsole.zfs.decode.words import state_word
 

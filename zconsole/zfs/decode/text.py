@@ -15,8 +15,8 @@ from typing import NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Activity, Pool, Scan, Vdev
 from zconsole.pool.topology import data_vdevs
+from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.formulas import in_order
-from zconsole.zfs.decode.places import Devices
 from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of
 from zconsole.zfs.decode.text_rows import Columns, looks_like_row
 from zconsole.zfs.decode.text_scan import activity_of, scan_of

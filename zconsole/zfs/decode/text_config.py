@@ -13,8 +13,8 @@ from datetime import tzinfo
 from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progress, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.builders import layout_of
+from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.names import CLASSES, kind_of, leaf_kind
-from zconsole.zfs.decode.places import Devices
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
 from zconsole.zfs.decode.tree import with_spares
 from zconsole.zfs.decode.values import parse_date

@@ -19,15 +19,15 @@ from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.blockdev import diskstats_rows
 from zconsole.zfs.sources.events import EventFollower
-from zconsole.zfs.sources.history import LINES
 from zconsole.zfs.sources.kstat import (
     HANGING_STATES,
+    LoadMeter,
     ScanParameters,
     module_version,
     pool_states,
 )
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
-from zconsole.zfs.sources.load_meter import LoadMeter
+from zconsole.zfs.sources.occasional import LINES
 from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import (
     POOLS,
@@ -267,7 +267,6 @@ class LiveSource:
             "diskstats": [rows[name].split() for name in names if name in rows],
             "events": self._events.take(poller.name) if self._events else None,
             "scan_setup": self._events.setup(poller.name) if self._events else None,
-            "message": poller.message(reading) if reading else None,
             "absent": reading is None and poller.gate == GONE,
         }
         known = {key: value for key, value in found.items() if value}

@@ -12,9 +12,13 @@ from zconsole.system.host import Clocks
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names
-from zconsole.zfs.sources.history import HistoryReader
 from zconsole.zfs.sources.kstat import HANGING_STATES
-from zconsole.zfs.sources.occasional import OccasionalCommand
+from zconsole.zfs.sources.occasional import (
+    HistoryReader,
+    OccasionalCommand,
+    SitOutReader,
+    StatusMessageReader,
+)
 from zconsole.zfs.sources.reader import (
     FallbackReader,
     PoolGoneError,
@@ -22,8 +26,6 @@ from zconsole.zfs.sources.reader import (
     ReaderUnusableError,
     ReadFailedError,
 )
-from zconsole.zfs.sources.sit_out import SitOutReader
-from zconsole.zfs.sources.status_message import StatusMessageReader
 
 RESOLVE_EVERY = 30.0
 """Seconds after which the disks under the leaves are looked up again; links can move."""
@@ -44,13 +46,11 @@ class PoolPoller:
         self,
         name: str,
         readers: FallbackReader,
-        message: StatusMessageReader,
-        sit_out: SitOutReader,
+        asides: Sequence[OccasionalCommand],
         clocks: Clocks,
         deadline: float,
-        history: HistoryReader | None = None,
     ) -> None:
-        """``history``: None where this user may not read it."""
+        """``asides``: what is asked beside the readings."""
         self.name = name
         self.gate = ""
         """Why the pool may not be asked at present."""
@@ -58,9 +58,7 @@ class PoolPoller:
         self.seen = False
         """Whether it ever gave a reading."""
         self._readers = readers
-        self._message = message
-        self._sit_out = sit_out
-        self._history = history
+        self._asides = asides
         self._clocks = clocks
         self._deadline = deadline
         self._problem = ""
@@ -136,11 +134,6 @@ class PoolPoller:
         self.seen = self.seen or reading is not None
         return reading
 
-    def message(self, reading: Raw) -> Mapping[str, Any] | None:
-        """What only ``zpool status`` knows, for a sample that lacks it."""
-        config = reading.get("libzfs")
-        return None if config is None or self.gate else self._message.newest(config)
-
     def resolve(self, reading: Raw | None, rows: Mapping[str, str], root: Path) -> None:
         """Look up the disks under the leaves when they changed or it is time; reads files.
 
@@ -161,9 +154,8 @@ class PoolPoller:
 
     def close(self) -> tuple[asyncio.Task[Any], ...]:
         """Cancel whatever is in flight; returns the tasks that are now ending."""
-        history = self._history.task if self._history is not None else None
-        all_tasks = (self._task, self._message.task, self._sit_out.task, history)
-        tasks = tuple(task for task in all_tasks if task is not None)
+        every = (self._task, *(each.task for each in self._asides))
+        tasks = tuple(task for task in every if task is not None)
         for task in tasks:
             task.cancel()
         return tasks
@@ -190,11 +182,7 @@ class PoolPoller:
         return None
 
     async def _read_with(self, reader: PoolReader, deadline: float) -> Raw:
-        beside: list[OccasionalCommand] = [] if self.gate else [self._sit_out]
-        if reader.name == "libzfs" and not self.gate:
-            beside.append(self._message)
-        if self._history is not None and not self.gate:
-            beside.append(self._history)
+        beside = [each for each in self._asides if reader.name in each.readers and not self.gate]
         # Later they are asked as the readings call for it, and nobody waits.
         waited_for = [] if self.seen else beside
         first = [asyncio.create_task(each.first(FIRST_PATIENCE)) for each in waited_for]
@@ -202,18 +190,14 @@ class PoolPoller:
             form = await reader.read(self.name, deadline)
             times = {"t": self._clocks.wall(), "clock": self._clocks.steady(), "began": self._began}
             reading = {"source": reader.name, "pool": self.name, **times, **form}
-            for each in first:
-                await each
-            if beside and (sitting := self._sit_out.newest(reading)):
-                reading["sitting_out"] = sitting
-            if beside and self._sit_out.autosit:
-                reading["autosit"] = self._sit_out.autosit
-            if self._history in beside and (past := self._history.newest(reading)):
-                reading["history"] = past
+            for asking in first:
+                await asking
+            for each in beside:
+                reading |= each.newest(reading)
             return cast("Raw", reading)
         finally:
-            for each in first:
-                each.cancel()
+            for asking in first:
+                asking.cancel()
 
 
 class PoolPollers:
@@ -254,12 +238,11 @@ class PoolPollers:
 
     def make(self, name: str) -> PoolPoller:
         """A poller that is not kept by name, but closed with the others."""
-        message = StatusMessageReader(self._runner, name, self._version, self._deadline)
-        sit_out = SitOutReader(self._runner, name, self._version, self._deadline)
-        history = None if self._history is None else HistoryReader(self._history, name)
-        poller = PoolPoller(
-            name, self.readers, message, sit_out, self._clocks, self._deadline, history
-        )
+        about = self._runner, name, self._version, self._deadline
+        asides: list[OccasionalCommand] = [StatusMessageReader(*about), SitOutReader(*about)]
+        if self._history is not None:
+            asides.append(HistoryReader(self._history, name))
+        poller = PoolPoller(name, self.readers, asides, self._clocks, self._deadline)
         self._made.append(poller)
         return poller
 

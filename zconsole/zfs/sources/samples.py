@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from zconsole.system.records import parse_json
-from zconsole.zfs.decode.scan_extent import is_setup
+from zconsole.zfs.decode.scans import is_setup
 from zconsole.zfs.decode.values import POOL_LINE, is_time
 from zconsole.zfs.raw import FORM_TYPES, FORMS, Raw
 from zconsole.zfs.sources.open_text import LONGEST_LINE

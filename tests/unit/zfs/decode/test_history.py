@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.factory import mirror_pool
 from tests.table import rows
 from zconsole.pool.model import Pool, Scan
-from zconsole.zfs.decode.history import with_history
+from zconsole.zfs.decode.measurements import with_history
 
 SCRUB = Scan("scrub", "finished", start=500.0, end=900.0)
 PART = {"start": 501, "end": 901, "full": False}

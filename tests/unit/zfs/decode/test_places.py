@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.table import rows
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.pool.model import Pool, Vdev
+from zconsole.zfs.decode.devices import disks_of, enclosures_of
 from zconsole.zfs.decode.measurements import enriched
-from zconsole.zfs.decode.places import disks_of, enclosures_of
 
 ODD = (None, 7, "x", [], {}, [[]], {"a": 7}, [7], [{}])
 

@@ -7,7 +7,7 @@ from typing import Any
 from tests.table import rows
 from zconsole.pool.model import Sample, Scan
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.scan_extent import with_extent
+from zconsole.zfs.decode.scans import with_extent
 
 SCRUB = Scan("scrub", "running", start=1000.0)
 FULL: dict[str, Any] = {"t": 1000.4, "func": 1, "mintxg": 0, "maxtxg": 40, "txg": 40}

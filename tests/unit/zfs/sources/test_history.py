@@ -8,8 +8,8 @@ import pytest
 from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import CONFIG, HANG, CannedRunner, printed, settle
 from zconsole.system.async_process import ProcessRunner
-from zconsole.zfs.sources import history
-from zconsole.zfs.sources.history import LINES, HistoryReader, past_scrubs
+from zconsole.zfs.sources import occasional
+from zconsole.zfs.sources.occasional import LINES, HistoryReader, past_scrubs
 
 HEAD = "History for 'tank':\n2026-01-01.10:00:00 [txg:4] set feature@x=enabled\n"
 SCRUB = """\
@@ -109,7 +109,7 @@ def reader(answer) -> tuple[HistoryReader, CannedRunner]:
 
 @pytest.fixture
 def at_once(monkeypatch):
-    monkeypatch.setattr(history, "AT_MOST_EVERY", 0.0)
+    monkeypatch.setattr(occasional, "AT_MOST_EVERY", 0.0)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -117,7 +117,7 @@ async def test_history_is_asked_at_the_start_and_again_when_a_scan_starts_or_end
     asked, runner = reader(printed(HEAD + SCRUB))
     await asked.first(5)
     for state, end in ((2, 200), (2, 200), (1, 0), (1, 0), (2, 900), (2, 900)):
-        assert len(asked.newest(form(state, end))["scrubs"]) == 1
+        assert len(asked.newest(form(state, end))["history"]["scrubs"]) == 1
         await settle()
     assert len(runner.asked) == 3
 
@@ -154,7 +154,7 @@ async def test_a_history_that_cannot_be_read_is_unknown_and_not_asked_every_seco
     asked, runner = reader(answer)
     await asked.first(5)
     for _ in range(3):
-        assert asked.newest(form()) is None
+        assert asked.newest(form()) == {}
         await settle()
     assert len(runner.asked) == 1
 
@@ -167,4 +167,4 @@ async def test_what_was_read_stays_true_when_the_next_command_fails():
     runner.answers = {}
     asked.newest(form(1, 0))
     await settle()
-    assert len(asked.newest(form(1, 0))["scrubs"]) == 1
+    assert len(asked.newest(form(1, 0))["history"]["scrubs"]) == 1

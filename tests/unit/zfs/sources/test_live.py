@@ -79,7 +79,7 @@ async def test_the_first_sample_says_which_leaves_sit_out(tmp_path, reader):
     answers = {**(PLAIN if reader == "text" else JSON), ("zpool", "get"): get}
     made = source(tmp_path, answers=answers, version="2.4.4-1", prefer=reader)
     (raw,) = await made.sample()
-    assert raw["sitting_out"] == ({"guid": "7", "path": "/dev/sda1", "name": "sda1"},)
+    assert raw["sitting_out"] == [{"guid": "7", "path": "/dev/sda1", "name": "sda1"}]
     (sample,) = decode(raw)
     assert next(sample.pool.root.leaves()).note == "(sitting out)"
     await made.aclose()

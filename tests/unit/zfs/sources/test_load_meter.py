@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from zconsole.zfs.sources.load_meter import LoadMeter
+from zconsole.zfs.sources.kstat import LoadMeter
 
 STAT = "cpu  {user} 0 100 {idle} {iowait} 0 0 0 {user} 0\ncpu0 1 2 3 4 5 6 7 8 9 0\nintr 1\n"
 MEMINFO = "MemTotal:       16384 kB\nMemAvailable:    4096 kB\nHugePages: 0\n"

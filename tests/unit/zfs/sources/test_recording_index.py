@@ -8,8 +8,8 @@ import os
 import pytest
 
 from tests.unit.zfs.sources.written import line, sample, write
-from zconsole.zfs.sources import recording_index
-from zconsole.zfs.sources.recording_index import place_of, span_of
+from zconsole.zfs.sources import replay
+from zconsole.zfs.sources.replay import place_of, span_of
 
 
 @pytest.fixture
@@ -30,11 +30,11 @@ def test_lines_that_are_no_samples_are_passed_over(tmp_path):
 @pytest.mark.parametrize("near", [1, 200, 2**16])
 @pytest.mark.parametrize("t", [0, 1000, 1001, 1500, 2998, 2999, 9999])
 def test_a_place_is_at_or_before_its_time_at_the_start_of_a_line(recording, monkeypatch, t, near):
-    monkeypatch.setattr(recording_index, "_NEAR", near)
+    monkeypatch.setattr(replay, "_NEAR", near)
     place = place_of(recording, t)
     with open(recording, "rb") as file:  # noqa: PTH123 - a path as text
         assert place == 0 or (file.seek(place - 1), file.read(1))[1] == b"\n"
-        found = recording_index._time(file.readline())
+        found = replay._time(file.readline())
         assert found <= max(t, 1000)
         assert found >= min(t, 2999) - near / 20 - 2
 

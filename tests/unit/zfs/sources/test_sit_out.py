@@ -4,8 +4,8 @@ import json
 
 from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import CONFIG, HANG, CannedRunner, printed, settle
-from zconsole.zfs.sources import sit_out
-from zconsole.zfs.sources.sit_out import SitOutReader
+from zconsole.zfs.sources import occasional
+from zconsole.zfs.sources.occasional import SitOutReader
 
 LEAF = {"guid": "7", "path": "/dev/sda1", "name": "sda"}
 
@@ -39,19 +39,23 @@ def reader(found=None, version: str = "2.4.4") -> tuple[SitOutReader, CannedRunn
     return SitOutReader(runner, "tank", version, 5), runner
 
 
+def sitting(asked: SitOutReader, seen: dict) -> list:
+    return asked.newest(seen).get("sitting_out", [])
+
+
 async def test_the_leaves_whose_property_is_on_are_named():
     asked, _ = reader()
     await asked.first(5)
-    assert list(asked.newest(form())) == [LEAF]
+    assert sitting(asked, form()) == [LEAF]
     asked, _ = reader(printed(answer("off")))
     await asked.first(5)
-    assert list(asked.newest(form())) == []
+    assert sitting(asked, form()) == []
 
 
 async def test_before_2_4_nothing_is_asked():
     asked, runner = reader(version="2.3.9")
     await asked.first(5)
-    assert list(asked.newest(form(slow=1))) == []
+    assert sitting(asked, form(slow=1)) == []
     assert runner.asked == []
 
 
@@ -62,7 +66,7 @@ async def test_a_slow_request_asks_again_but_not_at_once(monkeypatch):
         asked.newest(form(slow))
         await settle()
     assert len(runner.asked) == 1
-    monkeypatch.setattr(sit_out, "AT_MOST_EVERY", 0.0)
+    monkeypatch.setattr(occasional, "AT_MOST_EVERY", 0.0)
     asked.newest(form(1))
     await settle()
     asked.newest(form(1))
@@ -71,20 +75,20 @@ async def test_a_slow_request_asks_again_but_not_at_once(monkeypatch):
 
 
 async def test_while_a_leaf_sits_out_it_is_asked_whether_it_still_does(monkeypatch):
-    monkeypatch.setattr(sit_out, "STILL_EVERY", 0.0)
+    monkeypatch.setattr(occasional, "STILL_EVERY", 0.0)
     asked, runner = reader()
     await asked.first(5)
     runner.answers["zpool", "get"] = printed(answer("off"))
-    assert list(asked.newest(form())) == [LEAF]
+    assert sitting(asked, form()) == [LEAF]
     await settle()
-    assert list(asked.newest(form())) == []
+    assert sitting(asked, form()) == []
     await settle()
     assert len(runner.asked) == 2
 
 
 async def test_other_sources_ask_now_and_then(monkeypatch):
     """JSON and text start a process for every sample anyway."""
-    monkeypatch.setattr(sit_out, "STILL_EVERY", 0.0)
+    monkeypatch.setattr(occasional, "STILL_EVERY", 0.0)
     asked, runner = reader(printed(answer("off")))
     for _ in range(3):
         asked.newest({"text": ""})
@@ -94,7 +98,7 @@ async def test_other_sources_ask_now_and_then(monkeypatch):
 
 async def test_leaves_of_mirrors_never_sit_out():
     asked, runner = reader(printed(answer("off")))
-    assert list(asked.newest(form(kind="mirror"))) == []
+    assert sitting(asked, form(kind="mirror")) == []
     await settle()
     assert runner.asked == []
 
@@ -103,21 +107,21 @@ async def test_leaves_of_mirrors_never_sit_out():
 async def test_without_an_answer_none_is_known(found):
     asked, _ = reader(found)
     await asked.first(5)
-    assert list(asked.newest(form())) == []
+    assert sitting(asked, form()) == []
 
 
 @rows("value", ["on", "off"])
 async def test_the_vdevs_with_autosit_are_told_with_its_value(value):
     asked, _ = reader(printed(answer(autosit=value)))
     await asked.first(5)
-    assert list(asked.autosit) == [{"guid": "8", "name": "raidz1-0", "value": value}]
+    assert asked.newest(form())["autosit"] == [{"guid": "8", "name": "raidz1-0", "value": value}]
 
 
 async def test_an_answer_that_fails_forgets_who_sits_out(monkeypatch):
-    monkeypatch.setattr(sit_out, "STILL_EVERY", 0.0)
+    monkeypatch.setattr(occasional, "STILL_EVERY", 0.0)
     asked, runner = reader()
     await asked.first(5)
     runner.answers["zpool", "get"] = printed("", 1)
     asked.newest(form())
     await settle()
-    assert (asked.newest(form()), asked.autosit) == ((), ())
+    assert asked.newest(form()) == {}

@@ -7,7 +7,7 @@ import json
 from tests.unit.zfs.sources.sampled import JSON, source
 from tests.unit.zfs.sources.source_fakes import STATUS, printed, settle
 from zconsole.zfs.decode import decode
-from zconsole.zfs.sources.status_message import names_in_history
+from zconsole.zfs.sources.occasional import names_in_history
 
 HISTORY = """\
 History for 'tank':

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from typing import Any
 
 from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import (
@@ -16,10 +17,10 @@ from tests.unit.zfs.sources.source_fakes import (
     settle,
 )
 from zconsole.system.host import Clocks
-from zconsole.zfs.sources import status_message
+from zconsole.zfs.sources import occasional
+from zconsole.zfs.sources.occasional import StatusMessageReader, condition
 from zconsole.zfs.sources.pool_poller import leaf_paths
 from zconsole.zfs.sources.reader import has_json, zpool_version
-from zconsole.zfs.sources.status_message import StatusMessageReader, condition
 from zconsole.zfs.sources.zpool import JsonReader, OutputStream, TextReader, config_names
 
 SHORT = json.loads(json.dumps(STATUS).replace('"name": "/dev/sda1"', '"name": "sda1"'))
@@ -193,6 +194,13 @@ class TestFollower:
         assert await follower.newest(10) is None
 
 
+FORM = {"libzfs": CONFIG}
+
+
+def form(errors: int) -> dict[str, Any]:
+    return {"libzfs": {**CONFIG, "error_count": errors}}
+
+
 class TestMessage:
     STATUS = json.dumps(
         {"pools": {"tank": {**STATUS["pools"]["tank"], "status": "Bad.\n", "action": "Mend."}}}
@@ -206,7 +214,7 @@ class TestMessage:
         keeper, runner = self.keeper(printed(self.STATUS))
         await keeper.first(5)
         for _ in range(5):
-            found = keeper.newest(CONFIG)
+            found = keeper.newest(FORM)["message"]
             await settle()
         assert (found["status"], found["action"], found["errors"]) == ("Bad.", "Mend.", [])
         assert len(runner.asked) == 1
@@ -214,12 +222,12 @@ class TestMessage:
     async def test_a_changed_condition_asks_again_but_not_at_once(self, monkeypatch):
         keeper, runner = self.keeper(printed(self.STATUS))
         await keeper.first(5)
-        keeper.newest(CONFIG)
-        keeper.newest({**CONFIG, "error_count": 1})
+        keeper.newest(FORM)
+        keeper.newest(form(1))
         await settle()
         assert len(runner.asked) == 1
-        monkeypatch.setattr(status_message, "AT_MOST_EVERY", 0.0)
-        keeper.newest({**CONFIG, "error_count": 1})
+        monkeypatch.setattr(occasional, "AT_MOST_EVERY", 0.0)
+        keeper.newest(form(1))
         await settle()
         assert len(runner.asked) == 2
 
@@ -229,24 +237,24 @@ class TestMessage:
         keeper, runner = self.keeper(printed(self.STATUS[:-9]))
         runner.answers["zpool", "status", "-v"] = printed(text)
         await keeper.first(5)
-        assert keeper.newest(CONFIG)["errors"] == ["/tank/bad-\udcff"]
+        assert keeper.newest(FORM)["message"]["errors"] == ["/tank/bad-\udcff"]
 
     @rows("answer", [printed("junk"), printed("", 1, "no"), printed("{}")])
     async def test_a_failing_command_is_no_message(self, answer):
         keeper, _ = self.keeper(answer)
         await keeper.first(5)
-        assert keeper.newest(CONFIG) is None
+        assert keeper.newest(FORM) == {}
 
     async def test_a_hung_command_is_not_started_again(self, monkeypatch):
-        monkeypatch.setattr(status_message, "AT_MOST_EVERY", 0.0)
+        monkeypatch.setattr(occasional, "AT_MOST_EVERY", 0.0)
         keeper, runner = self.keeper(HANG)
         await keeper.first(5)
         for count in range(3):
-            assert keeper.newest({**CONFIG, "error_count": count}) is None
+            assert keeper.newest(form(count)) == {}
             await settle()
         assert len(runner.asked) == 1
         runner.stuck = False
-        keeper.newest({**CONFIG, "error_count": 9})
+        keeper.newest(form(9))
         await settle()
         assert len(runner.asked) == 2
 
@@ -255,7 +263,7 @@ class TestMessage:
         runner = CannedRunner({("zpool", "status", "-v"): printed(text)})
         keeper = StatusMessageReader(runner, "tank", "2.1.11", 5)
         await keeper.first(5)
-        assert keeper.newest(CONFIG)["status"] == "Bad."
+        assert keeper.newest(FORM)["message"]["status"] == "Bad."
 
     def test_the_condition_ignores_counters_that_only_grow(self):
         tree = CONFIG["vdev_tree"]
