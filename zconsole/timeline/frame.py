@@ -32,9 +32,8 @@ from zconsole.pool.spares import SpareTrouble
 from zconsole.pool.topology import data_vdevs
 from zconsole.timeline.eta.estimate import MEASURING, Estimate, nothing
 from zconsole.timeline.eta.past import Comparison
-from zconsole.timeline.known_change import Followed
 from zconsole.timeline.rates import RateSeries
-from zconsole.timeline.scan_rate import PastRates, RateLag
+from zconsole.timeline.scan_rate import PastRates
 from zconsole.timeline.scrubs import UNKNOWN, ScrubAge
 from zconsole.units import duration
 
@@ -73,7 +72,7 @@ class ScanView(NamedTuple):
     """Its issue rate since it began, through restarts and follow-on passes."""
     comparison: Comparison | None = None
     """How it goes against the earlier scan by which it is told."""
-    lag: RateLag | Followed | None = None
+    lag: str = ""
     """What the rate of now would give, where the estimate has not followed it yet; or that it
     has followed a change of tunables."""
 

@@ -40,18 +40,6 @@ SAME = 1.03
 """By what factor two estimates differ that are one: until then a change is followed."""
 
 
-class Followed(NamedTuple):
-    """That an estimate is based on what came after a change of tunables."""
-
-    ago: float
-    """Seconds since the change."""
-
-    @property
-    def words(self) -> str:
-        """``ETA by the rate since tunables changed 6m00s ago``."""
-        return f"ETA by the rate since tunables changed {units.duration(self.ago)} ago"
-
-
 class _Change(NamedTuple):
     """When tunables changed: running seconds, which pauses and a clock that is set leave alone."""
 
@@ -72,7 +60,8 @@ class KnownChange:
         self._at: _Change | None = None
         """The change that is followed."""
         self._has_followed = False
-        self.followed: Followed | None = None
+        self.followed = ""
+        """That the estimate is based on what came after a change; empty where it is not."""
 
     @property
     def newest(self) -> float:
@@ -85,7 +74,7 @@ class KnownChange:
 
     def follow(self, usual: Forecast, course: ProgressCurve, work: Work | None) -> Forecast:
         """The forecast by what came after a change, or ``usual`` where none is to be followed."""
-        self.followed = None
+        self.followed = ""
         points, eta = course.points, usual.estimate.eta
         if self._is_new and points:
             self._changes.append(_Change(points[-1].x, points[-1].t))
@@ -100,7 +89,8 @@ class KnownChange:
         if at is not self._at:
             self._at, self._has_followed = at, True
         if _differ(found.estimate, eta, CAUGHT_UP):
-            self.followed = Followed(max(0.0, points[-1].t - at.t))
+            ago = units.duration(max(0.0, points[-1].t - at.t))
+            self.followed = f"ETA by the rate since tunables changed {ago} ago"
         return found._replace(estimate=_covering(found.estimate, eta))
 
     def _newer(

@@ -170,7 +170,7 @@ def _halted(view: _View) -> _View:
     if work.state != "running":
         return view
     if isinstance(view, ScanView):
-        view = view._replace(scan_rate=None, issue_rate=None, full=None, lag=None)
+        view = view._replace(scan_rate=None, issue_rate=None, full=None, lag="")
     return view._replace(estimate=nothing(SUSPENDED))
 
 

@@ -245,40 +245,27 @@ LEAST_LEFT = 300.0
 """To the end; before that the last bytes and the queues are what differs."""
 
 
-class RateLag(NamedTuple):
-    """What the present rate would give, in seconds to go."""
-
-    eta: float
-    changed: str
-    """``rose`` or ``fell``."""
-    ago: float | None
-    """Seconds since it changed; None where that was not seen, or it was so all along."""
-
-    @property
-    def words(self) -> str:
-        """``rate rose 4m10s ago, ETA follows: 6h48m if it stays``."""
-        told = f"{units.duration(self.eta)} if it stays"
-        if self.ago is None:
-            return f"at the rate of now {told}"
-        return f"rate {self.changed} {units.duration(self.ago)} ago, ETA follows: {told}"
-
-
 def rate_lag(
     rate: float | None, left: float, eta: float | None, past: PastRates, is_told: bool
-) -> RateLag | None:
-    """Whether ``eta`` seconds for ``left`` bytes contradict ``rate`` (bytes/s).
+) -> str:
+    """How ``rate`` (bytes/s) contradicts ``eta`` seconds for ``left`` bytes; empty if it does not.
 
-    ``is_told``: whether they did a sample ago.
+    ``rate rose 4m10s ago, ETA follows: 6h48m if it stays``. ``is_told``: whether it did a sample
+    ago.
     """
     if not rate or rate <= 0 or eta is None or min(left / rate, eta) < LEAST_LEFT:
-        return None
+        return ""
     expected = left / eta
     if abs(log(rate / expected)) < log(CAUGHT_UP if is_told else LAGGING):
-        return None
+        return ""
     changed, trend = "rose" if rate > expected else "fell", past.trend or 0.0
     if (trend < -STEADY) if rate > expected else (trend > STEADY):
-        return None  # it is on its way back: "if it stays" would be said of what does not
-    return RateLag(left / rate, changed, _since(rate > expected, sqrt(rate * expected), past))
+        return ""  # it is on its way back: "if it stays" would be said of what does not
+    told = f"{units.duration(left / rate)} if it stays"
+    ago = _since(rate > expected, sqrt(rate * expected), past)
+    if ago is None:  # that was not seen, or it was so all along
+        return f"at the rate of now {told}"
+    return f"rate {changed} {units.duration(ago)} ago, ETA follows: {told}"
 
 
 def _since(above: bool, level: float, past: PastRates) -> float | None:

@@ -44,7 +44,6 @@ from zconsole.timeline.scan_rate import (
     PastRates,
     PastRecorder,
     PresentRate,
-    RateLag,
     present_rate,
     rate_by_turns,
     rate_lag,
@@ -107,7 +106,7 @@ class ScanTrack:
         self.scan_rate: float | None = None
         self._present: PresentRate | None = None
         self.comparison: Comparison | None = None
-        self.lag: RateLag | None = None
+        self.lag = ""
 
     def add(self, sample: Sample, scan: Scan, when: str, known: Sequence[PastScan] = ()) -> None:
         """Take in one sample of this scan; ``when`` is its clock time in words.
@@ -183,14 +182,14 @@ class ScanTrack:
             rate if rate is not None or self.scan.state != "running" else self.scan.zpool_issue_rate
         )
 
-    def _lag(self, scan: Scan) -> RateLag | None:
+    def _lag(self, scan: Scan) -> str:
         """What the rate of now would give, if the estimate is based on another."""
         done, total = issued_bytes(scan), scan.to_issue_bytes
         # While metadata is walked, more than what is left to issue takes time.
         if self._present is None or scan.stage == "scanning" or done is None or total is None:
-            return None
-        told, eta = self.lag is not None, self.forecast.estimate.eta
-        return rate_lag(self._present.rate, total - done[0], eta, self.rates.past, told)
+            return ""
+        left, eta = total - done[0], self.forecast.estimate.eta
+        return rate_lag(self._present.rate, left, eta, self.rates.past, is_told=bool(self.lag))
 
     def _present_rate(self, scan: Scan) -> PresentRate | None:
         """The rate now; None where the estimate's own, or zpool's, says more."""
@@ -297,9 +296,9 @@ class ScanTrack:
         """What the views show of it."""
         over = scan.state if scan.state in ("finished", "canceled") else "no scan running"
         shown = self.forecast if scan.active else Forecast(nothing(over))
-        lag = self.lag or self._known.followed if scan.state == "running" else None
-        if lag is not None:
-            why = f"{lag.words}; {shown.estimate.reason}"
+        lag = self.lag or self._known.followed if scan.state == "running" else ""
+        if lag:
+            why = f"{lag}; {shown.estimate.reason}"
             shown = shown._replace(estimate=shown.estimate._replace(reason=why))
         stalled = self.stalled if scan.active else None
         if stalled is not None:
@@ -321,7 +320,7 @@ class ScanTrack:
             notes=(*self.notes, *scan_notes(sample.pool.root, scan)),
             past=self.rates.past,
             comparison=self.comparison if running else None,
-            lag=lag if stalled is None else None,
+            lag=lag if stalled is None else "",
         )
 
     def stage(self, sample: Sample, scan: Scan) -> str | None:

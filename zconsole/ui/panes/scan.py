@@ -114,7 +114,7 @@ def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Lin
         # Next to nothing is issued while metadata is walked: its bar has the graph's place then.
         is_walking = _is_walking(view)
         is_said = is_walking or ink.width >= _WIDE or ink.frame.suspended
-        says = [] if is_said or view.lag is not None else [*zpool_says(view.scan.zpool_eta)]
+        says = [] if is_said or view.lag else [*zpool_says(view.scan.zpool_eta)]
         second = walk if is_walking else drawn
         return [*lines, *second, *one_line([*says, *notes, *facts], ink)]
     lines += [*walk, *drawn]
@@ -207,8 +207,8 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
         yield (Span(f"STALLED: no progress for {units.duration(view.stalled)}", "error"),)
     if view.scan.state == "paused" and view.scan.paused_since is not None:
         yield (Span(f"paused since {ink.look.when(view.scan.paused_since, ink.now)}", "notice"),)
-    if view.lag is not None and not ink.roomy:  # there it begins what the ETA is based on
-        yield (Span(view.lag.words, "notice"),)
+    if view.lag and not ink.roomy:  # there it begins what the ETA is based on
+        yield (Span(view.lag, "notice"),)
     if view.full is not None and view.full != view.estimate:
         yield eta_line("full redundancy", view.full, ink)
     restarts = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
