@@ -7,6 +7,7 @@ from functools import partial
 
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -42,6 +43,8 @@ from zconsole.ui.widgets.prompt import Prompt
 
 _FILTER = "show only: name, state, path, note"
 
+_PARTS = ("header", "tabs", "footer", *PANES)
+
 Details = Callable[[str, str], Awaitable[Pairs]]
 """Pool and key of a device to what its feed knows of it."""
 
@@ -64,6 +67,8 @@ class MainScreen(Screen[None]):
         self._ready = ready
         self._status: HeaderStatus | None = None
         self._header: tuple[Line, ...] = ()
+        self._drawn_for: tuple[Size, ...] = ()
+        """The sizes that all was last drawn for; none where the terminal was too small."""
 
     def compose(self) -> ComposeResult:
         """The parts, from the top."""
@@ -104,8 +109,10 @@ class MainScreen(Screen[None]):
             return
         width, height = self.app.size
         if width < SMALLEST[0] or height < SMALLEST[1]:
+            self._drawn_for = ()
             self._paint_notice(frame, width)
             return
+        self._drawn_for = self._sizes
         self._header = header = header_lines(frame, status, state.look, width, height)
         tabs = 1 if len(state.frames) > 1 else 0
         scan, heights = self._arranged(body, len(header) + tabs)
@@ -137,7 +144,9 @@ class MainScreen(Screen[None]):
 
     def on_descendant_focus(self) -> None:
         """Show the keys of the pane that took the focus."""
-        self.repaint()
+        frame = self._state.frame
+        if self._drawn_for and self._is_whole and frame is not None and not self._is_hidden:
+            self._paint_footer(frame, self.app.size.width)
 
     def repaint(self) -> None:
         """Show it again, after a change of size or arrangement."""
@@ -145,8 +154,9 @@ class MainScreen(Screen[None]):
             self.paint(self._status)
 
     def on_resize(self) -> None:
-        """Lay out for the new size."""
-        self.repaint()
+        """Lay out for the new size, of which textual tells several times."""
+        if self._is_whole and self._sizes != self._drawn_for:
+            self.repaint()
 
     def on_screen_resume(self) -> None:
         """Show what came while another screen hid this one."""
@@ -294,8 +304,12 @@ class MainScreen(Screen[None]):
     @property
     def _is_whole(self) -> bool:
         """Whether every part is there; on the way out a last frame may come to a bare screen."""
-        parts = ("header", "tabs", "footer", *PANES)
-        return all(self.query_one_optional(f"#{part}") is not None for part in parts)
+        return all(self.query_one_optional(f"#{part}") is not None for part in _PARTS)
+
+    @property
+    def _sizes(self) -> tuple[Size, ...]:
+        """The terminal's size, and what the last layout gave each part."""
+        return (self.app.size, *(self._view(part).size for part in _PARTS))
 
     def _arranged(self, body: Frame, header: int) -> tuple[tuple[Line, ...], Heights]:
         """The scan's lines, and the lines each pane gets below ``header`` of them."""
