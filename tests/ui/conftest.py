@@ -18,6 +18,9 @@ from textual.pilot import Pilot
 from zconsole.sim import simulation
 from zconsole.system import daemon_thread
 from zconsole.system.patient import begun
+from zconsole.ui import themed_app
+from zconsole.ui.theme.files import ThemeFile
+from zconsole.ui.theme.styles import palette, textual_theme
 
 STEP = 0.002
 """Seconds textual's pilot sleeps before it looks whether all is still."""
@@ -108,6 +111,29 @@ def read_once(monkeypatch: pytest.MonkeyPatch, rules: dict[object, list[RuleSet]
         return rules[key]
 
     monkeypatch.setattr(Stylesheet, "_parse_rules", _parsed)
+
+
+@pytest.fixture(scope="session")
+def dresses() -> dict[object, Any]:
+    """The styles of themes that consoles of this process have worn."""
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def dressed_once(monkeypatch: pytest.MonkeyPatch, dresses: dict[object, Any]) -> None:
+    """Work out the styles of a theme once for all consoles: the same file gives the same."""
+
+    def _once(make: Callable[..., Any]) -> Callable[..., Any]:
+        def _made(theme: ThemeFile, **how: bool) -> Any:
+            key = (make, repr(theme), *how.items())
+            if key not in dresses:
+                dresses[key] = make(theme, **how)
+            return dresses[key]
+
+        return _made
+
+    for make in (palette, textual_theme):
+        monkeypatch.setattr(themed_app, make.__name__, _once(make))
 
 
 @pytest.fixture(autouse=True)
