@@ -31,6 +31,7 @@ def pytest_collection(session: pytest.Session) -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if not worker:
         return
+    gc.disable()  # nothing of what is collected is garbage
     places = [Path(argument.partition("::")[0]).resolve() for argument in session.config.args]
     tests = [test for place in places for test in sorted(place.rglob("test_*.py"))]
     first = len(tests) * int(worker[2:]) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
@@ -45,6 +46,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -30,12 +30,12 @@ def shown(app: Console, rows: slice = slice(None)) -> dict[Style, str]:
     return found
 
 
-def is_strange(style: Style, app: Console) -> bool:
-    """Whether a color of a style is neither the theme's nor made from it for a ground."""
+def known_to(app: Console) -> set[str]:
+    """The colors of the theme, and those made from it for a ground."""
     known = {color.lower() for color in app.theme_files[app.theme].colors.values()}
     for styles in app.palette.values():
         known |= {hexed(c, "") for each in styles.values() for c in (each.color, each.bgcolor)}
-    return not {hexed(style.color, ""), hexed(style.bgcolor, "")} <= known | {""}
+    return known | {""}
 
 
 def faults(app: Console, styles: dict[Style, str]) -> list[tuple[str, str]]:
@@ -43,10 +43,11 @@ def faults(app: Console, styles: dict[Style, str]) -> list[tuple[str, str]]:
     least, ansi = NEEDED.get(app.theme, 4.5), app.theme_files[app.theme].ansi
     tracks = {looks["track"] for looks in app.palette.values()}
     read = {} if ansi else {each: text for each, text in styles.items() if each not in tracks}
+    known = known_to(app)
     return [
         (text, str(style))
         for style, text in read.items()
-        if is_strange(style, app)
+        if not {hexed(style.color, ""), hexed(style.bgcolor, "")} <= known
         or contrast(hexed(style.color, ""), hexed(style.bgcolor, "")) < least
     ]
 
