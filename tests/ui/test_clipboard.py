@@ -29,7 +29,7 @@ async def test_of_a_plan_the_command_is_copied():
     async with acting("mirror-scrub", (120, 30)) as a:
         await a.press("S", "g", "j", "enter")
         assert isinstance(a.app.screen, ConfirmScreen)
-        said = await a.press("ctrl+y")
+        said = await a.read(a.press("ctrl+y"))
         assert a.app.clipboard.startswith("zpool scrub")
         assert f"command sent to the terminal's clipboard: {a.app.clipboard}" in said
 

@@ -175,7 +175,7 @@ async def test_each_screen_has_help_of_its_own_keys():
                 await a.press(key)
                 await until(a.pilot, lambda: isinstance(a.app.screen, Dialog))
             over = a.app.screen
-            said = await a.press("question_mark")
+            said = await a.read(a.press("question_mark"))
             assert isinstance(a.app.screen, HelpScreen), opened
             assert [text for text in texts(over) if text not in flat(said)] == [], opened
             assert "On every screen" in said, opened
@@ -190,7 +190,7 @@ def texts(screen: Dialog) -> list[str]:
 async def test_where_text_is_typed_f1_is_the_help():
     async with acting("mirror-scrub") as a:
         for opened in ("value", "what if"):
-            said = await a.press(*OPENED[opened])
+            said = await a.read(a.press(*OPENED[opened]))
             assert "F1 help" in said.splitlines()[-1], opened
             await a.press("question_mark")
             assert not isinstance(a.app.screen, HelpScreen), opened
@@ -204,7 +204,7 @@ async def test_the_last_line_names_the_keys_that_work():
         for opened in sorted(OPENED.keys() - {"palette"}):
             await a.press(*OPENED[opened])
             for size in ((60, 15), (80, 24)):
-                said = await a.resize(size)
+                said = await a.read(a.resize(size))
                 assert "Esc" in said.rstrip().splitlines()[-1], (opened, size)
             await a.home()
 
@@ -248,7 +248,7 @@ def test_actions_of_the_main_screen_are_known_by_name():
 async def test_the_help_of_a_plan_tells_what_its_keys_do_there_and_of_enter():
     async with acting("mirror-scrub", size=(80, 60)) as a:
         await a.press("S", "g", "j", "enter")
-        said = await a.press("question_mark")
+        said = await a.read(a.press("question_mark"))
         assert "press the button in focus" in said
         assert "to the next part of the screen, or the next button" in said
         for of_main in ("next pane", "clear the filter", "GUID at the cursor", "quit; on other"):

@@ -89,7 +89,7 @@ async def test_a_click_moves_the_cursor_of_a_menu_and_a_double_click_chooses():
         await a.pilot.click(offset=(3, 3))
         assert menu.view.cursor == 2
         await a.pilot.click(offset=(3, 1), times=2)
-        await a.settle()
+        await a.rest()
         assert a.app.screen is not menu
 
 

@@ -49,7 +49,7 @@ async def reacts_after_escape(a) -> bool:
 async def test_a_menu_and_its_choice_in_one_packet_lead_to_the_plan():
     async with acting("mirror-scrub") as a:
         type_at_once(a, "S", "g", "down", "enter")
-        await a.settle()
+        await a.rest()
         assert isinstance(a.app.screen, ConfirmScreen)
         assert "zpool scrub -p mirrors" in a.screen
         assert commands(a) == []
@@ -61,7 +61,7 @@ async def test_a_paste_in_the_packet_of_the_key_that_opens_its_prompt_is_taken(k
         type_at_once(a, *({"/": "slash"}.get(key, key) for key in keys))
         a.app.post_message(events.Paste("8T"))
         type_at_once(a, "x")
-        await a.settle()
+        await a.rest()
         assert a.app.focused.value == "8Tx"
 
 
@@ -69,7 +69,7 @@ async def test_a_paste_does_not_reach_what_runs_things():
     async with acting("mirror-scrub") as a:
         type_at_once(a, "S", "g", "down", "enter")
         a.app.post_message(events.Paste("\n\n"))
-        await a.settle()
+        await a.rest()
         assert isinstance(a.app.screen, ConfirmScreen)
         assert commands(a) == []
 
@@ -87,7 +87,7 @@ async def test_a_menu_is_there_before_the_machine_answers_and_has_the_keys(flow,
         answered.set()
         await until(a.pilot, lambda: "reading the pool" not in a.screen)
         await until(a.pilot, lambda: a.app.screen.view.cursor == 2)
-        assert shown in await a.settle()
+        assert shown in await a.read(a.rest())
         assert a.app.devices.current.key == before
         assert a.app.devices.arrangement.sort == "tree"
 
@@ -111,7 +111,7 @@ async def test_what_was_picked_is_planned_once_the_machine_has_answered():
         await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen) and a.app.screen.holds)
         answered.set()
         await until(a.pilot, lambda: isinstance(a.app.screen, ConfirmScreen))
-        assert "zpool scrub -p mirrors" in await a.settle()
+        assert "zpool scrub -p mirrors" in await a.read(a.rest())
         assert commands(a) == [], "keys typed before a plan was there do not run it"
 
 
@@ -131,7 +131,7 @@ async def test_what_is_typed_into_a_prompt_that_is_still_to_come_is_typed_there(
     async with acting("resilver") as a:
         type_at_once(a, "T", "V", *"15ms")
         await until(a.pilot, lambda: isinstance(a.app.screen, AskScreen))
-        await a.settle()
+        await a.rest()
         assert a.app.focused.value == "15ms"
 
 
@@ -144,7 +144,7 @@ async def test_keys_behind_a_menu_that_cannot_be_shown_act_on_nothing():
         await a.to("WD80EFZZ")
         before = a.app.devices.cursor
         type_at_once(a, "R", "down", "q")
-        said = await a.settle()
+        said = await a.read(a.rest())
         assert "the machine does not answer" in said
         assert a.app.devices.cursor == before
         await a.press("up")
@@ -154,20 +154,20 @@ async def test_keys_behind_a_menu_that_cannot_be_shown_act_on_nothing():
 async def test_a_menu_left_at_once_leads_back_and_the_next_key_opens_another():
     async with acting("mirror-scrub") as a:
         type_at_once(a, "S", "escape", "question_mark")
-        assert "HELP" in await a.settle()
+        assert "HELP" in await a.read(a.rest())
 
 
 async def test_keys_behind_one_that_opens_a_screen_scroll_that_screen():
     async with acting("mirror-scrub", (80, 24)) as a:
         type_at_once(a, "question_mark", "G")
-        assert "stop and return to the shell" in await a.settle()
+        assert "stop and return to the shell" in await a.read(a.rest())
 
 
 async def test_keys_typed_before_a_plan_is_shown_do_not_run_it():
     async with acting("mirror-scrub") as a:
         type_at_once(a, "S", "down", "enter", "right", "enter")
         await until(a.pilot, lambda: isinstance(a.app.screen, ConfirmScreen))
-        await a.settle()
+        await a.rest()
         assert commands(a) == []
 
 
@@ -197,7 +197,7 @@ async def test_keys_that_wait_for_a_menu_do_not_answer_whether_to_quit():
         await a.press("escape")
         hang(a)
         await a.pilot.press("S", "right", "enter", "ctrl+c")
-        assert "Quit?" in await a.settle()
+        assert "Quit?" in await a.read(a.rest())
         assert a.app.focused.id == "cancel"
         await a.pilot.press("escape")
         await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen))
@@ -213,7 +213,7 @@ async def test_keys_wait_for_the_first_sample(key, shown):
         assert a.app.main_on_top
         a.feed.step()
         await until(a.pilot, lambda: not a.app.main_on_top)
-        assert shown in await a.settle()
+        assert shown in await a.read(a.rest())
 
 
 async def test_the_wait_for_the_first_sample_is_told_and_given_up():
@@ -223,12 +223,12 @@ async def test_the_wait_for_the_first_sample_is_told_and_given_up():
         await a.pilot.press("escape")
         assert COMING not in a.screen
         a.feed.step()
-        await a.settle()
+        await a.rest()
         assert a.app.main_on_top
 
 
 async def test_before_the_first_sample_the_console_can_be_left_and_explains_its_keys():
     async with acting("mirror-scrub", sampled=False) as a:
-        assert "HELP" in await a.press("question_mark")
+        assert "HELP" in await a.read(a.press("question_mark"))
         await a.press("escape", "q")
         assert not a.app.is_running

@@ -93,5 +93,5 @@ async def at(stop: Stop, size: tuple[int, int]) -> AsyncIterator[Acting]:
     async with acting(stop.scenario, size=size) as a:
         await a.pass_time(120, 10)
         await stop.way(a)
-        await a.settle()
+        await a.rest()
         yield a

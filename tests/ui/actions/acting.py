@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC
@@ -86,15 +86,14 @@ class Acting:
     def __init__(self, app: Console, pilot, feed: SteppedFeed, backend: ActionBackend) -> None:
         self.app, self.pilot, self.feed, self.backend = app, pilot, feed, backend
 
-    async def press(self, *keys: str) -> str:
+    async def press(self, *keys: str) -> None:
         for key in keys:
             await self.pilot.press(key)
             await self.rest()
-        return self.screen
 
-    async def settle(self) -> str:
-        """Let all come to rest; the screen's text."""
-        await self.rest()
+    async def read(self, done: Awaitable[object]) -> str:
+        """The screen's text once this is done: drawing it takes as long as a key."""
+        await done
         return self.screen
 
     async def rest(self) -> None:
@@ -116,24 +115,23 @@ class Acting:
         app = self.app
         return not app.is_running or app.screen._compositor.size == app.size
 
-    async def pass_time(self, seconds: float, step: float = 60.0) -> str:
-        """Let rounds pass by, of which the last is drawn; the screen's text."""
+    async def pass_time(self, seconds: float, step: float = 60.0) -> None:
+        """Let rounds pass by, of which the last is drawn."""
         for left in reversed(range(int(seconds / step))):
             self.feed.unseen = left > 0
             self.feed.step(step)
             await self.pilot.pause()
-        return await self.settle()
+        await self.rest()
 
-    async def home(self) -> str:
+    async def home(self) -> None:
         """Esc, until the main screen is on top."""
         while not self.app.main_on_top:
             await self.press("escape")
-        return self.screen
 
-    async def resize(self, size: tuple[int, int]) -> str:
+    async def resize(self, size: tuple[int, int]) -> None:
         """Have a terminal of another size."""
         await self.pilot.resize_terminal(*size)
-        return await self.settle()
+        await self.rest()
 
     async def to(self, name: str) -> None:
         """Move the cursor to a device, or to the vdev of just this name."""

@@ -38,15 +38,15 @@ async def at_line(a: Acting, text: str) -> None:
 async def test_a_mirror_is_added_with_what_if_in_its_plan():
     async with adding() as a:
         assert "ADD TO mirrors" in a.screen
-        assert "ADD mirror vdev TO mirrors: 0 of 2 marked" in await a.press("enter")
-        said = await a.press("space", "space")
+        assert "ADD mirror vdev TO mirrors: 0 of 2 marked" in await a.read(a.press("enter"))
+        said = await a.read(a.press("space", "space"))
         assert "2 of 2 marked" in said
         assert said.count("\nx ") == 2
-        plan = await a.press("enter")
+        plan = await a.read(a.press("enter"))
         assert "zpool add mirrors mirror /dev/disk/by-id/" in plan
         assert "usable free space: 9.82T now" in plan
         assert "of 2 devices to mirrors" in plan
-        assert "Done." in await a.press(*RUN)
+        assert "Done." in await a.read(a.press(*RUN))
         await a.press("escape")
         await a.pass_time(10, 2)
         assert "mirror-3" in a.screen
@@ -62,9 +62,9 @@ async def test_it_says_how_many_disks_are_free_and_which_are_too_small():
         pool.host.shelf[1].model = pool.host.shelf[1].model._replace(size=400 * 10**9)
         await a.press("escape", "A")
         await at_line(a, "Add a vdev")
-        said = " ".join((await a.press("enter")).split())
+        said = " ".join((await a.read(a.press("enter"))).split())
         assert "8 disks like the others, at least 3; 1 free" in said
-        said = await a.press("enter")
+        said = await a.read(a.press("enter"))
         assert "0 of 8 marked, at least 3" in said
         assert "smaller than the pool's disks" in said
 
@@ -78,14 +78,14 @@ async def test_what_cannot_be_added_is_grey_with_the_reason_and_a_path_can_still
             assert (span.role == "dim") == ("there is one" in text), text
         await at_line(a, "special")
         assert "Not now: needs 3 free disks, there is one" in a.screen
-        assert "type the path of a file or device" in await a.press("enter")
+        assert "type the path of a file or device" in await a.read(a.press("enter"))
 
 
 async def test_one_way_is_typed_before_it_runs():
     async with adding("failed-disk", 3) as a:
         await at_line(a, "special")
         await a.press("enter", "space", "space", "space")
-        assert "can never be removed again" in " ".join((await a.press("enter")).split())
+        assert "can never be removed again" in " ".join((await a.read(a.press("enter"))).split())
         assert isinstance(a.app.screen, ConfirmScreen)
         assert commands(a) == []
         assert 'Type "tank"' in a.screen
@@ -95,7 +95,7 @@ async def test_a_lone_spare_is_the_device_at_the_cursor():
     async with adding() as a:
         await at_line(a, "hot spare")
         await a.press("enter")
-        assert "zpool add mirrors spare /dev/" in await a.press("enter")
+        assert "zpool add mirrors spare /dev/" in await a.read(a.press("enter"))
         await a.press(*RUN, "escape")
         await a.pass_time(10, 2)
         assert "AVAIL" in a.screen
@@ -104,25 +104,25 @@ async def test_a_lone_spare_is_the_device_at_the_cursor():
 async def test_too_few_are_refused_with_the_reason():
     async with adding() as a:
         await a.press("enter")
-        assert "needs at least 2 devices" in await a.press("enter")
+        assert "needs at least 2 devices" in await a.read(a.press("enter"))
 
 
 async def test_a_mark_is_taken_off_again_and_what_is_in_use_gets_none():
     async with adding() as a:
         await a.press("enter", "space")
-        assert "1 of 2 marked" in await a.press("k")
-        assert "0 of 2 marked" in await a.press("space")
+        assert "1 of 2 marked" in await a.read(a.press("k"))
+        assert "0 of 2 marked" in await a.read(a.press("space"))
         await at_line(a, "ata-")
-        assert "0 of 2 marked" in await a.press("G", "k", "space")
+        assert "0 of 2 marked" in await a.read(a.press("G", "k", "space"))
 
 
 async def test_a_path_that_is_typed_is_marked_and_asked_about():
     async with adding() as a:
         await a.press("enter", "space", "G", "enter")
-        said = await a.press(*"/tmp/file", "enter")
+        said = await a.read(a.press(*"/tmp/file", "enter"))
         assert "2 of 2 marked" in said
         assert "/tmp/file" in said
-        plan = await a.press("g", "enter")
+        plan = await a.read(a.press("g", "enter"))
         assert "/tmp/file is not a device of this machine" in " ".join(plan.split())
 
 

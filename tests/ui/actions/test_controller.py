@@ -23,8 +23,8 @@ from zconsole.zfs.sources.base import Capabilities
 
 async def test_a_scrub_is_paused_resumed_and_stopped():
     async with acting("mirror-scrub") as a:
-        assert "Pause the scrub" in await a.press("S")
-        said = await a.press("enter")
+        assert "Pause the scrub" in await a.read(a.press("S"))
+        said = await a.read(a.press("enter"))
         assert "zpool scrub -p mirrors" in said
         assert a.app.focused is not None
         assert a.app.focused.id == "cancel"
@@ -48,7 +48,7 @@ async def test_what_was_said_of_a_scrub_goes_once_it_is_not_true_any_more():
     """For 20 seconds the last line called a scrub paused that was running again."""
     async with acting("mirror-scrub") as a:
         await a.press("S", "enter", *RUN, "escape")
-        assert "the scrub of mirrors is paused" in await a.pass_time(4, 2)
+        assert "the scrub of mirrors is paused" in await a.read(a.pass_time(4, 2))
         await a.press("S", "g", "enter", *RUN, "escape")
         assert "is paused" not in a.screen
 
@@ -60,7 +60,7 @@ async def test_the_palette_offers_the_actions_too():
         assert scrub.help == "S"
         assert offered["Replace the device at the cursor"].help == "R"
         scrub.callback()
-        assert "Pause the scrub" in await a.settle()
+        assert "Pause the scrub" in await a.read(a.rest())
 
 
 async def test_jobs_are_looked_for_now_and_then_and_watched_while_one_is_at_work(monkeypatch):
@@ -151,25 +151,25 @@ async def test_a_plan_that_does_not_fit_names_what_selects_all_the_same():
 
 async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
     async with acting("mirror-scrub", (60, 15)) as a:
-        assert "Down more" not in await a.press("S", "g", "j", "enter")
+        assert "Down more" not in await a.read(a.press("S", "g", "j", "enter"))
     async with acting("hot-spare", (60, 15)) as a:
         await a.to("ZWZJRW70")
-        said = await a.press("R", "enter")
+        said = await a.read(a.press("R", "enter"))
         assert "is overwritten" not in said
         assert said.splitlines()[-1].strip().startswith("Down more  ")
         assert said.splitlines()[-1].rstrip().endswith("Esc cancel")
         await a.pilot.resize_terminal(100, 40)
-        assert "Down more" not in await a.settle()
+        assert "Down more" not in await a.read(a.rest())
         await a.pilot.resize_terminal(60, 15)
-        assert "Down more" in await a.settle()
+        assert "Down more" in await a.read(a.rest())
 
 
 async def test_at_the_end_of_a_plan_no_more_is_promised():
     async with acting("hot-spare", (60, 15)) as a:
         await a.to("ZWZJRW70")
-        assert "Down more" in await a.press("R", "enter")
-        assert "Down more" not in await a.press("end")
-        assert "Down more" in await a.press("up")
+        assert "Down more" in await a.read(a.press("R", "enter"))
+        assert "Down more" not in await a.read(a.press("end"))
+        assert "Down more" in await a.read(a.press("up"))
 
 
 @pytest.mark.parametrize("key", ["escape", "q"])
@@ -184,14 +184,14 @@ async def test_the_whole_story_of_a_failed_disk():
     """A disk has failed, is replaced, watched, sped up; the tunables go back by themselves."""
     async with acting("failed-disk") as a:
         await a.to("bay05")
-        said = await a.press("R")
+        said = await a.read(a.press("R"))
         assert said.index("bay15") < said.index("too small")
         await pick(a, "bay15")
         said = a.screen
         assert "1 more device may fail in raidz2-0" in said
         await a.press(*RUN, "escape")
         assert commands(a)[0][0] == "replace"
-        said = await a.pass_time(1800)
+        said = await a.read(a.pass_time(1800))
         assert "replacing" in said
         before = a.backend.control.setting("zfs_resilver_min_time_ms").value
         await a.press("T", "F", *RUN, "escape", "E", "escape")
@@ -209,7 +209,7 @@ async def test_the_whole_story_of_a_failed_disk():
 
 async def test_a_one_way_plan_needs_the_name_typed():
     async with acting("second-replace") as a:
-        assert "Restart the resilver" in await a.press("S")
+        assert "Restart the resilver" in await a.read(a.press("S"))
         await pick(a, "Restart the resilver")
         assert "type tank" in a.screen or "tank" in a.app.screen.confirmation.title
         if a.app.screen.confirmation.typed:
@@ -223,11 +223,11 @@ async def test_a_scrub_of_the_known_errors_is_called_so_before_and_while_it_runs
         await pick(a, "Scrub only known errors")
         assert a.screen.splitlines()[0].strip() == "Scrub only the known errors of photos"
         await a.press(*RUN, "enter")
-        said = await a.pass_time(4, 1)
+        said = await a.read(a.pass_time(4, 1))
         assert " error scrub running " in said
         assert "counts blocks, not bytes" in said
         assert "best" not in "".join(said.splitlines()[:3])
-        assert " error scrub finished" in await a.pass_time(120)
+        assert " error scrub finished" in await a.read(a.pass_time(120))
 
 
 async def test_detach_backs_a_replace_out_once_its_name_is_typed():
@@ -256,7 +256,7 @@ async def test_a_device_can_be_taken_offline_in_two_ways():
         await a.press("A")
         await pick(a, "Take it offline")
         assert "until you put it online" in a.screen
-        assert "until the next reboot" in await a.press("v")
+        assert "until the next reboot" in await a.read(a.press("v"))
         await a.press("v", *RUN)
         assert commands(a)[0][0] == "offline"
 
@@ -273,7 +273,7 @@ async def test_a_device_can_be_taken_offline_in_two_ways():
 async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_hand(options, reason):
     async with acting("mirror-scrub", **options) as a:
         assert a.app.view_state.denied
-        said = await a.press("S", "g", "j", "enter")
+        said = await a.read(a.press("S", "g", "j", "enter"))
         assert "To run by hand" in said
         assert "zpool scrub -p mirrors" in said
         assert reason in said
@@ -283,7 +283,7 @@ async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_ha
 
 async def test_help_lists_the_action_keys():
     async with acting("mirror-scrub", size=(100, 70)) as a:
-        said = await a.press("question_mark")
+        said = await a.read(a.press("question_mark"))
         for key in SHIPPED.actions:
             assert key.text in said
 
@@ -293,7 +293,7 @@ async def test_every_screen_can_be_drawn_at_every_size(size):
     async with acting("failed-disk", size=size) as a:
         await a.to("bay05")
         for keys in (("A",), ("escape", "R"), ("enter",), ("escape", "T"), ("enter",)):
-            said = await a.press(*keys)
+            said = await a.read(a.press(*keys))
             assert said.strip()
             assert max(map(len, said.splitlines())) <= size[0]
 
@@ -312,7 +312,7 @@ async def test_a_long_plan_is_read_without_leaving_cancel():
 async def test_a_vdev_of_larger_disks_is_expanded_once_it_is_whole():
     async with acting("six-disk-swap", size=(110, 40)) as a:
         await a.to("WD30EZRX")
-        assert "not complete yet" in await a.press("A")
+        assert "not complete yet" in await a.read(a.press("A"))
         await a.press("escape")
         while any(view.scan.active for view in a.app.view_state.frame.scans):
             await a.pass_time(7200, 1800)
@@ -379,7 +379,7 @@ async def test_a_raidz_is_widened_once_its_name_is_typed():
         await a.press("tab", *"raidz2-0", "enter")
         assert commands(a)[0][0] == "attach"
         await a.press("escape")
-        assert "expansion of raidz2-0" in await a.pass_time(600)
+        assert "expansion of raidz2-0" in await a.read(a.pass_time(600))
         for _ in range(60):
             await a.pass_time(3600, 900)
             if ends := [r for r in a.log if r.get("kind") == "action"]:
@@ -394,18 +394,18 @@ async def test_a_bay_is_lit_or_its_disk_blinks():
         await a.to(disk.name)
         await a.press("A")
         await pick(a, "Light its bay, or make it blink")
-        assert "goes on for 4 hours, also over a reboot" in await a.settle()
-        assert "proves nothing now: other disks are busy" in await a.press("v")
-        assert f"/dev/{disk.disk} blinks" in await a.press(*RUN)
+        assert "goes on for 4 hours, also over a reboot" in await a.read(a.rest())
+        assert "proves nothing now: other disks are busy" in await a.read(a.press("v"))
+        assert f"/dev/{disk.disk} blinks" in await a.read(a.press(*RUN))
         await a.press("escape", "A")
         await pick(a, "Light its bay, or make it blink")
-        assert f"the light of Slot 01 (serial {disk.serial}) is on" in await a.press(*RUN)
+        assert f"the light of Slot 01 (serial {disk.serial}) is on" in await a.read(a.press(*RUN))
         lights, lit = a.backend.lights, a.feed.world.lit
         assert [slot for _, slot in lit] == ["Slot 01"]
         assert list(lights.blinking) == [f"/dev/{disk.disk}"]
         await a.press("escape", "A")
         await pick(a, "Switch off every light lit from here")
-        assert "every light is off" in await a.press(*RUN)
+        assert "every light is off" in await a.read(a.press(*RUN))
         assert (a.feed.world.lit, lights.blinking) == ({}, {})
 
 
@@ -414,21 +414,21 @@ async def test_lights_are_tidied_when_the_console_starts(monkeypatch):
         lights = type(a.backend.lights)
         monkeypatch.setattr(lights, "tidy", lambda self: ("the light of bay 1 is off",))
         await a.controller.tidy_lights()
-        assert "the light of bay 1 is off" in await a.settle()
+        assert "the light of bay 1 is off" in await a.read(a.rest())
 
         def broken(_: object) -> tuple[str, ...]:
             raise ZconsoleError("no disk answers")
 
         monkeypatch.setattr(lights, "tidy", broken)
         await a.controller.tidy_lights()
-        assert "lights of bays: no disk answers" in await a.settle()
+        assert "lights of bays: no disk answers" in await a.read(a.rest())
 
 
 async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
     async with acting("mirror-scrub") as a:
         execute = actions.execute
         monkeypatch.setattr(actions, "execute", lambda *_: Completed((), 1, "", "no\n"))
-        assert "Failed." in await a.press("S", "g", "j", "enter", "tab", "enter")
+        assert "Failed." in await a.read(a.press("S", "g", "j", "enter", "tab", "enter"))
         monkeypatch.setattr(actions, "execute", execute)
         await a.press("escape")
         await a.pass_time(60.0)
@@ -440,7 +440,7 @@ async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
 
 async def test_who_stops_a_scrub_is_not_told_that_the_one_begun_here_was_canceled():
     async with acting("healthy", notifications=True) as a:
-        said = await a.press("S", "g", "enter", *RUN)
+        said = await a.read(a.press("S", "g", "enter", *RUN))
         assert "Started." in said
         assert "The console tells you when the scrub ends." in said
         await a.press("enter")
@@ -460,6 +460,6 @@ async def test_who_stops_a_scrub_is_not_told_that_the_one_begun_here_was_cancele
 async def test_a_title_tells_where_lines_are_out_of_sight():
     async with acting("failed-disk", size=(60, 15)) as a:
         await a.to("bay05")
-        plan = await a.press("R", "enter")
+        plan = await a.read(a.press("R", "enter"))
         assert plan.splitlines()[0].endswith(" ↓"), plan
-        assert (await a.press("end")).splitlines()[0].endswith("↑")
+        assert (await a.read(a.press("end"))).splitlines()[0].endswith("↑")

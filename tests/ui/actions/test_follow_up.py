@@ -26,9 +26,9 @@ async def test_a_change_moves_along_the_timeline_with_its_sample():
     async with acting("few-requests", size=(120, 40)) as a:
         await a.pass_time(60, 10)
         await a.press("T", "F", *RUN, "escape", "escape")
-        first = cells_ago(await a.pass_time(10, 10))
+        first = cells_ago(await a.read(a.pass_time(10, 10)))
         assert first <= 2
-        assert cells_ago(await a.pass_time(160, 10)) == first + 10
+        assert cells_ago(await a.read(a.pass_time(160, 10))) == first + 10
         assert "zfs_vdev_async_write_min_active 1 to 8" in a.screen
 
 
@@ -51,7 +51,7 @@ async def test_the_pane_tells_what_a_change_did_before_and_after():
         await a.press("T", "F", *RUN, "escape")
         await a.press("home", *"jjjjjjjjj")
         assert "1 to 8: its effect shows" in a.screen
-        said = await a.pass_time(300, 10)
+        said = await a.read(a.pass_time(300, 10))
         assert "1 to 8: issued " in said
         assert " before, " in said
         assert "latency " in said
@@ -62,7 +62,7 @@ async def test_the_pane_says_until_when_a_value_stays():
     async with acting("resilver", size=(80, 24)) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
         assert "was 3000: restored by the next console once this one is gone" in a.screen
-        assert "was 3000: restored when the scan of tank ends" in await a.press("E")
+        assert "was 3000: restored when the scan of tank ends" in await a.read(a.press("E"))
 
 
 def cells_ago(screen: str) -> int:

@@ -127,11 +127,11 @@ async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
 
 async def test_the_simulated_twin_checks_the_same():
     async with acting("mirror-scrub", size=(100, 60)) as a:
-        said = await a.press("S", "g", "j", "enter")
+        said = await a.read(a.press("S", "g", "j", "enter"))
         guid = a.app.view_state.frame.guid
         assert f"mirrors is the same pool: GUID {guid}" in said
         a.feed.world.pools[0].guid += 1
-        said = await a.press(*RUN)
+        said = await a.read(a.press(*RUN))
         assert "another pool is named mirrors now" in said
         assert commands(a) == []
 
@@ -139,11 +139,11 @@ async def test_the_simulated_twin_checks_the_same():
 async def test_the_demo_notices_a_disk_that_was_swapped():
     async with acting("failed-disk", size=(200, 70)) as a:
         await a.to("bay05")
-        said = await a.press("R", "enter")
+        said = await a.read(a.press("R", "enter"))
         assert "is the same device: serial" in said
         tank = a.feed.world.pools[0]
         for leaf in (*tank.host.shelf, *tank.leaves()):
             leaf.devid += "-another"
-        said = await a.press(*RUN)
+        said = await a.read(a.press(*RUN))
         assert "is a different device now: serial" in said
         assert commands(a) == []

@@ -47,12 +47,12 @@ async def test_an_autopilot_from_the_question_to_the_log_of_its_end():
         await a.pass_time(2, 1)
         the_open_list_shows_what_the_autopilot_sets_meanwhile(a)
         await what_it_set_is_said_to_be_restored_at_its_end(a)
-        assert "Ends the autopilot (latency target 500ms)" in flat(await a.press("U"))
+        assert "Ends the autopilot (latency target 500ms)" in flat(await a.read(a.press("U")))
         await the_plan_to_set_a_tunable_says_that_it_ends_the_autopilot_that_sets_it(a)
         events = a.app.view_state.frame.events
         assert any(e.origin == "console" and "zfs_" in e.text for e in events)
         assert any(r["action"] == "hold-latency 0.5" for r in a.backend.log.recent())
-        said = flat(await a.press("T", "V"))
+        said = flat(await a.read(a.press("T", "V")))
         assert "target 500ms; scans are tuned above default (step " in said
         await a.press(*RUN)
         assert a.backend.control.setting(NAME).value == before, "stopping restores"
@@ -105,7 +105,7 @@ async def the_plan_to_set_a_tunable_says_that_it_ends_the_autopilot_that_sets_it
     for index, ends in ((0, True), (2, False)):
         await a.home()
         await a.press("T", "g", *["j"] * index)
-        said = flat(await a.press("enter", *"700", "enter"))
+        said = flat(await a.read(a.press("enter", *"700", "enter")))
         assert "Will set" in said
         assert ("Ends the autopilot (latency target 500ms)" in said) == ends
     await a.home()
@@ -114,7 +114,7 @@ async def the_plan_to_set_a_tunable_says_that_it_ends_the_autopilot_that_sets_it
 async def the_log_tells_its_start_its_steps_and_its_end(a: Acting):
     await a.home()
     await a.pass_time(10, 10)
-    said = await a.press("L")
+    said = await a.read(a.press("L"))
     assert "autopilot started: target 500ms" in said
     assert "autopilot set zfs_" in said
     assert "autopilot ended: told to stop" in said
@@ -124,17 +124,17 @@ async def test_the_main_screen_says_that_an_autopilot_runs_its_latency_and_what_
     async with acting(SCENARIO) as a:
         sizes = ((60, 15), (80, 24), (120, 40))
         for size in sizes:
-            assert "AUTOPILOT" not in await a.resize(size)
+            assert "AUTOPILOT" not in await a.read(a.resize(size))
         await start(a)
         await a.pass_time(120, 10)
         reached = latency(a.controller.context.watch.waits())
         for size in sizes:
-            said = flat(await a.resize(size))
+            said = flat(await a.read(a.resize(size)))
             assert f"application requests wait at most {reached}." in said, size
         await a.home()
         reached = latency(a.controller.context.watch.waits())
         for size in sizes:
-            first, *rest = (await a.resize(size)).splitlines()
+            first, *rest = (await a.read(a.resize(size))).splitlines()
             assert " AUTOPILOT " in first, size
             (line,) = (row for row in rest if f"autopilot target 500ms, now {reached}" in row)
             assert size[0] < 80 or line.rstrip().endswith("T, then V stops it")
@@ -142,21 +142,23 @@ async def test_the_main_screen_says_that_an_autopilot_runs_its_latency_and_what_
         await a.home()
         await a.pass_time(20, 10)
         for size in sizes:
-            assert "autopilot" not in (await a.resize(size)).lower(), size
+            assert "autopilot" not in (await a.read(a.resize(size))).lower(), size
 
 
 async def test_where_scans_cannot_go_slower_and_latency_is_above_the_target_that_is_said():
     async with acting(SCENARIO, (80, 24)) as a:
-        assert "V starts the autopilot: scans go as fast as a latency you" in await a.press("T")
+        assert "V starts the autopilot: scans go as fast as a latency you" in await a.read(
+            a.press("T")
+        )
         await start(a, "1ms")
         await a.home()
         await a.pass_time(900, 10)
         assert a.controller.context.watch.waits() > 0.001
         for size in ((80, 24), (120, 40)):
-            shown = await a.resize(size)
+            shown = await a.read(a.resize(size))
             (line,) = (row for row in shown.splitlines() if "autopilot target 1ms" in row)
             assert "scan can't go slower; T, then V stops it" in line
-            assert "can't go slower here: the rest" in flat(await a.press("T"))
+            assert "can't go slower here: the rest" in flat(await a.read(a.press("T")))
             await a.home()
 
 
@@ -164,7 +166,7 @@ async def test_one_of_another_console_is_seen_and_ended_by_setting_a_tunable():
     async with acting(SCENARIO, (120, 50)) as a:
         await a.backend.autopilots.start(Order(Targets(0.5)))
         await a.pass_time(30, 10)
-        assert "Autopilot: target 500ms" in await a.press("T")
+        assert "Autopilot: target 500ms" in await a.read(a.press("T"))
         with pytest.raises(ZconsoleError, match="an autopilot runs already"):
             await a.backend.autopilots.start(Order(Targets(0.1)))
         await a.pass_time(60, 10)

@@ -15,7 +15,7 @@ KEYS = [("q", ExitCode.OK), ("ctrl+c", ExitCode.INTERRUPTED)]
 
 async def asked(a: Acting, key: str) -> str:
     """What is asked when leaving by a key; the safe answer has the focus."""
-    said = " ".join((await a.press(key)).split())
+    said = " ".join((await a.read(a.press(key))).split())
     assert "Quit?" in said
     assert a.app.focused is not None
     assert a.app.focused.id == "cancel"
@@ -68,16 +68,16 @@ async def test_the_first_line_counts_the_tunables_that_are_set():
     sizes = ((60, 15), (120, 40), (80, 24))
     async with acting(SCENARIO, (80, 24)) as a:
         for size in sizes:
-            assert "SET" not in (await a.resize(size)).splitlines()[0], size
+            assert "SET" not in (await a.read(a.resize(size))).splitlines()[0], size
         await a.press("T", "F", *RUN, "escape", "escape")
         await a.pass_time(10, 1)
         count = len(a.backend.control.past().in_place)
         for size in sizes:
-            assert f" {count} TUNABLES SET " in (await a.resize(size)).splitlines()[0], size
+            assert f" {count} TUNABLES SET " in (await a.read(a.resize(size))).splitlines()[0], size
         await a.press("T", "U", *RUN, "escape", "escape")
         await a.pass_time(10, 1)
         for size in sizes:
-            assert "SET" not in (await a.resize(size)).splitlines()[0], size
+            assert "SET" not in (await a.read(a.resize(size))).splitlines()[0], size
 
 
 async def test_what_the_autopilot_sets_goes_back_with_it_and_is_neither_counted_nor_asked_about():

@@ -82,7 +82,7 @@ class Seen:
         for _ in range(2):
             await self._acting.pass_time(1, 1)
             await self._acting.controller.look_at_tunables()
-        await self._acting.settle()
+        await self._acting.rest()
         return "\n".join(self.said)
 
 
@@ -115,15 +115,15 @@ async def test_what_is_not_yet_due_is_taken_over_and_restored_when_the_scan_ends
         promised = "restored when the scan of mirrors ends; if this console is gone by then"
         assert said.startswith(f"Taken over from a console that is gone: {TIME}: {promised}")
         assert kernel.read(TIME) == 5000
-        assert promised in " ".join((await a.press("T")).split())
-        asked = " ".join((await a.press("escape", "q")).split())
+        assert promised in " ".join((await a.read(a.press("T"))).split())
+        asked = " ".join((await a.read(a.press("escape", "q"))).split())
         assert "1 tunable set here stays changed" in asked
         assert "restored by the next console once no scan of mirrors runs" in asked
         await a.press("escape")
         while any(view.scan.active for view in a.app.view_state.frame.scans):
             await a.pass_time(7200, 1800)
         await until(a.pilot, lambda: kernel.read(TIME) == 3000)
-        await a.settle()
+        await a.rest()
         assert console.said == [said, f"{TIME} restored to 3000"]
 
 
@@ -133,7 +133,7 @@ async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, oth
         console = Seen(a, kernel)
         assert await console.look() == ""
         assert kernel.read(TIME) == 5000
-        said = " ".join((await a.press("T")).split())
+        said = " ".join((await a.read(a.press("T"))).split())
         assert f"by the next console once that of process {other.pid} is gone and" in said
         await a.press("escape")
         kill(other)
@@ -238,7 +238,7 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
             "restored by the next console once this one is gone (or ssh drops) and no scan runs; U"
             " restores it now, E when the scan ends"
         )
-        asked = " ".join((await a.press("T", "enter", *"5000", "enter")).split())
+        asked = " ".join((await a.read(a.press("T", "enter", *"5000", "enter"))).split())
         assert until_gone[1:] in asked
         await a.press(*RUN, "escape")
         await shows(a, f"was 3000: {until_gone}")

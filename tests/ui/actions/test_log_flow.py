@@ -18,24 +18,24 @@ async def test_a_rebalance_from_here_and_what_was_asked_of_it_are_listed():
         await a.press("P")
         await settled(a)
         await a.press("escape", "escape")
-        said = (await a.press("L")).splitlines()
+        said = (await a.read(a.press("L"))).splitlines()
         assert "done    zconsole rebalance pause " in said[1]
         assert "begun   zconsole rebalance run /storage/films" in said[2]
 
 
 async def test_what_was_run_is_listed_with_its_result_and_can_be_copied():
     async with acting("mirror-scrub") as a:
-        assert "no command was run" in await a.press("L")
+        assert "no command was run" in await a.read(a.press("L"))
         await a.press("S", "g", "j", "enter", *RUN, "escape")
         await a.press("T", "F", *RUN, "escape", "escape")
-        said = (await a.press("L")).splitlines()
+        said = (await a.read(a.press("L"))).splitlines()
         assert said[0].startswith(" COMMANDS RUN")
         assert "done    zconsole tunables set" in said[1]
         assert "done    zpool scrub" in said[2]
         await a.press("j", "y")
         assert a.app.clipboard.startswith("zpool scrub")
         listed = a.screen
-        assert await a.press("enter") == listed
+        assert await a.read(a.press("enter")) == listed
         await a.press("escape")
         assert a.app.main_on_top
 

@@ -25,35 +25,35 @@ LAST = "zfs_scrub_after_expand"
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_last_tunable_is_in_sight_also_when_one_comes_back_to_it(size):
     async with acting("mirror-scrub", size) as a:
-        assert LAST not in await a.press("T")
-        assert LAST in await a.press("G")
-        assert LAST in await a.press("enter", "escape")
+        assert LAST not in await a.read(a.press("T"))
+        assert LAST in await a.read(a.press("G"))
+        assert LAST in await a.read(a.press("enter", "escape"))
 
 
 async def test_the_cursor_of_a_list_stays_in_sight_in_a_smaller_window():
     async with acting("mirror-scrub", (80, 40)) as a:
         await a.press("T", "G")
         await a.pilot.resize_terminal(60, 15)
-        assert LAST in await a.settle()
+        assert LAST in await a.read(a.rest())
 
 
 async def test_a_question_is_wrapped_anew_in_another_window():
     async with acting("mirror-scrub", (60, 15)) as a:
-        narrow = await a.press("T", "enter", "4", "2")
+        narrow = await a.read(a.press("T", "enter", "4", "2"))
         await a.pilot.resize_terminal(120, 24)
-        wide = await a.settle()
+        wide = await a.read(a.rest())
         assert wide.split() == narrow.split()
         less, more = (said[: said.index("42") + 2].splitlines() for said in (wide, narrow))
         assert len(less) < len(more)
         assert less[-1].strip() == "▌42"
         await a.pilot.resize_terminal(60, 15)
-        assert await a.settle() == narrow
+        assert await a.read(a.rest()) == narrow
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_whole_reason_is_told_of_what_cannot_be_done(size):
     async with acting("resilver", size) as a:
-        said = " ".join((await a.press("S", *"gjjjjjjjjj")).split())
+        said = " ".join((await a.read(a.press("S", *"gjjjjjjjjj"))).split())
         assert "Pause or stop the resilver: ZFS cannot pause or stop it" in said
 
 
@@ -63,12 +63,16 @@ async def test_disks_of_one_model_are_told_apart_where_it_is_narrow():
         await a.press("A")
         while "Replace several" not in a.app.screen.view.line_at(a.app.screen.view.cursor)[0].text:
             await a.press("j")
-        rows = [line.split("→")[0] for line in (await a.press("enter")).splitlines() if "→" in line]
+        rows = [
+            line.split("→")[0]
+            for line in (await a.read(a.press("enter"))).splitlines()
+            if "→" in line
+        ]
         assert len(rows) == len(set(rows)) == 12
-        said = await a.press("enter")
+        said = await a.read(a.press("enter"))
         assert "9ZD1MSKA  4.55T" in said
         assert "/dev/disk/by-id/ata-ST5000DM000-1FK178_9ZD1MSKA" in said
-        assert "→ " in await a.press("enter")
+        assert "→ " in await a.read(a.press("enter"))
         assert "9ZD1MSKA" in a.screen
 
 
@@ -76,7 +80,9 @@ async def test_disks_of_one_model_are_told_apart_where_it_is_narrow():
 async def test_a_plan_names_the_devices_whole(size):
     async with acting("six-disk-swap", size) as a:
         await a.to("NT51PRJG")
-        said = "".join(line.strip() for line in (await a.press("R", "enter")).splitlines()[:2])
+        said = "".join(
+            line.strip() for line in (await a.read(a.press("R", "enter"))).splitlines()[:2]
+        )
         assert "ata-WDC_WD30EZRX-00MMMB0_NT51PRJG with" in said
         assert said.startswith("Replace ")
         assert "ata-ST5000DM000-1FK178_9ZD1MSKA" in said
@@ -99,7 +105,7 @@ def test_what_an_entry_is_about_is_told_whole() -> None:
 
 async def test_the_entry_at_the_cursor_tells_what_it_would_run():
     async with acting("mirror-scrub") as a:
-        assert "Runs: zpool scrub -p mirrors" in await a.press("S", "g", "j")
+        assert "Runs: zpool scrub -p mirrors" in await a.read(a.press("S", "g", "j"))
 
 
 async def test_every_entry_says_what_it_would_do_or_why_it_cannot():
@@ -114,7 +120,7 @@ async def test_every_entry_says_what_it_would_do_or_why_it_cannot():
 async def test_what_lights_a_bay_is_not_beside_what_clears_errors():
     async with acting("failed-disk", (100, 40)) as a:
         await a.to("bay05")
-        lines = (await a.press("A")).splitlines()
+        lines = (await a.read(a.press("A"))).splitlines()
         lights, clears = (
             next(n for n, line in enumerate(lines) if text in line)
             for text in ("Light its bay", "Clear its errors")
@@ -124,7 +130,7 @@ async def test_what_lights_a_bay_is_not_beside_what_clears_errors():
 
 async def test_a_long_reason_has_all_the_rows_the_menu_leaves():
     async with acting("resilver", (50, 24)) as a:
-        said = " ".join((await a.press("S", "g", "j")).split())
+        said = " ".join((await a.read(a.press("S", "g", "j"))).split())
         assert "…" not in said[said.index("Pause the scrub: ") :]
 
 
@@ -137,11 +143,11 @@ def test_lines_that_are_left_out_leave_a_sign(glyphs, sign) -> None:
 
 async def test_the_reasons_of_the_scan_menu_stand_whole_or_end_with_a_clause_where_it_is_narrow():
     async with acting("mirror-scrub", (60, 15)) as a:
-        said = await a.press("S")
+        said = await a.read(a.press("S"))
         assert said.count("scrub running (25.4 %)") == 3
         assert "no resilver runs or waits" in said
     async with acting("resilver", (60, 15)) as a:
-        said = await a.press("S")
+        said = await a.read(a.press("S"))
         assert said.count("resilver running (45.7 %)") == 5  # four, and the line at the cursor
         assert said.count("resilver running…\n") == 2
         assert "ZFS cannot pause or stop it\n" in said
@@ -169,7 +175,7 @@ def test_one_long_entry_takes_no_room_from_the_reasons_of_the_others() -> None:
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 async def test_every_key_of_the_tunables_is_in_their_footer(size):
     async with acting("mirror-scrub", size) as a:
-        footer = (await a.press("T")).splitlines()[-1]
+        footer = (await a.read(a.press("T"))).splitlines()[-1]
         for key in "FNDUE?":
             assert f" {key} " in footer, key
 
@@ -185,7 +191,7 @@ def _order(said: str) -> list[str]:
 )
 async def test_the_scan_menu_keeps_its_order_and_begins_on_what_the_state_asks_for(scenario, first):
     async with acting(scenario) as a:
-        said = await a.press("S")
+        said = await a.read(a.press("S"))
         assert _order(said) == [
             "Start or resume",
             "Pause the scrub",
@@ -211,15 +217,15 @@ async def _pick(a, text: str) -> None:
 async def test_a_slow_disk_sits_out_by_keys_where_the_release_has_it():
     async with acting("sit-out") as a:
         await a.to("bay04")
-        assert "reads go around it" in await a.press("enter")
+        assert "reads go around it" in await a.read(a.press("enter"))
         await a.press("enter")
         await _pick(a, "Let reads go around it")
-        assert "zpool set sit_out=off tank" in await a.press("enter")
+        assert "zpool set sit_out=off tank" in await a.read(a.press("enter"))
         await a.press("tab", "enter", "escape")
         a.feed.step()
-        await a.settle()
+        await a.rest()
         await a.to("bay04")
-        assert "reads go around it" not in await a.press("enter")
+        assert "reads go around it" not in await a.read(a.press("enter"))
 
 
 @pytest.mark.parametrize("row", ["Let reads go around it", "Switch autosit of raidz2-0"])
@@ -242,37 +248,37 @@ def _typed(text: str) -> list[str]:
 async def test_what_was_written_between_dates_is_scrubbed_by_keys():
     async with acting("sit-out") as a:
         await a.press("S", *"gjjjjj")
-        assert "SCRUB WHAT WAS WRITTEN" in await a.press("enter")
-        assert "SCRUB WHAT WAS WRITTEN" in await a.press(*_typed("soon"))
-        said = await a.press(*["backspace"] * 4, *_typed("2026-11-09 to 2026-11-15"))
+        assert "SCRUB WHAT WAS WRITTEN" in await a.read(a.press("enter"))
+        assert "SCRUB WHAT WAS WRITTEN" in await a.read(a.press(*_typed("soon")))
+        said = await a.read(a.press(*["backspace"] * 4, *_typed("2026-11-09 to 2026-11-15")))
         assert "zpool scrub -S 2026-11-09 -E 2026-11-15 tank" in said
         assert "does not count as a full scrub" in said
         await a.press("tab", "enter", "escape")
         a.feed.step()
-        assert "partial scrub" in await a.settle()
+        assert "partial scrub" in await a.read(a.rest())
 
 
 async def test_a_scrub_is_kept_to_some_hours_by_keys():
     async with acting("mirror-scrub") as a:
         await a.press("S", *"gjjjjjj")
-        assert "SCRUB ONLY IN THESE HOURS" in await a.press("enter")
-        assert "SCRUB ONLY IN THESE HOURS" in await a.press(*_typed("night"))
+        assert "SCRUB ONLY IN THESE HOURS" in await a.read(a.press("enter"))
+        assert "SCRUB ONLY IN THESE HOURS" in await a.read(a.press(*_typed("night")))
         now = datetime.fromtimestamp(a.backend.clock(), UTC).astimezone()
         hours = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00"
-        said = await a.press(*["backspace"] * 5, *_typed(hours))
+        said = await a.read(a.press(*["backspace"] * 5, *_typed(hours)))
         assert "the scrub is paused now" in said
         await a.press("tab", "enter", "escape")
         a.feed.step()
-        assert "PAUSED" in await a.settle()
+        assert "PAUSED" in await a.read(a.rest())
         a.feed.step(6.0)
-        assert "REBALANCE" not in await a.settle()
+        assert "REBALANCE" not in await a.read(a.rest())
         assert f"scrub hours {hours} paused until {hours[:5]}" in " ".join(
-            (await a.settle()).split()
+            (await a.read(a.rest())).split()
         )
-        assert await a.pass_time(2.5 * 3600.0, 600.0)
+        assert await a.read(a.pass_time(2.5 * 3600.0, 600.0))
         assert "PAUSED" not in a.screen
-        assert f"Scrub only in some hours (set: {hours})" in await a.press("S")
-        said = await a.press(*"Gkk", "enter")
+        assert f"Scrub only in some hours (set: {hours})" in await a.read(a.press("S"))
+        said = await a.read(a.press(*"Gkk", "enter"))
         assert "zconsole scrub off mirrors" in said
         assert f"drops the hours {hours}" in said
         await a.press("tab", "enter", "escape")
@@ -281,7 +287,7 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
 
 async def test_the_question_for_hours_says_what_is_set_and_is_not_taken_for_an_answer():
     async with acting("healthy") as a:
-        assert "no hours are set for its scrub" in await a.press("S")
+        assert "no hours are set for its scrub" in await a.read(a.press("S"))
         await pick(a, "Scrub only in some hours")
         assert "No hours are set now." in a.screen
         assert "for example 22:00-06:00" in a.screen
@@ -296,7 +302,7 @@ async def test_the_question_for_hours_says_what_is_set_and_is_not_taken_for_an_a
 
 async def test_a_scrub_by_dates_is_refused_where_the_release_has_none():
     async with acting("healthy") as a:
-        assert "needs OpenZFS 2.4" in await a.press("S", *"gjjjjj")
+        assert "needs OpenZFS 2.4" in await a.read(a.press("S", *"gjjjjj"))
 
 
 async def test_what_can_be_done_with_a_device_keeps_its_order():
@@ -305,7 +311,7 @@ async def test_what_can_be_done_with_a_device_keeps_its_order():
         await a.press("j")
         orders = []
         for _ in range(2):
-            said = (await a.press("A")).splitlines()[1:20]
+            said = (await a.read(a.press("A"))).splitlines()[1:20]
             orders.append([line[:16] for line in said])
             await a.press("escape", "A", "j", "enter", "tab", "enter", "escape", "escape", "escape")
         assert orders[0] == orders[1]
@@ -314,32 +320,32 @@ async def test_what_can_be_done_with_a_device_keeps_its_order():
 async def test_escape_goes_one_step_back_from_a_plan_that_was_only_read():
     async with acting("failed-disk") as a:
         await a.to("bay05")
-        first = await a.press("A")
-        picker = await a.press("j", "j", "j", "enter")
+        first = await a.read(a.press("A"))
+        picker = await a.read(a.press("j", "j", "j", "enter"))
         assert "REPLACE bay05 WITH" in picker
-        assert "Cancel" in await a.press("enter")
-        assert await a.press("escape") == picker
-        assert (await a.press("escape")).splitlines()[0] == first.splitlines()[0]
+        assert "Cancel" in await a.read(a.press("enter"))
+        assert await a.read(a.press("escape")) == picker
+        assert (await a.read(a.press("escape"))).splitlines()[0] == first.splitlines()[0]
         await a.press("escape")
         assert a.app.main_on_top
 
 
 async def test_the_way_out_of_a_resilver_that_a_checkpoint_blocks_is_shown_and_works():
     async with acting("not-restored", (60, 15)) as a:
-        shown = await a.pass_time(7200.0, 1200.0)
+        shown = await a.read(a.pass_time(7200.0, 1200.0))
         assert "checkpoint blocks completion: zpool checkpoint -d tank" in shown
         await a.press("A")
         await pick(a, "Discard the checkpoint")
         await a.press(*"tank", "enter")
         await a.press("escape")
-        assert "a checkpoint" not in await a.pass_time(60.0, 10.0)
+        assert "a checkpoint" not in await a.read(a.pass_time(60.0, 10.0))
         await a.press("S")
         view = a.app.screen.view
         assert "Restart the resilver" in plain(view.line_at(view.cursor)), "what is wanted"
         await pick(a, "Restart the resilver")
         await a.press(*RUN)
         await a.press("escape")
-        assert "NOT RESTORED" not in await a.pass_time(7200.0, 1200.0)
+        assert "NOT RESTORED" not in await a.read(a.pass_time(7200.0, 1200.0))
 
 
 def test_what_resumes_a_suspended_pool_comes_first():

@@ -15,7 +15,7 @@ async def of_release(a: Acting, version: str) -> PoolState:
     (pool,) = a.feed.world.pools
     pool.version = version
     a.feed.step()
-    await a.settle()
+    await a.rest()
     return pool
 
 
@@ -48,7 +48,7 @@ async def test_a_partial_scrub_is_started_by_keys(scenario, version, entry, comm
 async def test_a_release_without_it_says_which_has_it(scenario, version, reason):
     async with acting(scenario, WIDE) as a:
         await of_release(a, version)
-        assert reason in await a.press("S")
+        assert reason in await a.read(a.press("S"))
 
 
 async def test_autosit_is_switched_by_keys():
@@ -66,4 +66,4 @@ async def test_autosit_is_switched_by_keys():
 async def test_a_release_without_autosit_says_which_one_has_it():
     async with acting("healthy", WIDE) as a:
         await a.to("bay04")
-        assert "autosit needs OpenZFS 2.4" in await a.press("A")
+        assert "autosit needs OpenZFS 2.4" in await a.read(a.press("A"))

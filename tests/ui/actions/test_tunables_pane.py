@@ -34,14 +34,14 @@ async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_keys_of_the_tunables_are_named_in_whole_words(size):
     async with acting("mirror-scrub", size) as a:
-        keys = (await a.press("T")).splitlines()[-1].strip()
+        keys = (await a.read(a.press("T"))).splitlines()[-1].strip()
         assert keys.startswith("Enter choose  F faster  N gentle")
         assert keys.endswith("? help  Esc back")
 
 
 async def test_tunables_have_headings_ranges_and_marks():
     async with acting("resilver", (80, 24)) as a:
-        said = await a.press("T")
+        said = await a.read(a.press("T"))
         assert said.splitlines()[0].split() == [
             "TUNABLES",
             "VALUE",
@@ -51,10 +51,10 @@ async def test_tunables_have_headings_ranges_and_marks():
             "↓",
         ]
         assert "1 to 60000 ms, default 3000" in said
-        asked = await a.press("enter")
+        asked = await a.read(a.press("enter"))
         assert asked.splitlines()[6].strip() == "▌1 to 60000 ms, default 3000", "where to type"
-        assert "3000 → 5000 ms" in await a.press(*"5000", "enter")
-        said = await a.press(*RUN, "escape")
+        assert "3000 → 5000 ms" in await a.read(a.press(*"5000", "enter"))
+        said = await a.read(a.press(*RUN, "escape"))
         assert said.splitlines()[1].startswith("›* zfs_resilver_min_time_ms")
         await a.press("U", *RUN, "escape")
         assert a.screen.splitlines()[1].startswith("›  zfs_resilver_min_time_ms")
@@ -67,7 +67,7 @@ async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so():
         assert name in a.app.view_state.frame.limit.advice
         for size in ((60, 15), (80, 24), (120, 40)):
             await a.resize(size)
-            rows = (await a.press("T")).splitlines()
+            rows = (await a.read(a.press("T"))).splitlines()
             (row,) = (row for row in rows if row.startswith("›"))
             assert name in row, size
             assert size[0] < 80 or "suggested" in row
@@ -90,7 +90,7 @@ def test_a_suggestion_that_does_not_fit_beside_the_old_value_is_left_to_the_line
 async def test_without_a_suggestion_the_list_opens_at_its_top():
     async with acting("mirror-scrub") as a:
         await a.pass_time(300, 10)
-        said = await a.press("T")
+        said = await a.read(a.press("T"))
         assert a.app.screen.view.cursor == 0
         assert "uggested" not in said
 
@@ -125,7 +125,7 @@ async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
 @pytest.mark.parametrize(("value", "warned"), [("5000", True), ("500", False)])
 async def test_what_raising_does_is_a_warning_of_raising_only(value, warned):
     async with acting("resilver") as a:
-        said = " ".join((await a.press("T", "enter", *value, "enter")).split())
+        said = " ".join((await a.read(a.press("T", "enter", *value, "enter"))).split())
         assert f"3000 → {value} ms" in said
         assert ("synchronous writes of every pool wait longer" in said) == warned
 
@@ -147,7 +147,7 @@ async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeyp
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "E")
         monkeypatch.setattr(a.backend.control, "restore", full)
         monkeypatch.setattr(a.backend.control, "settle", full)
-        said = await a.press("U", *RUN)
+        said = await a.read(a.press("U", *RUN))
         assert "No space left on device" in said
         assert "Esc back" in said
         await a.press("escape", "escape")
@@ -164,16 +164,16 @@ async def test_bytes_are_shown_scaled_and_may_be_typed_so():
     async with acting("mirror-scrub") as a:
         name = "zfs_scan_vdev_limit"
         names = [s.tunable.name for s in a.backend.control.list() if s.value is not None]
-        said = await a.press("T", *["j"] * names.index(name))
+        said = await a.read(a.press("T", *["j"] * names.index(name)))
         row = next(line for line in said.splitlines() if name in line)
         assert row.replace("›", " ").split()[1:3] == ["16M", "16M"]
         assert "64K to 1G bytes, default 16M" in said
-        asked = await a.press("enter")
+        asked = await a.read(a.press("enter"))
         assert "Now 16M; 64K to 1G bytes" in asked
-        assert f"{name}  16M → 1.50M" in await a.press(*"1.5M", "enter")
-        assert f"{name} is 1.50M" in await a.press(*RUN)
+        assert f"{name}  16M → 1.50M" in await a.read(a.press(*"1.5M", "enter"))
+        assert f"{name} is 1.50M" in await a.read(a.press(*RUN))
         assert a.backend.control.setting(name).value == 3 << 19
-        said = await a.press("escape")
+        said = await a.read(a.press("escape"))
         assert "set here, was 16M" in said
         await a.press("enter", *"16000000", "enter")
         assert f"{name}  1.50M → 15.3M (16000000 bytes)" in a.screen
@@ -181,7 +181,7 @@ async def test_bytes_are_shown_scaled_and_may_be_typed_so():
 
 async def test_a_value_that_cannot_be_stays_to_be_corrected():
     async with acting("mirror-scrub", (120, 30)) as a:
-        said = await a.press("T", "enter", *"9999999999999", "enter")
+        said = await a.read(a.press("T", "enter", *"9999999999999", "enter"))
         assert " SET " in said
         assert "9999999999999\n" in said
         await a.press("F")
@@ -191,7 +191,7 @@ async def test_a_value_that_cannot_be_stays_to_be_corrected():
 async def test_the_plan_of_a_preset_has_headings_and_says_from_what_to_what():
     async with acting("few-requests", (100, 30)) as a:
         await a.pass_time(60, 2)
-        said = await a.press("T", "F")
+        said = await a.read(a.press("T", "F"))
         assert [line.strip() for line in said.splitlines()].index("Will set") > 0
         assert " → " in said
         assert "too few writes to the new disk at once" in said
@@ -200,34 +200,34 @@ async def test_the_plan_of_a_preset_has_headings_and_says_from_what_to_what():
 
 async def test_a_preset_lists_only_what_it_changes():
     async with acting("resilver", (100, 40)) as a:
-        said = await a.press("T", "N")
+        said = await a.read(a.press("T", "N"))
         changes = [line.split() for line in said.splitlines() if "→" in line]
         assert changes
         assert [words for words in changes if words[1] == words[3]] == []
         assert "Preset gentle" in said
-        assert "nothing to change" in await a.press(*RUN, "escape", "N")
+        assert "nothing to change" in await a.read(a.press(*RUN, "escape", "N"))
 
 
 async def test_without_a_scan_it_says_at_which_end_values_go_back():
     async with acting("healthy", (100, 30), notifications=True) as a:
-        said = await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
+        said = await a.read(a.press("T", "enter", *"5000", "enter", *RUN, "escape"))
         assert "set here, was 3000: restored by the next console once this one is gone" in said
-        said = await a.press("E")
+        said = await a.read(a.press("E"))
         assert "Values set here: restored when the next scan of vault ends; if this console" in said
 
 
 async def test_the_main_screen_tells_of_what_is_set_while_no_scan_runs():
     async with acting("healthy", (80, 24)) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "escape")
-        said = await a.pass_time(2, 1)
+        said = await a.read(a.pass_time(2, 1))
         assert "tunables set here 1 (T lists them)" in said
         assert "REBALANCE" not in said
         await a.press("T", "U", *RUN, "escape", "escape")
-        assert "set here" not in await a.pass_time(2, 1)
+        assert "set here" not in await a.read(a.pass_time(2, 1))
 
 
 async def test_sizes_follow_the_units():
     async with acting("mirror-scrub", (100, 40)) as a:
-        said = await a.press("u", "T")
+        said = await a.read(a.press("u", "T"))
         row = next(line for line in said.splitlines() if "zfs_scan_vdev_limit" in line)
         assert row.split()[1:3] == ["16.8M", "16.8M"]

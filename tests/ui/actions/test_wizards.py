@@ -18,7 +18,7 @@ async def test_replacing_a_healthy_disk_while_another_has_failed_says_so_first()
 async def test_fresh_disks_come_before_the_hot_spare():
     async with acting("failed-disk", size=(100, 30)) as a:
         await a.to("bay05")
-        said = await a.press("R")
+        said = await a.read(a.press("R"))
         assert said.index("bay15") < said.index("hot spare of this pool") < said.index("too small")
         await pick(a, "bay11")
         said = " ".join(a.screen.split())
@@ -53,7 +53,7 @@ async def test_a_sequential_rebuild_comes_first_only_where_it_works(version, err
         await a.to("mirror-2")
         await a.press("j", "R", "enter")
         assert ("Unavailable" in a.screen) == errs
-        said = await a.press("v") if errs else a.screen
+        said = await a.read(a.press("v")) if errs else a.screen
         assert "zpool replace -s" in said
         assert ("(fixed in 2.3.7)" in " ".join(said.split())) == errs
 
@@ -93,7 +93,7 @@ async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well():
 async def test_the_failed_disk_is_not_offered_as_its_own_replacement():
     async with acting("failed-disk") as a:
         await a.to("bay05")
-        said = (await a.press("R")).splitlines()
+        said = (await a.read(a.press("R"))).splitlines()
         rows = [line for line in said if " 3.64T " in line or "failed disk" in line]
         assert "bay05" in rows[-1]
         assert "this is the failed disk" in rows[-1]
@@ -127,7 +127,7 @@ async def test_a_pool_that_comes_on_show_has_no_disk_that_begins_to_be_filled():
         a.app.await_filled()
         for pool in (1, 0):
             a.app.action_show_pool(pool)
-            await a.settle()
+            await a.rest()
         assert a.app.devices._being_filled()
         assert a.app.devices.awaits_filled
 
@@ -135,9 +135,9 @@ async def test_a_pool_that_comes_on_show_has_no_disk_that_begins_to_be_filled():
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_escape_from_typing_a_path_leads_back_to_the_list(size):
     async with acting("failed-disk", size) as a:
-        listed = await a.press("R", "G")
-        assert "PATH" in await a.press("enter")
-        assert await a.press("escape") == listed
+        listed = await a.read(a.press("R", "G"))
+        assert "PATH" in await a.read(a.press("enter"))
+        assert await a.read(a.press("escape")) == listed
         await a.press("escape")
         assert a.app.main_on_top
 
@@ -146,4 +146,4 @@ async def test_replace_without_a_row_at_the_cursor_takes_the_only_failed_disk():
     async with acting("failed-disk") as a:
         await a.press("2")
         assert a.app.devices.current is None
-        assert "REPLACE bay05 (FAULTED: the failed device of tank)" in await a.press("R")
+        assert "REPLACE bay05 (FAULTED: the failed device of tank)" in await a.read(a.press("R"))

@@ -11,15 +11,15 @@ from zconsole.ui.dialogs.chassis_screen import ChassisScreen
 async def test_the_cursor_starts_on_the_bay_of_the_device_and_goes_by_slots_and_lines():
     async with acting("failed-disk", (80, 24)) as a:
         await a.to("bay05")
-        said = await a.press("c")
+        said = await a.read(a.press("c"))
         assert isinstance(a.app.screen, ChassisScreen)
         assert "bay05 of tank: FAULTED" in said
         assert "fault on" in said
-        assert "Slot 06 of" in await a.press("l")
-        assert "Slot 10 of" in await a.press("j")
-        assert "Slot 09 of" in await a.press("h")
-        assert "Slot 24 of" in await a.press("G", "l", "l", "l", "l")
-        assert "Slot 01 of" in await a.press("g", "h", "h", "h", "h")
+        assert "Slot 06 of" in await a.read(a.press("l"))
+        assert "Slot 10 of" in await a.read(a.press("j"))
+        assert "Slot 09 of" in await a.read(a.press("h"))
+        assert "Slot 24 of" in await a.read(a.press("G", "l", "l", "l", "l"))
+        assert "Slot 01 of" in await a.read(a.press("g", "h", "h", "h", "h"))
 
 
 async def test_enter_goes_to_the_device():
@@ -48,11 +48,11 @@ async def test_what_is_in_a_slot_can_be_copied():
 
 async def test_a_light_that_was_switched_on_is_marked():
     async with acting("failed-disk", (80, 24)) as a:
-        assert "02*    ONLINE" not in await a.press("c", "l")
+        assert "02*    ONLINE" not in await a.read(a.press("c", "l"))
         enclosure = a.app.screen._bay.enclosure.key
         a.feed.world.lit[enclosure, "Slot 02"] = a.feed.world.pools[0].now + 60
         await a.press("escape")
-        said = await a.press("c", "l")
+        said = await a.read(a.press("c", "l"))
         assert "02*    ONLINE" in said
         assert "locate on, fault off" in said
 
@@ -65,7 +65,7 @@ async def test_the_map_goes_on_living():
         leaf.present = False
         a.feed.step()
         assert "9 empty" not in a.screen
-        assert "11 empty" in await a.settle()
+        assert "11 empty" in await a.read(a.rest())
 
 
 async def test_without_enclosures_it_says_why_there_is_no_map():

@@ -29,7 +29,7 @@ def asking(a: Acting, *ways: str, typed: str | None = None) -> list[str]:
 async def test_left_and_right_go_from_button_to_button_and_stay_among_them():
     async with acting("mirror-scrub") as a:
         ran = asking(a, "one", "two")
-        await a.settle()
+        await a.rest()
         seen = [a.app.screen.focused.id]
         for key in ("right", "right", "right", "left", "left", "left"):
             await a.press(key)
@@ -41,8 +41,8 @@ async def test_left_and_right_go_from_button_to_button_and_stay_among_them():
 async def test_a_pointer_stands_before_the_button_in_focus_and_moves_none():
     async with acting("mirror-scrub") as a:
         asking(a, "one", "two")
-        await a.settle()
-        seen = [await a.press(*keys) for keys in ((), ("right",), ("right",))]
+        await a.rest()
+        seen = [await a.read(a.press(*keys)) for keys in ((), ("right",), ("right",))]
         rows = [next(line for line in text.splitlines() if "Cancel" in line) for text in seen]
         assert [row.split("›")[1].split()[0] for row in rows] == ["Cancel", "Run", "Another"]
         assert [row.count("›") for row in rows] == [1, 1, 1]
@@ -53,10 +53,10 @@ async def test_a_pointer_stands_before_the_button_in_focus_and_moves_none():
 async def test_a_button_is_pressed_by_enter_in_the_same_packet_as_the_way_to_it(move, does):
     async with acting("mirror-scrub") as a:
         ran = asking(a, "one", "two")
-        await a.settle()
+        await a.rest()
         for key in (move, "enter"):  # none of them waits for what the one before does
             a.app.post_message(Key(key, None))
-        await a.settle()
+        await a.rest()
         assert ran == does
 
 
@@ -64,7 +64,7 @@ async def test_a_button_is_pressed_by_enter_in_the_same_packet_as_the_way_to_it(
 async def test_a_word_is_typed_into_its_field_wherever_the_focus_is(moves):
     async with acting("mirror-scrub") as a:
         ran = asking(a, "one", "two", typed="vjq ?y1")
-        await a.settle()
+        await a.rest()
         await a.press(*moves)
         await a.press("v", "j", "q", "space", "question_mark", "y", "1")
         assert a.app.screen.query_one("#typed", Input).value == "vjq ?y1"
@@ -76,8 +76,8 @@ async def test_a_word_is_typed_into_its_field_wherever_the_focus_is(moves):
 async def test_another_word_runs_nothing_and_says_what_to_type():
     async with acting("mirror-scrub") as a:
         ran = asking(a, "one", typed="tank")
-        assert 'Type "tank" to confirm' in await a.settle()
-        said = await a.press("t", "enter")
+        assert 'Type "tank" to confirm' in await a.read(a.rest())
+        said = await a.read(a.press("t", "enter"))
         assert 'That is not "tank"' in said
         assert 'Type "tank" to confirm' in said
         assert "Esc cancel" in said
@@ -87,8 +87,8 @@ async def test_another_word_runs_nothing_and_says_what_to_type():
 async def test_left_and_right_leave_the_field_at_its_ends_and_nothing_typed_is_said_so():
     async with acting("resilver") as a:
         ran = asking(a, "one", typed="tank")
-        await a.settle()
-        assert 'Type "tank" first' in await a.press("right", "enter")
+        await a.rest()
+        assert 'Type "tank" first' in await a.read(a.press("right", "enter"))
         assert a.app.focused.id == "typed"
         await a.press("right")
         assert a.app.focused.id == "run"
@@ -103,16 +103,16 @@ async def test_left_and_right_leave_the_field_at_its_ends_and_nothing_typed_is_s
 async def test_what_was_said_to_be_typed_first_goes_with_the_first_letter():
     async with acting("mirror-scrub") as a:
         asking(a, "one", typed="tank")
-        await a.settle()
-        assert 'Type "tank" first' in await a.press("right", "enter")
-        assert 'Type "tank" first' not in await a.press("t")
+        await a.rest()
+        assert 'Type "tank" first' in await a.read(a.press("right", "enter"))
+        assert 'Type "tank" first' not in await a.read(a.press("t"))
 
 
 async def test_without_another_way_v_says_so():
     async with acting("mirror-scrub") as a:
         asking(a, "one")
-        await a.settle()
-        said = await a.press("v")
+        await a.rest()
+        said = await a.read(a.press("v"))
         assert "There is no other way" in said
         assert "Esc cancel" in said
 
@@ -120,7 +120,7 @@ async def test_without_another_way_v_says_so():
 async def test_enter_closes_a_result_but_nothing_that_runs():
     async with acting("mirror-scrub") as a:
         asking(a, "one", "two")
-        await a.settle()
+        await a.rest()
         await a.press("right", "enter")
         assert "done" in a.screen
         assert "Enter close" in a.screen
@@ -131,12 +131,12 @@ async def test_enter_closes_a_result_but_nothing_that_runs():
 async def test_the_help_tells_of_the_keys_that_there_are():
     async with acting("mirror-scrub", (80, 40)) as a:
         asking(a, "one")
-        await a.settle()
-        asked = await a.press("question_mark")
+        await a.rest()
+        asked = await a.read(a.press("question_mark"))
         assert "another way" not in asked
         assert "press the button in focus" in asked
         await a.press("escape", "right", "enter")
-        over = await a.press("question_mark")
+        over = await a.read(a.press("question_mark"))
         assert "press the button in focus" not in over
         assert "close the result" in over
 
@@ -144,7 +144,7 @@ async def test_the_help_tells_of_the_keys_that_there_are():
 async def test_another_way_has_a_button_where_letters_are_for_the_word():
     async with acting("mirror-scrub") as a:
         asking(a, "one", "two", typed="tank")
-        await a.settle()
+        await a.rest()
         await a.press("right", "right", "enter")
         assert a.app.screen.confirmation.title == "two"
 
@@ -153,9 +153,9 @@ async def test_another_way_has_a_button_where_letters_are_for_the_word():
 async def test_the_button_in_focus_stands_out(theme):
     async with acting("mirror-scrub") as a:
         asking(a, "one")
-        await a.settle()
+        await a.rest()
         a.app.theme = theme
-        await a.settle()
+        await a.rest()
         screen = a.app.screen
         looks = [screen.query_one(f"#{name}").rich_style for name in ("cancel", "run")]
         assert looks[0].reverse != looks[1].reverse
@@ -164,9 +164,9 @@ async def test_the_button_in_focus_stands_out(theme):
 async def test_the_key_of_the_help_is_named_and_another_one_where_it_would_be_typed():
     async with acting("mirror-scrub", (60, 15)) as a:
         asking(a, "one", "two")
-        assert "? help  Esc cancel" in await a.settle()
-        assert " HELP" in await a.press("question_mark")
+        assert "? help  Esc cancel" in await a.read(a.rest())
+        assert " HELP" in await a.read(a.press("question_mark"))
     async with acting("mirror-scrub", (60, 15)) as a:
         asking(a, "one", typed="tank")
-        assert "F1 help  Esc cancel" in await a.settle()
-        assert " HELP" in await a.press("f1")
+        assert "F1 help  Esc cancel" in await a.read(a.rest())
+        assert " HELP" in await a.read(a.press("f1"))

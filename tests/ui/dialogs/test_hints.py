@@ -89,7 +89,7 @@ async def test_a_word_beside_its_keys_is_clicked_as_well():
         async def click(word):
             found = next((x, y) for span, x, y in spans(plan) if span.text == word)
             await a.pilot.click(offset=found)
-            await a.settle()
+            await a.rest()
 
         await click("buttons")
         assert plan.focused.id == "run"

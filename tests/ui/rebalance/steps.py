@@ -11,55 +11,56 @@ from zconsole.ui.rebalance.folder_screen import FoldersScreen
 SCENARIO = "added-vdev"
 
 
-async def settled(a: Acting) -> str:
-    """The screen once nothing is being made or steered any more."""
+async def settled(a: Acting) -> None:
+    """Wait until nothing is being made or steered any more."""
     for _ in range(400):
         await a.pilot.pause(0.02)
         if not any(w.group in ("plan", "steer") and not w.is_finished for w in a.app.workers):
             break
-    return await a.settle()
+    await a.rest()
 
 
-async def until(a: Acting, seen: Callable[[], bool]) -> str:
-    """The screen once something is seen."""
+async def until(a: Acting, seen: Callable[[], bool]) -> None:
+    """Wait until something is seen."""
     for _ in range(1000):
         if seen():
-            return await a.settle()
+            await a.rest()
+            return
         await a.pilot.pause(0.02)
     raise AssertionError(a.screen)
 
 
-async def to_list(a: Acting) -> str:
+async def to_list(a: Acting) -> None:
     """B: the list of jobs."""
     await a.press("B")
-    return await until(a, lambda: isinstance(a.app.screen, PickScreen))
+    await until(a, lambda: isinstance(a.app.screen, PickScreen))
 
 
-async def to_tree(a: Acting, mark: bool = True) -> str:
+async def to_tree(a: Acting, mark: bool = True) -> None:
     """B and new; the films marked."""
     await to_list(a)
     await a.press("enter")
     await until(a, lambda: isinstance(a.app.screen, FoldersScreen) and len(a.app.screen._rows) > 1)
     if mark:
         await a.press("j", "j", "space")
-    return await a.settle()
+    await a.rest()
 
 
-async def to_options(a: Acting) -> str:
+async def to_options(a: Acting) -> None:
     """On to what it is for."""
     await to_tree(a)
-    return await a.press("enter")
+    await a.press("enter")
 
 
-async def to_plan(a: Acting) -> str:
+async def to_plan(a: Acting) -> None:
     """On to the plan, made."""
     await to_options(a)
     await a.press("enter")
-    return await settled(a)
+    await settled(a)
 
 
-async def running(a: Acting) -> str:
+async def running(a: Acting) -> None:
     """On to the job, started."""
     await to_plan(a)
     await a.press("tab", "enter")
-    return await settled(a)
+    await settled(a)

@@ -37,16 +37,16 @@ def desk_of(a: Acting):
 
 async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
     async with acting(SCENARIO) as a:
-        assert "New job: choose directories" in await to_list(a)
+        assert "New job: choose directories" in await a.read(to_list(a))
         await a.press("enter")
-        said = await until(a, lambda: "29.8T" in a.screen)
+        said = await a.read(until(a, lambda: "29.8T" in a.screen))
         assert "films" in said
         await a.press("j", "j", "space")
-        assert "1 marked, 29.8T" in await a.settle()
-        said = await a.press("enter")
+        assert "1 marked, 29.8T" in await a.read(a.rest())
+        said = await a.read(a.press("enter"))
         assert "spread evenly over the vdevs" in said
         await a.press("enter")
-        said = await settled(a)
+        said = await a.read(settled(a))
         assert "zconsole rebalance run /storage/films" in said
         assert "half the last scan's rate" in said
         assert a.app.focused is not None
@@ -54,7 +54,7 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         await a.press("tab", "enter")
         assert isinstance(a.app.screen, JobScreen)
         await a.pass_time(7200, 600)
-        said = await settled(a)
+        said = await a.read(settled(a))
         assert "running" in said
         assert "/storage/films/" in said
         assert "was  93.3 %" in said
@@ -70,25 +70,25 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
 async def test_a_job_that_does_not_fit_says_that_it_goes_on():
     async with acting(SCENARIO) as a:
         await running(a)
-        assert "Down scroll" not in await settled(a)
+        assert "Down scroll" not in await a.read(settled(a))
     async with acting(SCENARIO, size=(80, 8)) as a:
         await running(a)
-        said = await until(a, lambda: "Up and Down scroll" in a.screen)
+        said = await a.read(until(a, lambda: "Up and Down scroll" in a.screen))
         assert "raidz1-1" not in said
         await a.press("j", "j", "j")
-        assert "raidz1-1" in await settled(a)
+        assert "raidz1-1" in await a.read(settled(a))
 
 
 async def test_at_the_end_of_a_plan_no_more_is_promised():
     async with acting(SCENARIO, size=(60, 15)) as a:
-        assert " Down more  " in await to_plan(a)
-        assert "Down more" not in await a.press("end")
-        assert "Down more" in await a.press("up")
+        assert " Down more  " in await a.read(to_plan(a))
+        assert "Down more" not in await a.read(a.press("end"))
+        assert "Down more" in await a.read(a.press("up"))
 
 
 async def test_a_plan_is_copied_canceled_and_left_a_step_at_a_time():
     async with acting(SCENARIO) as a:
-        said = await to_plan(a)
+        said = await a.read(to_plan(a))
         assert "until-spread" not in said
         assert a.app.screen.plan.refused is None
         assert "5 % (even) is out of reach for these directories: all their files move" in said
@@ -116,11 +116,11 @@ async def test_a_refused_run_keeps_the_plan_which_tells_of_the_other_job():
         desk.plan = lambda settings: plans.append(settings) or made(settings)
         await desk.start(Settings(("/storage/films",)))
         await a.press("tab", "enter")
-        said = await until(a, lambda: "does one at a time" in a.screen)
+        said = await a.read(until(a, lambda: "does one at a time" in a.screen))
         assert "zconsole rebalance run" in said
         assert (type(a.app.screen), plans) == (PlanScreen, [])
         await a.press("escape", "enter")
-        said = await settled(a)
+        said = await a.read(settled(a))
         await a.press("end")
         await until(a, lambda: "another job works on this pool" in a.screen)
         assert len(plans) == 1
@@ -153,42 +153,42 @@ async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
     async with acting(SCENARIO) as a:
         await running(a)
         (job,) = await desk_of(a).jobs(None)
-        assert "Press P, a capital, to pause the job" in await a.press("p")
+        assert "Press P, a capital, to pause the job" in await a.read(a.press("p"))
         await a.press("P")
-        assert "paused" in await settled(a)
+        assert "paused" in await a.read(settled(a))
         await a.press("P")
-        assert "running" in await settled(a)
+        assert "running" in await a.read(settled(a))
         await a.press("M", *"200M", "enter")
         await a.pass_time(60, 10)
-        assert "rate limit 200M/s" in await settled(a)
+        assert "rate limit 200M/s" in await a.read(settled(a))
         (job,) = await desk_of(a).jobs(None)
         assert job.rate == pytest.approx(200 << 20, rel=0.01)
         await a.press("W", *"40", "enter")
-        assert "stop at a spread of 40 %" in await settled(a)
+        assert "stop at a spread of 40 %" in await a.read(settled(a))
         await a.press("K", *"12%", "enter")
-        assert "keep free 12.0 %" in await settled(a)
+        assert "keep free 12.0 %" in await a.read(settled(a))
         await a.press("M", *"none", "enter")
-        assert "rate limit" not in (await settled(a))
-        said = await a.press("M", *"fast", "enter")
+        assert "rate limit" not in (await a.read(settled(a)))
+        said = await a.read(a.press("M", *"fast", "enter"))
         assert "not a size" in said
         assert "▌fast\n" in said, "what was typed is there to be corrected"
         assert "Now: none" in said
         await a.press("escape")
         await settled(a)
         goal = (await desk_of(a).jobs(None))[0].goal
-        assert "Stop rebalance job" in await a.press("X")
+        assert "Stop rebalance job" in await a.read(a.press("X"))
         await a.press("enter")
-        assert "running" in await settled(a), "Cancel has the focus"
+        assert "running" in await a.read(settled(a)), "Cancel has the focus"
         await a.press("X", "right", "enter")
-        assert "stopped" in await settled(a)
+        assert "stopped" in await a.read(settled(a))
         (stopped,) = await desk_of(a).jobs(None)
         assert stopped.goal == pytest.approx(goal, rel=0.05), "the progress jumps back"
         await a.press("M")
-        assert "the job is stopped" in await settled(a)
-        said = await a.press("escape", "escape", "B", "enter")
+        assert "the job is stopped" in await a.read(settled(a))
+        said = await a.read(a.press("escape", "escape", "B", "enter"))
         assert "stopped" in said, "the cursor is on the job that can be resumed"
         await a.press("P")
-        assert "running" in await settled(a)
+        assert "running" in await a.read(settled(a))
 
 
 async def test_it_stops_at_the_target():
@@ -197,16 +197,16 @@ async def test_it_stops_at_the_target():
         await a.press("W", *"80", "enter")
         await settled(a)
         await a.pass_time(8 * 3600, 600)
-        assert "target spread reached" in await settled(a)
+        assert "target spread reached" in await a.read(settled(a))
 
 
 async def test_a_new_job_stops_where_the_vdevs_are_even():
     async with acting(SCENARIO) as a:
         await to_tree(a, mark=False)
-        said = await a.press("g", "enter")
+        said = await a.read(a.press("g", "enter"))
         assert "5 % (even), else all files move" in said
         await a.press("G", "enter")
-        said = await settled(a)
+        said = await a.read(settled(a))
         assert "--until-spread=0.05" in said
         assert "stop at a spread of 5 % (even): needs " in said
         await a.press("right", "enter")
@@ -224,7 +224,7 @@ def is_listed(a: Acting) -> bool:
 
 async def test_a_second_plan_goes_by_the_pace_of_the_first_job():
     async with acting(SCENARIO) as a:
-        assert "(half the last scan's rate)" in await to_plan(a)
+        assert "(half the last scan's rate)" in await a.read(to_plan(a))
         await a.press("tab", "enter")
         await settled(a)
         await a.pass_time(3600, 60)
@@ -235,7 +235,7 @@ async def test_a_second_plan_goes_by_the_pace_of_the_first_job():
         await until(a, lambda: is_listed(a))
         await a.press("j", "space", "enter")
         await a.press("enter")
-        said = await settled(a)
+        said = await a.read(settled(a))
         assert f"at {DisplayFormat().rate(job.mean_rate)} (as the last job did)" in said
 
 
@@ -265,13 +265,13 @@ async def test_an_interrupted_job_is_told_of_and_resumed(monkeypatch):
         await a.pass_time(4, 1)
         assert "rebalance interrupted" in a.screen
         assert "REBALANCE" not in a.screen.splitlines()[0]
-        said = await to_list(a)
+        said = await a.read(to_list(a))
         assert "interrupted" in said
         await a.press("enter")
         await a.press("P")
         await a.pass_time(60, 10)
         assert asked == [job.job]
-        assert "running" in await settled(a)
+        assert "running" in await a.read(settled(a))
 
 
 async def test_a_job_waits_for_a_scan_and_says_so():
@@ -280,10 +280,10 @@ async def test_a_job_waits_for_a_scan_and_says_so():
         await a.press("j", "enter")
         await set_target(a, "none")  # the mirrors are even already
         await a.press("G", "enter")
-        assert "scrub running: the job waits" in await settled(a)
+        assert "scrub running: the job waits" in await a.read(settled(a))
         await a.press("tab", "enter")
         await a.pass_time(10, 1)
-        said = await until(a, lambda: "waiting" in a.screen)
+        said = await a.read(until(a, lambda: "waiting" in a.screen))
         assert "a scrub is running" in said
 
 
@@ -297,7 +297,7 @@ async def test_a_job_waits_for_a_scan_and_says_so():
 )
 async def test_without_the_right_to_it_everything_is_shown_and_nothing_run(options, reason):
     async with acting(SCENARIO, **options) as a:
-        said = await to_plan(a)
+        said = await a.read(to_plan(a))
         assert "To run by hand" in said
         assert "zconsole rebalance run /storage/films" in said
         assert reason in said
@@ -308,7 +308,7 @@ async def test_without_the_right_to_it_everything_is_shown_and_nothing_run(optio
         await to_list(a)
         await a.press("enter")
         for key in "prsltf":
-            said = await a.press(key)
+            said = await a.read(a.press(key))
             await settled(a)
             assert isinstance(a.app.screen, JobScreen)
         assert reason in said
@@ -325,7 +325,7 @@ async def test_names_never_reach_the_terminal_raw_and_a_mute_directory_is_named(
         screen._folders.take(Measured("/storage/a\x1b[31mb", 1000, 3, done=False))
         screen._folders.open("/storage/a\x1b[31mb", -PATIENCE)
         screen.update()
-        said = await a.settle()
+        said = await a.read(a.rest())
         assert "\\x1b[31m" in said
         assert "\\xff\\x0al" in said
         assert "1000+" in said
@@ -334,7 +334,7 @@ async def test_names_never_reach_the_terminal_raw_and_a_mute_directory_is_named(
 
 async def test_b_is_in_the_help():
     async with acting(SCENARIO, size=(100, 80)) as a:
-        assert "rebalance: its jobs" in await a.press("question_mark")
+        assert "rebalance: its jobs" in await a.read(a.press("question_mark"))
 
 
 def test_the_pace_of_a_scan_is_its_mean():
@@ -352,7 +352,7 @@ async def test_space_marks_the_directory_at_the_cursor_which_stays_there_and_unm
         await to_tree(a, mark=False)
         await a.press("j", "j")
         assert "Space mark" in a.screen.splitlines()[-1]
-        said = await a.press("space")
+        said = await a.read(a.press("space"))
         (row,) = (line for line in said.splitlines() if line.startswith("›"))
         assert "[x]" in row
         assert "films" in row
@@ -361,7 +361,7 @@ async def test_space_marks_the_directory_at_the_cursor_which_stays_there_and_unm
         assert before > 0
         await a.press("enter", "escape")
         assert a.app.screen.view.cursor == before, "when the directories are shown again"
-        assert "[x]" not in await a.press("space")
+        assert "[x]" not in await a.read(a.press("space"))
 
 
 async def test_of_a_finished_job_the_figures_agree():
@@ -389,13 +389,13 @@ async def test_a_pool_that_is_even_already_offers_no_run():
     async with acting("healthy") as a:
         await to_plan(a)
         assert isinstance(a.app.screen, PlanScreen)
-        said = await settled(a)
+        said = await a.read(settled(a))
         assert "the pool is even already" in said
         assert "Run" not in said
         await a.press("escape")
         await set_target(a, "none")
         await a.press("G", "enter")
-        assert "Run" in await settled(a)
+        assert "Run" in await a.read(settled(a))
 
 
 async def test_plan_and_job_name_the_key_of_their_help():
@@ -403,16 +403,16 @@ async def test_plan_and_job_name_the_key_of_their_help():
     async with acting(SCENARIO, size=sizes[0]) as a:
         await to_plan(a)
         for size in sizes:
-            said = await a.resize(size)
+            said = await a.read(a.resize(size))
             assert "? help  Esc cancel" in said.splitlines()[-1], size
             assert "Predicted layout  spread 93.1 %, then 26.6 %" in said, size
             assert "(assumes uniform data)" in said, size
         await a.press("tab", "enter")
         await settled(a)
         for size in sizes:
-            footer = (await a.resize(size)).splitlines()[-1]
+            footer = (await a.read(a.resize(size))).splitlines()[-1]
             assert "P pause  X stop  M rate  W spread  K free  ? help  Esc back" in footer, size
-            assert " HELP" in await a.press("question_mark")
+            assert " HELP" in await a.read(a.press("question_mark"))
             await a.press("escape")
 
 

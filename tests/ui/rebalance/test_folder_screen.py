@@ -22,7 +22,7 @@ LOOK = DisplayFormat()
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_amount_to_mark_is_the_one_that_the_plan_of_the_whole_pool_comes_to(size):
     async with acting(SCENARIO, size=size) as a:
-        said = (await to_tree(a)).splitlines()
+        said = (await a.read(to_tree(a))).splitlines()
         settings = Settings(("/storage",), limits=Limits(until_spread=EVEN))
         steps = [step async for step in a.controller.jobs.rebalance_backend.plan(settings)]
     plan = steps[-1]

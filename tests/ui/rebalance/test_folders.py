@@ -152,9 +152,9 @@ def test_a_directory_in_a_marked_one_names_that():
 async def test_the_mark_that_another_directory_made_is_explained_at_the_cursor():
     async with acting(SCENARIO, (80, 24)) as a:
         await to_tree(a)
-        assert "partly: marked inside" in (await a.press("g")).splitlines()[-1]
+        assert "partly: marked inside" in (await a.read(a.press("g"))).splitlines()[-1]
         await a.press("space")
-        assert "included via /storage" in (await a.press("j")).splitlines()[-1]
+        assert "included via /storage" in (await a.read(a.press("j"))).splitlines()[-1]
 
 
 def test_only_the_largest_of_all_directories_has_a_full_bar():

@@ -25,7 +25,7 @@ async def test_of_a_job_its_id_and_its_command_are_copied():
     async with acting("added-vdev") as a:
         await running(a)
         await a.press("y")
-        said = await a.press("j", "enter")
+        said = await a.read(a.press("j", "enter"))
         assert a.app.clipboard.startswith("zconsole rebalance status ")
         assert "nothing to copy" not in said
 
@@ -33,10 +33,10 @@ async def test_of_a_job_its_id_and_its_command_are_copied():
 async def test_to_pause_instead_of_a_stop_is_offered_where_the_job_runs():
     async with acting("added-vdev") as a:
         await running(a)
-        assert "Only for a while? Esc, then P" in await a.press("X")
+        assert "Only for a while? Esc, then P" in await a.read(a.press("X"))
         await a.press("escape", "P")
         await settled(a)
-        said = await a.press("X")
+        said = await a.read(a.press("X"))
         assert "Stop rebalance job" in said
         assert "Only for a while?" not in said
 
@@ -49,7 +49,7 @@ async def test_that_a_job_was_stopped_is_said_no_longer_once_it_is_resumed():
         told = a.app.messages
         await until(a, lambda: any("stopped" in message.message for message in told))
         await a.press("P")
-        said = await settled(a)
+        said = await a.read(settled(a))
         assert not any("stopped" in message.message for message in told), said
 
 
@@ -58,7 +58,7 @@ async def test_the_keys_stay_where_one_of_them_can_do_nothing_now():
         await running(a)
         await a.press("X", "right", "enter")
         await settled(a)
-        said = await a.press("M")
+        said = await a.read(a.press("M"))
         assert "the job is stopped" in said
         assert "P resume" in said.splitlines()[-1]
         assert "Esc back" in said.splitlines()[-1]

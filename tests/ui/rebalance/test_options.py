@@ -113,7 +113,7 @@ def test_nonsense_is_refused_in_words(limit, answer):
 async def test_the_help_of_the_options_tells_what_each_is_for():
     async with acting(SCENARIO) as a:
         await to_options(a)
-        said = " ".join((await a.press("question_mark")).split())
+        said = " ".join((await a.read(a.press("question_mark"))).split())
         for entry in ENTRIES[:4]:
             assert entry.label in said
         assert " ".join(HELP["until_spread"].split()[-4:]) in said
@@ -122,30 +122,32 @@ async def test_the_help_of_the_options_tells_what_each_is_for():
 async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options():
     async with acting(SCENARIO) as a:
         await to_plan(a)
-        said = await a.press("escape")
+        said = await a.read(a.press("escape"))
         assert "5 % (even) is out of reach for these directories: all their files move" in said
         await a.press("g", "j", "j", "enter", "5", "enter")
         await a.press("G", "enter")
-        assert "--until-spread=0.05" in await settled(a)
+        assert "--until-spread=0.05" in await a.read(settled(a))
 
 
 async def test_every_option_is_chosen_from_a_list_or_asked_for():
     async with acting(SCENARIO) as a:
         await to_tree(a, mark=False)
         await a.press("enter", "g")
-        assert "new parity width" in await a.press("enter", "j", "enter")
-        assert "copy: verified copies" in await a.press("j", "enter", "j", "enter")
+        assert "new parity width" in await a.read(a.press("enter", "j", "enter"))
+        assert "copy: verified copies" in await a.read(a.press("j", "enter", "j", "enter"))
         await a.press("j", "enter", *"10", "enter")
         assert "10 %" in a.screen
-        assert "nonsense: not a size" in await a.press("j", "enter", *"nonsense", "enter")
+        assert "nonsense: not a size" in await a.read(a.press("j", "enter", *"nonsense", "enter"))
         await a.press("escape")
         assert "Rate limit                none" in a.screen
-        assert "-P: incremental sends do not grow" in await a.press("G", "k", "enter", "j", "enter")
-        assert "all blocks" in await a.press("enter", "g", "enter")
+        assert "-P: incremental sends do not grow" in await a.read(
+            a.press("G", "k", "enter", "j", "enter")
+        )
+        assert "all blocks" in await a.read(a.press("enter", "g", "enter"))
         await a.press("k", "enter", "j", "enter", "right", "enter")
         assert "accept where one" in a.screen
         await a.press("G", "enter")
-        said = await settled(a)
+        said = await a.read(settled(a))
         assert "--engine=copy --aim=width --until-spread=0.1" in said
         assert "--accept-races" in said
 
@@ -157,16 +159,16 @@ async def test_a_choice_shows_all_its_values_and_esc_leaves_it_as_it_was():
     async with acting(SCENARIO, (60, 15)) as a:
         await to_options(a)
         for index in CHOICES:
-            before = await a.press("g", *["j"] * index)
-            rows = (await a.press("enter")).splitlines()
+            before = await a.read(a.press("g", *["j"] * index))
+            rows = (await a.read(a.press("enter"))).splitlines()
             values = list(ENTRIES[index].values.values())
             shown = [row.strip(" ›").removesuffix("  (now)") for row in rows[1 : len(values) + 1]]
             assert shown == values
             (now,) = (row for row in rows if row.endswith("(now)"))
             assert now.startswith("›"), "Enter twice changes nothing"
             await a.press("G")
-            assert await a.press("escape") == before, index
-            assert await a.press("enter", "enter") == before, index
+            assert await a.read(a.press("escape")) == before, index
+            assert await a.read(a.press("enter", "enter")) == before, index
 
 
 async def test_options_stay_while_other_directories_are_chosen():
@@ -175,26 +177,26 @@ async def test_options_stay_while_other_directories_are_chosen():
         await a.press("enter", "g", "enter")
         assert "new parity width" in a.screen
         await a.press("escape")
-        assert "new parity width" in await a.press("enter")
+        assert "new parity width" in await a.read(a.press("enter"))
 
 
 async def test_the_risk_of_a_lost_write_is_asked_about_and_taken_back_with_the_options():
     async with acting(SCENARIO) as a:
         await to_options(a)
-        before = await a.press("G", "k", "k")
+        before = await a.read(a.press("G", "k", "k"))
         assert "refuse where one could happen" in before
-        said = " ".join((await a.press("enter", "j", "enter")).split())
+        said = " ".join((await a.read(a.press("enter", "j", "enter"))).split())
         assert "Accept that writes may be lost?" in said
         assert "can't be undone" in said
         assert a.app.focused is not None
         assert a.app.focused.id == "cancel"
-        assert await a.press("enter") == before
+        assert await a.read(a.press("enter")) == before
         await a.press("enter", "j", "enter")
-        assert await a.press("escape") == before
-        assert "accept where one" in await a.press("enter", "j", "enter", "right", "enter")
-        assert await a.press("enter", "k", "enter") == before, (
+        assert await a.read(a.press("escape")) == before
+        assert "accept where one" in await a.read(a.press("enter", "j", "enter", "right", "enter"))
+        assert await a.read(a.press("enter", "k", "enter")) == before, (
             "the way back to safety needs no question"
         )
-        assert "accept where one" in await a.press("enter", "j", "enter", "right", "enter")
+        assert "accept where one" in await a.read(a.press("enter", "j", "enter", "right", "enter"))
         await a.press("escape", "enter", "G", "k", "k")
         assert a.screen == before

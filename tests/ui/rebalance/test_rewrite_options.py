@@ -16,7 +16,7 @@ async def planned(a: Acting, version: str, letters: str) -> str:
     await a.press("enter", "g", *["j"] * (PLAN - 1))
     await a.press("enter", *["j"] * list(REWRITES).index(letters), "enter")
     await a.press("G", "enter")
-    return await settled(a)
+    return await a.read(settled(a))
 
 
 async def test_the_command_has_the_options_that_were_chosen_where_the_release_has_them():

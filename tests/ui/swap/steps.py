@@ -30,51 +30,53 @@ class Swapping(Acting):
         """The newest checklist that is kept."""
         return self.swap.make_store(False).read()[0]
 
-    async def settled(self) -> str:
-        """The screen once nothing is being looked at or carried out."""
+    async def settled(self) -> None:
+        """Wait until nothing is being looked at or carried out."""
         for _ in range(400):
             await self.rest()
             workers = [w for w in self.app.workers if w.group in BUSY]
             if all(w.is_finished for w in workers):
-                return await self.settle()
+                await self.rest()
+                return
             await self.pilot.pause(0.01)
         raise AssertionError(self.screen)
 
-    async def until(self, seen: Callable[[], bool]) -> str:
-        """The screen once something is seen; simulated time stands."""
+    async def until(self, seen: Callable[[], bool]) -> None:
+        """Wait until something is seen; simulated time stands."""
         for _ in range(400):
             if seen():
-                return await self.settled()
+                await self.settled()
+                return
             await self.rest()
             await self.pilot.pause(0.01)
         raise AssertionError(self.screen)
 
-    async def pass_by(self, seconds: float = 1.0) -> str:
+    async def pass_by(self, seconds: float = 1.0) -> None:
         """Let simulated time pass and have the checklist looked at."""
         self.feed.step(seconds)
         await self.rest()
         screen = self.app.screen
         if isinstance(screen, SwapScreen):
             screen.look_again()
-        return await self.settled()
+        await self.settled()
 
-    async def on(self, kind: type) -> str:
-        """The screen once one of this kind is on top."""
-        return await self.until(lambda: isinstance(self.app.screen, kind))
+    async def on(self, kind: type) -> None:
+        """Wait until a screen of this kind is on top."""
+        await self.until(lambda: isinstance(self.app.screen, kind))
 
-    async def choose(self) -> str:
+    async def choose(self) -> None:
         """C: the ways."""
         await self.press("C")
-        return await self.on(ConfirmScreen)
+        await self.on(ConfirmScreen)
 
-    async def begin(self) -> str:
+    async def begin(self) -> None:
         """C, then the way that comes first."""
         await self.choose()
         await self.press("right", "enter")
         await self.on(SwapScreen)
-        return await self.pass_by()
+        await self.pass_by()
 
-    async def do(self, key: str = "enter", word: str = "") -> str:
+    async def do(self, key: str = "enter", word: str = "") -> None:
         """Do what a key of the checklist offers, and confirm it."""
         await self.press(key)
         await self.on(ConfirmScreen)
@@ -85,13 +87,13 @@ class Swapping(Acting):
         await self.settled()
         if isinstance(self.app.screen, ConfirmScreen):
             await self.press("escape")
-        return await self.pass_by()
+        await self.pass_by()
 
-    async def to_pull(self) -> str:
+    async def to_pull(self) -> None:
         """Begin, take the disk offline, switch its light on: it may be pulled."""
         await self.begin()
-        assert "Switch on the light of Slot 07" in await self.do()
-        return await self.do()
+        assert "Switch on the light of Slot 07" in await self.read(self.do())
+        await self.do()
 
     async def at_another(self) -> None:
         """Leave the checklist, and C on another row: a list of what to go on with."""
@@ -107,21 +109,21 @@ class Swapping(Acting):
         wanted = next(n for n, line in enumerate(lines) if text in line)
         await self.press("g", *("j" for _ in range(wanted)), "enter")
 
-    async def pull(self, bay: str) -> str:
+    async def pull(self, bay: str) -> None:
         """O: pull the disk of a bay."""
         await self.press("O")
         await self.pick(f"{bay} ")
         await self.on(SwapScreen)
-        return await self.pass_by()
+        await self.pass_by()
 
-    async def insert(self, serial: str, bay: str) -> str:
+    async def insert(self, serial: str, bay: str) -> None:
         """I: insert a disk of the drawer."""
         await self.press("I")
         await self.pick(serial)
         await self.settled()
         await self.pick(bay)
         await self.on(SwapScreen)
-        return await self.pass_by()
+        await self.pass_by()
 
     async def swapped(self) -> str:
         """Begin, pull the old disk, insert the first of the drawer, fill it; its serial number."""
@@ -135,7 +137,7 @@ class Swapping(Acting):
     async def seen(self, seen: str) -> str:
         """Let simulated time pass until the screen says something."""
         for _ in range(200):
-            if seen in await self.pass_by(20.0):
+            if seen in await self.read(self.pass_by(20.0)):
                 return self.screen
         raise AssertionError(self.screen)
 
@@ -166,4 +168,4 @@ async def question(s: Swapping, key: str) -> str:
     await s.begin()
     await s.do()
     await s.press(key)
-    return await s.on(ConfirmScreen)
+    return await s.read(s.on(ConfirmScreen))

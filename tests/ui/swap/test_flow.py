@@ -21,25 +21,27 @@ from zconsole.units import duration
 
 async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
     async with swapping() as s:
-        shown = await s.choose()
+        shown = await s.read(s.choose())
         assert "Pull first, then insert the new disk" in shown
         assert "SMART: passed, 45 reallocated" in " ".join(shown.split())
         await s.press("escape")
-        shown = await s.to_pull()
+        shown = await s.read(s.to_pull())
         assert "Pull Slot 07 (serial RGYCXAL5)" in shown
         assert "The light of Slot 07 is on." in shown
-        assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
+        assert "Insert the new disk into Slot 07" in await s.read(s.pull("Slot 07"))
         new = s.swap.hands.drawer()[0].rpartition(" ")[2]
-        assert f"Replace serial RGYCXAL5 with serial {new} in" in await s.insert(new, "Slot 07")
+        assert f"Replace serial RGYCXAL5 with serial {new} in" in await s.read(
+            s.insert(new, "Slot 07")
+        )
         assert "what is on it is lost" in " ".join(s.screen.split())
         assert "SMART of the new disk: passed, 0 reallocated" in " ".join(s.screen.split())
         assert "Until the resilver ends, Z takes the new disk out again" in " ".join(
             s.screen.split()
         )
-        assert f"Wait until Slot 07 (serial {new}) is filled" in await s.do()
+        assert f"Wait until Slot 07 (serial {new}) is filled" in await s.read(s.do())
         await s.seen("Switch off the light")
-        assert "Scrub tank" in await s.do()
-        assert "Wait until tank is scrubbed" in await s.do()
+        assert "Scrub tank" in await s.read(s.do())
+        assert "Wait until tank is scrubbed" in await s.read(s.do())
         await s.seen("has replaced Slot 07 (serial RGYCXAL5)")
         assert "The scrub finished with 0 errors." in s.screen
         assert "What happened" in s.screen
@@ -76,7 +78,7 @@ async def reported(s: Swapping, directory: Path) -> None:
     for key in ("enter", "r", "enter"):
         s.feed.clock.now += 2.0
         await s.press(key)
-        assert "The report is saved:" in await s.settled()
+        assert "The report is saved:" in await s.read(s.settled())
     assert list(directory.glob("zconsole-*.md")) == [report]
     await s.press("escape")
     assert await main_line(s) == ""
@@ -85,26 +87,26 @@ async def reported(s: Swapping, directory: Path) -> None:
 async def test_the_wrong_disk_is_told_loudly_and_put_right():
     async with swapping() as s:
         await s.to_pull()
-        shown = await s.pull("Slot 08")
+        shown = await s.read(s.pull("Slot 08"))
         assert "WRONG DISK: put Slot 08" in shown
         assert "Pull nothing else" in shown
         title = s.app.screen.query_one("#swap").line_at(0)
         assert title[0].role == "badge-error"
         assert "raidz2-0 has no redundancy left." in shown.replace("\n", " ")
         assert "H light" not in shown
-        shown = await s.press("enter")
+        shown = await s.read(s.press("enter"))
         assert "Looked again: still waiting for Slot 08" in shown
         assert isinstance(s.app.screen, SwapScreen), "nothing is meant by Enter"
-        assert "stays until the alarm is over" in await s.press("H")
+        assert "stays until the alarm is over" in await s.read(s.press("H"))
         wrong = s.swap.hands.drawer()[-1].rpartition(" ")[2]
         await s.press("I")
-        shown = await s.on(PickScreen)
+        shown = await s.read(s.on(PickScreen))
         assert f"serial {wrong}" in next(x for x in shown.splitlines() if x.startswith("›"))
         await s.press("escape")
-        assert "Bring Slot 08" in await s.insert(wrong, "Slot 08")
+        assert "Bring Slot 08" in await s.read(s.insert(wrong, "Slot 08"))
         await s.do()
         await s.seen("Pull Slot 07")
-        assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
+        assert "Insert the new disk into Slot 07" in await s.read(s.pull("Slot 07"))
 
 
 async def test_a_checklist_that_is_left_stays_open_and_is_continued():
@@ -114,12 +116,12 @@ async def test_a_checklist_that_is_left_stays_open_and_is_continued():
         main = await s.seen("disk swap open Slot 07: Pull the old disk  (C continues)")
         assert "REBALANCE" not in main.splitlines()[0]
         await s.press("C")
-        assert "Pull Slot 07 (serial RGYCXAL5)" in await s.on(SwapScreen)
+        assert "Pull Slot 07 (serial RGYCXAL5)" in await s.read(s.on(SwapScreen))
 
 
 async def main_line(s: Swapping) -> str:
     """The main screen's line of the checklist."""
-    screen = await s.settled()
+    screen = await s.read(s.settled())
     return next((line.strip() for line in screen.splitlines() if "disk swap open" in line), "")
 
 
@@ -128,7 +130,7 @@ async def test_the_wrong_disk_is_named_wherever_the_swap_is_shown_until_it_is_ba
         await s.to_pull()
         await s.pull("Slot 08")
         await s.at_another()
-        shown = await s.on(PickScreen)
+        shown = await s.read(s.on(PickScreen))
         assert "Continue: WRONG DISK: put Slot 08 (serial W7H6TJMH) back now" in shown
         assert shown.index("Continue: WRONG DISK") < shown.index("Begin another")
         await s.press("escape")
@@ -137,7 +139,7 @@ async def test_the_wrong_disk_is_named_wherever_the_swap_is_shown_until_it_is_ba
         await s.seen("disk swap open bring Slot 08 back into tank  (C)")
         await s.at_another()
         await s.pick("Continue: ")
-        assert "Bring Slot 08" in await s.on(SwapScreen)
+        assert "Bring Slot 08" in await s.read(s.on(SwapScreen))
         await s.do()
         await s.seen("Pull Slot 07")
         await s.press("escape")
@@ -163,8 +165,8 @@ def dark(monkeypatch):
 async def test_without_a_light_the_disk_blinks_until_it_is_out():
     async with swapping() as s:
         await s.begin()
-        assert "Make Slot 07 (serial RGYCXAL5) blink" in await s.do()
-        assert "The disk blinks" in await s.do()
+        assert "Make Slot 07 (serial RGYCXAL5) blink" in await s.read(s.do())
+        assert "The disk blinks" in await s.read(s.do())
         (node,) = s.backend.lights.blinking
         await s.pull("Slot 08")
         assert list(s.backend.lights.blinking) == [node]
@@ -173,7 +175,7 @@ async def test_without_a_light_the_disk_blinks_until_it_is_out():
         await s.do()
         await s.seen("Pull Slot 07")
         await s.do("H")
-        assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
+        assert "Insert the new disk into Slot 07" in await s.read(s.pull("Slot 07"))
         assert not s.backend.lights.blinking
 
 
@@ -195,7 +197,7 @@ async def test_busy_disks_are_named_also_where_it_blinks_once_more_and_giving_up
         assert asked
         await s.do()
         await s.press("H")
-        assert "other disks are busy, too (sdq 42 %)" in await s.on(ConfirmScreen)
+        assert "other disks are busy, too (sdq 42 %)" in await s.read(s.on(ConfirmScreen))
         await s.press("escape")
         assert s.backend.lights.blinking
         await s.do("X", word=GIVE_UP)
@@ -212,7 +214,7 @@ async def test_who_knows_the_bay_is_told_what_going_on_without_the_light_means()
 async def test_a_pull_that_nothing_shows_is_asked_for():
     async with swapping() as s:
         await s.to_pull()
-        assert "Insert the new disk into Slot 07" in await s.do("Y", word="pulled")
+        assert "Insert the new disk into Slot 07" in await s.read(s.do("Y", word="pulled"))
 
 
 async def test_another_row_with_a_swap_open_asks_which():
@@ -220,11 +222,11 @@ async def test_another_row_with_a_swap_open_asks_which():
         await s.begin()
         await s.at_another()
         await s.pick("Begin another")
-        shown = await s.on(ConfirmScreen)
+        shown = await s.read(s.on(ConfirmScreen))
         assert "SWAP Slot 01" in shown
         assert "shows no errors" in shown
         await s.press("escape")
-        assert "Begin another" in await s.on(PickScreen)
+        assert "Begin another" in await s.read(s.on(PickScreen))
         await s.press("escape")
         assert len(s.app.screen_stack) == 1
 
@@ -237,7 +239,7 @@ async def test_the_new_disk_leads_to_the_swap_that_it_is_part_of():
         await s.settled()
         await s.to(new)
         await s.press("C")
-        assert f"Wait until Slot 07 (serial {new}) is filled" in await s.on(SwapScreen)
+        assert f"Wait until Slot 07 (serial {new}) is filled" in await s.read(s.on(SwapScreen))
 
 
 async def test_nothing_that_is_healthy_is_taken_without_being_named():
@@ -310,7 +312,7 @@ async def test_the_first_sample_with_the_replacing_vdev_ends_the_step_however_lo
 async def wait_for(s: Swapping, seen: Callable[[], bool]) -> None:
     """Wait until something is seen, with half a minute of patience."""
     for _ in range(3000):
-        await s.settle()
+        await s.rest()
         if seen():
             return
         await s.pilot.pause(0.01)
@@ -320,7 +322,7 @@ async def wait_for(s: Swapping, seen: Callable[[], bool]) -> None:
 async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key_where_there_is_one():
     async with swapping() as s:
         await s.begin()
-        assert "No other pool needs a swap here" in await s.press("n")
+        assert "No other pool needs a swap here" in await s.read(s.press("n"))
         assert "n other pool" not in s.screen
         await s.do("X")
         screen = s.app.screen
@@ -329,14 +331,14 @@ async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key_where_
         then = SwapDisk("d", str(next(iter(s.feed.world.pools[0].leaves())).guid), "tank")
         screen._followed.stage = replace(screen._followed.stage, then=(then,))
         await s.press("n")
-        assert "SWAP Slot 01" in await s.on(ConfirmScreen)
+        assert "SWAP Slot 01" in await s.read(s.on(ConfirmScreen))
 
 
 async def test_a_suspended_pool_is_said_first_and_no_swap_can_be_begun():
     async with swapping(scenario="suspended") as s:
         s.feed.step(60.0)
         await s.settled()
-        shown = await s.choose()
+        shown = await s.read(s.choose())
         assert "backup IS SUSPENDED: bring Slot 04 back, then clear it" in shown.splitlines()[0]
         assert "Begin" not in shown.splitlines()[-2]
         assert "Pull" not in shown
@@ -350,12 +352,12 @@ async def test_once_the_disk_is_in_again_a_suspended_pool_only_needs_to_be_clear
         s.feed.step(60.0)
         s.feed.step(120.0)
         await s.settled()
-        assert "backup IS SUSPENDED: its disks are there: clear it" in await s.choose()
+        assert "backup IS SUSPENDED: its disks are there: clear it" in await s.read(s.choose())
 
 
 async def test_the_time_is_still_told_once_a_resilver_took_the_place_of_the_last_scrub():
     async with swapping(scenario="failed-disk") as s:
-        shown = await s.choose()
+        shown = await s.read(s.choose())
         assert "Time: one resilver, about 9h18m: its share of the data at the pace of" in shown
         await s.press("right", "enter")
         await s.on(SwapScreen)
@@ -364,7 +366,7 @@ async def test_the_time_is_still_told_once_a_resilver_took_the_place_of_the_last
         await s.do("X", word=GIVE_UP)
         await s.press("escape")
         await s.pass_by()
-        shown = await s.choose()
+        shown = await s.read(s.choose())
         assert "its replacement by" in shown
         assert "in all, and it runs already:" in " ".join(shown.split())
 
@@ -374,14 +376,14 @@ async def test_of_a_replacement_that_runs_the_time_left_is_that_of_the_main_scre
         for seconds in range(10, 130, 10):
             s.feed.step(float(seconds))
         await s.settled()
-        shown = await s.choose()
+        shown = await s.read(s.choose())
         view = s.app.view_state.frame.scan
         assert f"Time: {duration(view.estimate.eta)} left of the resilver that runs" in shown
 
 
 async def test_beside_a_checkpoint_only_that_is_spoken_of():
     async with swapping((80, 24), scenario="not-restored") as s:
-        shown = await s.choose()
+        shown = await s.read(s.choose())
         assert "tank HAS A CHECKPOINT: discard it first" in shown
         assert "zpool checkpoint -d tank" in shown
         assert "Check first" not in shown

@@ -12,10 +12,10 @@ from zconsole.ui.swap.swap_screen import SwapScreen
 async def test_the_way_back_puts_the_disk_online_and_then_closes():
     async with swapping() as s:
         await s.to_pull()
-        assert "Switch on the light" in await s.do("Z")
-        assert "Take ata-" in await s.do("Z")
+        assert "Switch on the light" in await s.read(s.do("Z"))
+        assert "Take ata-" in await s.read(s.do("Z"))
         assert ran(s) == ["offline", "light", "online"]
-        assert "nothing to undo" in await s.press("Z")
+        assert "nothing to undo" in await s.read(s.press("Z"))
         assert "X     Give up this swap: nothing is left to undo" in s.screen
         await s.do("X")
         assert s.store_new().state == "backed out"
@@ -45,7 +45,7 @@ async def test_giving_up_switches_the_light_off():
         await s.to_pull()
         assert s.backend.lights.world.lit
         await s.press("X")
-        shown = await s.on(ConfirmScreen)
+        shown = await s.read(s.on(ConfirmScreen))
         assert "Give up this swap, and switch the light off?" in shown
         assert "The light of Slot 07 is still on" not in shown
         await s.press(*keys_of(GIVE_UP), "enter")
@@ -75,32 +75,32 @@ async def test_a_light_that_was_left_on_is_switched_off_from_the_report():
         await s.swapped()
         await s.seen("Switch off the light")
         await s.do("Y")
-        shown = await s.do("Y")
+        shown = await s.read(s.do("Y"))
         assert "The light of Slot 07 is still on; it goes off 4 hours after" in shown
         assert "H light" in shown
         await s.do("H")
         assert not s.backend.lights.world.lit
-        assert "is still on" not in await s.pass_by()
+        assert "is still on" not in await s.read(s.pass_by())
 
 
 async def test_a_disk_that_is_out_is_named_on_the_main_screen_and_where_the_swap_is_given_up():
     async with swapping() as s:
         await s.begin()
         await s.pull("Slot 01")
-        assert "Slot 01" in await s.do("Y", word="meant")
+        assert "Slot 01" in await s.read(s.do("Y", word="meant"))
         said = await left_undone(s)
         assert said.startswith("Slot 01 (serial GSKHFHS4) is still out: put it back, then run")
         assert "zpool online tank /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_GSKHFHS4" in said
         await s.press("C")
         await s.on(SwapScreen)
         await s.press("X")
-        asked = await s.on(ConfirmScreen)
+        asked = await s.read(s.on(ConfirmScreen))
         assert "is still out: put it back, then run zpool online tank" in asked
         assert "then Z" not in asked  # it does nothing here
         await s.press(*keys_of(GIVE_UP), "enter")
         await s.until(lambda: s.store_new().state == "backed out")
         await s.on(SwapScreen)
-        shown = await s.pass_by()
+        shown = await s.read(s.pass_by())
         assert "Given up. Not undone:" in shown
         assert "✓" not in shown
 
@@ -108,5 +108,5 @@ async def test_a_disk_that_is_out_is_named_on_the_main_screen_and_where_the_swap
 async def left_undone(s: Swapping, label: str = "not undone:") -> str:
     """What the main screen says of a swap that is left undone, in one line."""
     await s.press("escape")
-    shown = " ".join((await s.pass_by()).split())
+    shown = " ".join((await s.read(s.pass_by())).split())
     return shown.partition(f"disk swap {label} ")[2]

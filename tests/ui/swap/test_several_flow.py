@@ -26,15 +26,15 @@ async def at_once(s: Swapping) -> str:
     """C, all of them, the plan; the screen after."""
     await s.press("C")
     await s.pick("Replace all 2 at once, with a checklist for each")
-    shown = await s.on(PickScreen)
+    shown = await s.read(s.on(PickScreen))
     assert "Plan these 2" in shown
     assert "stays" not in shown
     await s.press("enter")
-    assert "Replace 2 devices at once" in await s.on(ConfirmScreen)
+    assert "Replace 2 devices at once" in await s.read(s.on(ConfirmScreen))
     await s.press("right", "enter")
     await s.settled()
     await s.press("escape")
-    return await s.on(SwapScreen)
+    return await s.read(s.on(SwapScreen))
 
 
 async def listed(s: Swapping, seconds: float) -> str:
@@ -42,7 +42,7 @@ async def listed(s: Swapping, seconds: float) -> str:
     s.feed.step(seconds)
     await s.settled()
     await s.press("C")
-    return await s.on(PickScreen)
+    return await s.read(s.on(PickScreen))
 
 
 async def test_all_at_once_has_each_disk_chosen_and_begins_a_checklist_for_each():
@@ -50,7 +50,7 @@ async def test_all_at_once_has_each_disk_chosen_and_begins_a_checklist_for_each(
         two_failing(s)
         await s.settled()
         await at_once(s)
-        shown = await s.pass_by()
+        shown = await s.read(s.pass_by())
         assert "Wait until" in shown
         kept = s.swap.make_store(False).read()
         assert sorted(c.old.bay for c in kept) == ["Slot 07", "Slot 08"]
@@ -63,13 +63,13 @@ async def test_after_the_resilver_each_old_disk_is_still_to_be_found():
         await s.settled()
         await at_once(s)
         await s.seen("Switch on the light of Slot 07")
-        assert "Pull Slot 07" in await s.do()
-        assert "Switch off the light" in await s.pull("Slot 07")
+        assert "Pull Slot 07" in await s.read(s.do())
+        assert "Switch off the light" in await s.read(s.pull("Slot 07"))
         await s.press("escape")
         await s.to("JE64U42M")  # the new disk of the other swap
         await s.press("C")
-        assert "SWAP Slot 08" in await s.on(SwapScreen)
-        assert "Switch on the light of Slot 08" in await s.pass_by()
+        assert "SWAP Slot 08" in await s.read(s.on(SwapScreen))
+        assert "Switch on the light of Slot 08" in await s.read(s.pass_by())
 
 
 async def test_a_plan_that_is_only_read_begins_no_checklist():
@@ -80,7 +80,7 @@ async def test_a_plan_that_is_only_read_begins_no_checklist():
         await s.pick("Replace all 2 at once")
         await s.until(lambda: "Plan these 2" in s.screen)
         await s.press("escape")
-        assert "SWAP  2 devices" in await s.on(PickScreen)
+        assert "SWAP  2 devices" in await s.read(s.on(PickScreen))
         await s.press("escape")
         await s.settled()
         assert len(s.app.screen_stack) == 1
@@ -109,7 +109,7 @@ async def test_disks_whose_cable_is_the_likely_cause_are_checked_before_they_are
         assert "Replace all 2 at once: not advised" in shown
         assert "check the cable and port, then clear the errors" in shown
         await s.press("enter")
-        lines = (await s.on(ConfirmScreen)).splitlines()
+        lines = (await s.read(s.on(ConfirmScreen))).splitlines()
         assert lines[1].strip() == "First"
         assert "Likely cable, port or power" in lines[2]
 
@@ -121,7 +121,7 @@ async def test_esc_on_the_plan_of_one_of_several_goes_back_to_the_list_and_there
         await s.press("j", "enter")
         await s.on(ConfirmScreen)
         await s.press("escape")
-        back = await s.on(PickScreen)
+        back = await s.read(s.on(PickScreen))
         assert "SWAP  2 devices have errors" in back
         (again,) = (line for line in back.splitlines() if line.startswith("›"))
         assert again != cursor

@@ -37,7 +37,7 @@ async def begun(s: Swapping) -> None:
 
 async def test_a_read_only_console_shows_the_ways_and_begins_nothing():
     async with swapping(read_only=True) as s:
-        shown = await s.choose()
+        shown = await s.read(s.choose())
         assert "Unavailable" in shown
         assert "Begin" not in shown
         await s.press("right", "enter", "escape")
@@ -50,18 +50,18 @@ async def test_a_read_only_console_shows_an_open_checklist_and_does_not_lead_it(
         await begun(s)
     async with swapping(backend=backend, read_only=True) as s:
         await s.press("C")
-        shown = await s.on(SwapScreen)
+        shown = await s.read(s.on(SwapScreen))
         assert "Watching only: read-only." in shown
         assert "do it" not in shown
         await s.press("enter")
-        plan = await s.on(ConfirmScreen)
+        plan = await s.read(s.on(ConfirmScreen))
         assert "To run by hand" in plan
         assert FileSwapStore(tmp_path, (tmp_path,)).leads(s.store_new().id)
 
 
 async def test_a_fault_of_the_configuration_blocks_it():
     async with swapping(fault="theme: no such theme") as s:
-        assert "theme: no such theme" in await s.choose()
+        assert "theme: no such theme" in await s.read(s.choose())
         assert "Begin" not in s.screen
 
 
@@ -73,13 +73,13 @@ async def test_a_second_console_sees_the_checklist_and_does_not_act(tmp_path):
         name = other.read()[0].id
         assert other.leads(name)
         await s.press("C")
-        shown = await s.on(SwapScreen)
+        shown = await s.read(s.on(SwapScreen))
         assert "another console leads this checklist" in shown
-        shown = await s.press("enter")
+        shown = await s.read(s.press("enter"))
         assert "watching only" in shown
         assert not isinstance(s.app.screen, ConfirmScreen)
         other.close()
-        assert "You only watch" not in await s.pass_by()
+        assert "You only watch" not in await s.read(s.pass_by())
 
 
 async def test_leaving_the_screen_lets_another_console_lead(tmp_path):
@@ -97,7 +97,7 @@ async def test_a_device_that_is_not_guided_shows_the_manual_steps():
         s.feed.step()
         await s.settled()
         await s.to("ZWZJRW70")
-        shown = await s.choose()
+        shown = await s.read(s.choose())
         assert "not guided" in shown
         assert "By hand" in shown
         assert "Begin" not in shown
@@ -106,14 +106,14 @@ async def test_a_device_that_is_not_guided_shows_the_manual_steps():
 async def test_a_key_without_anything_to_do_says_why():
     async with swapping() as s:
         await s.begin()
-        assert "This step asks nothing." in await s.press("Y")
+        assert "This step asks nothing." in await s.read(s.press("Y"))
         await s.do()
         await s.do()
-        assert "Waiting for" in await s.press("j")
+        assert "Waiting for" in await s.read(s.press("j"))
         await s.pull("Slot 07")
-        assert "Still waiting for: a disk in Slot 07." in await s.press("enter")
+        assert "Still waiting for: a disk in Slot 07." in await s.read(s.press("enter"))
         assert "Put the old disk (serial RGYCXAL5) back into Slot 07" in " ".join(
-            (await s.press("Z")).split()
+            (await s.read(s.press("Z"))).split()
         )
 
 
@@ -121,7 +121,7 @@ async def test_the_plan_of_the_light_says_nothing_of_the_disk():
     async with swapping() as s:
         await s.begin()
         await s.press("H")
-        shown = await s.on(ConfirmScreen)
+        shown = await s.read(s.on(ConfirmScreen))
         assert "Switch the light of Slot 07 on" in shown
         assert "ithout it" not in shown
 
@@ -129,8 +129,8 @@ async def test_the_plan_of_the_light_says_nothing_of_the_disk():
 async def test_a_key_switches_the_light_of_the_bay_off_and_on():
     async with swapping() as s:
         await s.to_pull()
-        assert "Switch on the light" in await s.do("H")
-        assert "Pull Slot 07" in await s.do("H")
+        assert "Switch on the light" in await s.read(s.do("H"))
+        assert "Pull Slot 07" in await s.read(s.do("H"))
         assert s.store_new().lit
 
 
@@ -142,9 +142,9 @@ async def test_a_suspended_pool_is_looked_at_though_it_gives_no_sample():
         screen._again()
         stuck = SampleFailure("tank", frame.t + 1, 1.0, "not asked", kstat="SUSPENDED", began=1.0)
         s.feed.queue.put_nowait(Update((replace(frame, failure=stuck),), s.feed.capabilities))
-        await s.settle()
+        await s.rest()
         screen._again()
-        assert "tank is suspended" in await s.settled()
+        assert "tank is suspended" in await s.read(s.settled())
 
 
 class SlowFacts:
@@ -176,7 +176,7 @@ async def test_looks_do_not_queue_up_behind_a_slow_one():
         slow.asked = 0
         for _ in range(5):
             screen.look_again()
-            await s.settle()
+            await s.rest()
         assert slow.asked == 1
         slow.answers.set()
         await s.settled()
@@ -186,7 +186,7 @@ async def test_looks_do_not_queue_up_behind_a_slow_one():
 async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():
     async with swapping(size=(100, 50)) as s:
         await s.begin()
-        shown = await s.press("question_mark")
+        shown = await s.read(s.press("question_mark"))
         assert "give up this swap, after asking" in shown
         assert "Demo's hands" in shown
 
@@ -219,7 +219,7 @@ async def test_a_shelf_without_hands_offers_none():
         await s.begin()
         assert "Demo's hands" not in s.screen
         before = s.screen
-        assert await s.press("O") == before
+        assert await s.read(s.press("O")) == before
 
 
 async def test_every_new_step_starts_at_its_top():

@@ -44,7 +44,7 @@ async def test_its_edge_and_its_cursor_are_seen_in_every_theme(keys):
         await a.press(*keys)
         for name in THEMES:
             a.app.theme = name
-            await a.settle()
+            await a.rest()
             (edge, style), _, cursor, beside, *_ = cells(a.app)
             assert edge.strip(), name
             assert THEMES[name].ansi or (
