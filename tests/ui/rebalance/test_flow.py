@@ -116,11 +116,11 @@ async def test_a_refused_run_keeps_the_plan_which_tells_of_the_other_job():
         desk.plan = lambda settings: plans.append(settings) or made(settings)
         await desk.start(Settings(("/storage/films",)))
         await a.press("tab", "enter")
-        said = await until(a, lambda: "does one at a time" in a.screen)
+        said = await a.read(until(a, lambda: "does one at a time" in a.screen))
         assert "zconsole rebalance run" in said
         assert (type(a.app.screen), plans) == (PlanScreen, [])
         await a.press("escape", "enter")
-        said = await settled(a)
+        said = await a.read(settled(a))
         await a.press("end")
         await until(a, lambda: "another job works on this pool" in a.screen)
         assert len(plans) == 1
