@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from tests.factory import mirror_pool
 from tests.records import replace
 from tests.table import rows
 from tests.unit.zfs.decode.expect import parsed
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import HostLoad, Sample, SampleFailure, Scan
+from zconsole.pool.model import HostLoad, Pool, Sample, SampleFailure, Scan
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.measurements import IostatRow, latest
+from zconsole.zfs.decode.measurements import IostatRow, latest, with_history
 
 CAPTURES = Path(__file__).parents[3] / "fixtures" / "captures"
 REPLACE = CAPTURES / "2.4.4" / "replace-running"
@@ -327,3 +328,39 @@ def test_one_pool_of_several() -> None:
 @rows("text", ["", "\n\n", "cannot open 'tank': no such pool\n"])
 def test_other_text_has_no_rows(text: str) -> None:
     assert latest(text, "tank") == ()
+
+
+SCRUB = Scan("scrub", "finished", start=500.0, end=900.0)
+PART = {"start": 501, "end": 901, "full": False}
+WHOLE = {"start": 100, "end": 400, "full": True}
+
+
+def recalled(history, *scans: Scan) -> Pool:
+    return with_history(mirror_pool(*scans), {"t": 1.0, "history": history})
+
+
+def test_the_last_full_scrub_and_the_creation_are_the_pools():
+    pool = recalled({"created": 5, "scrubs": [PART, WHOLE]}, SCRUB)
+    assert (pool.created, pool.full_scrub) == (5.0, 400.0)
+    assert pool.scan.full is False
+
+
+def test_a_scan_is_known_by_its_start_or_in_text_by_its_end():
+    told = [PART, WHOLE]
+    assert recalled({"scrubs": told}, SCRUB._replace(start=None)).scan.full is False
+    assert recalled({"scrubs": told}, SCRUB._replace(start=99.0, end=None)).scan.full is True
+    assert recalled({"scrubs": told}, SCRUB._replace(start=9.0, end=9.0)).scan.full is None
+    assert recalled({"scrubs": told}, SCRUB._replace(function="resilver")).scan.full is None
+
+
+ODD = (None, "7", [], [7], [[]], {"a": 7}, float("nan"), -7, 1e99, True)
+
+
+@rows("odd", ODD)
+def test_other_shapes_are_unknown(odd):
+    for history in (odd, {"created": odd, "scrubs": odd}, {"scrubs": [odd]}):
+        pool = recalled(history, SCRUB)
+        assert (pool.created, pool.full_scrub, pool.scan.full) == (None, None, None)
+    pool = recalled({"scrubs": [{"start": odd, "end": odd, "full": True}]}, SCRUB)
+    assert (pool.full_scrub, pool.scan.full) == (None, None)
+    assert recalled({"scrubs": [{**WHOLE, "full": 1}]}, SCRUB).full_scrub is None
