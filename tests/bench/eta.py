@@ -26,7 +26,7 @@ from zconsole.timeline.pool import PoolTimeline
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.samples import NoSampleError, sample_of
 
-BAR_RATIO, BAR_WORSE, BAR_COVERED, BAR_EACH, BAR_WIDTH = 0.2, 0.02, 0.85, 0.5, 0.9
+BAR_RATIO, BAR_WORSE, BAR_COVERED, BAR_EACH, BAR_WIDTH = 0.28, 0.02, 0.85, 0.5, 0.9
 FIRST, LAST = 0.05, 0.95
 ScanKey = tuple[str, str | None, float | None]
 FORMS = ("libzfs", "status", "text")
