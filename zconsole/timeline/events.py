@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 
-from zconsole.pool.model import Event, Sample, SampleFailure, Vdev
+from zconsole.pool.model import Event, Sample, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS
+from zconsole.pool.scan_outcome import started
 from zconsole.pool.spares import STANDING
 from zconsole.pool.topology import Placed, is_group
 from zconsole.timeline.rates import NO_DATA
@@ -158,8 +159,10 @@ class Absences:
         """When a replacing or spare vdev, or a waiting device, last appeared."""
         self._tree: Tree = {}
         """The vdevs of the last sample."""
-        self._returned: dict[str, float] = {}
-        """Epoch seconds at which leaves came back, by name."""
+        self._t = -inf
+        """When that was taken."""
+        self._returned: dict[str, tuple[float, float]] = {}
+        """Epoch seconds at which leaves were last seen away, and first seen back, by name."""
 
     @property
     def returned(self) -> frozenset[str]:
@@ -183,12 +186,14 @@ class Absences:
                 self.missing.setdefault(key, sample.t)
         were_away = (key for key, place in old.items() if place.vdev.state != "ONLINE")
         back = (tree[key].vdev for key in were_away if key in tree and key not in away)
-        self._returned |= dict.fromkeys(_leaves_with_data(back), sample.t)
+        self._returned |= dict.fromkeys(_leaves_with_data(back), (self._t, sample.t))
+        self._t = sample.t
         gone = set(_leaves_with_data(away.values()))
-        ends = (s.end for s in sample.pool.scans if s.function in REPAIRS and s.end is not None)
-        repaired = max(ends, default=-inf)
+        repairs = [s for s in sample.pool.scans if s.function in REPAIRS]
         self._returned = {
-            name: t for name, t in self._returned.items() if name not in gone and t > repaired
+            name: times
+            for name, times in self._returned.items()
+            if name not in gone and not any(_has_filled(scan, *times) for scan in repairs)
         }
 
     def push_failure(self, failure: SampleFailure, tree: Tree) -> Iterator[Event]:
@@ -202,6 +207,17 @@ class Absences:
                 yield Event(failure.t, "device_gone", text, "error", vdev.name, "console")
             elif vdev.block and old.state == "ONLINE":
                 self.missing.pop(key, None)  # it is back, which the pool cannot say yet
+
+
+def _has_filled(repair: Scan, away: float, back: float) -> bool:
+    """Whether a repair that has ended filled a leaf last seen away and first seen back then.
+
+    The kernel's times are in whole seconds, and all of it can lie between two samples.
+    """
+    if repair.end is None:
+        return False
+    begun = started(repair)
+    return repair.end >= back or (begun is not None and begun >= int(away))
 
 
 def _unfilled(tree: Tree) -> set[str]:

@@ -174,6 +174,30 @@ def test_a_leaf_that_came_back_is_remembered_until_a_repair_has_finished():
     assert timeline.absences.returned == frozenset()
 
 
+def test_a_leaf_that_was_filled_within_a_second_or_between_two_samples_counts_in_the_next_repair():
+    away = (disk("a"), disk("b", state="OFFLINE"), disk("c"))
+    back = (disk("a"), disk("b"), disk("c"))
+    running = Scan("resilver", "running", start=T + 1)
+    done = Scan("resilver", "finished", start=T + 1, end=T + 1)
+    in_text = Scan("resilver", "finished", end=T + 1, duration=0.0)
+    for ended in (done, in_text):
+        for seen in ((running,), ()):
+            timeline = PoolTimeline()
+            timeline.push(sample(0.1, *away))
+            for scan in seen:
+                timeline.push(sample(1.1, *back, scans=(scan,)))
+            timeline.push(sample(2.1, *back, scans=(ended,)))
+            assert timeline.absences.returned == frozenset()
+
+
+def test_a_repair_that_ended_before_a_leaf_was_back_has_not_filled_it():
+    timeline = PoolTimeline()
+    timeline.push(sample(60, disk("a"), disk("b", state="OFFLINE")))
+    done = Scan("resilver", "finished", start=T + 2, end=T + 61)
+    timeline.push(sample(65, disk("a"), disk("b"), scans=(done,)))
+    assert timeline.absences.returned == {"b"}
+
+
 def test_a_spare_that_was_filled_between_two_samples_has_not_come_back():
     timeline, resilver = PoolTimeline(), Scan("resilver", "finished", start=T + 2, end=T + 5)
     timeline.push(sample(0, disk("a"), disk("s", vclass="spare", state="AVAIL")))
