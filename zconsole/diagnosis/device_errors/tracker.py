@@ -18,6 +18,8 @@ AFTER = 120.0
 LATE = 5.0
 """Seconds after a scan's end in which its last errors are seen."""
 HERE = ("ONLINE", "DEGRADED")
+AWAY = ("REMOVED", "UNAVAIL")
+"""It cannot be reached; one that is FAULTED can, and one that is OFFLINE was put so by hand."""
 STANDS_OUT = 3
 """So many times the checksum errors of any sibling are a device's own: ZFS counts one for every
 device that a block without a good copy lies on (vdev_raidz.c, vdev_mirror.c)."""
@@ -45,6 +47,8 @@ class _Device:
     changes: list[_Change] = field(default_factory=list)
     left: list[float] = field(default_factory=list)
     back: list[float] = field(default_factory=list)
+    is_away: bool = False
+    """Whether it left and is not back."""
     filling: float = float("-inf")
     """When it last had errors while it was being filled."""
 
@@ -64,9 +68,10 @@ class _Device:
     def notice(self, t: float, state: str) -> None:
         """Keep that it left or came back."""
         was, self.state = self.state, state
-        if was in HERE and state not in (*HERE, "OFFLINE"):
-            self.left = [*self.left, t][-KEPT:]
-        elif was not in HERE and state in HERE and self.left:
+        if was in (*HERE, "FAULTED") and state in AWAY and not self.is_away:
+            self.left, self.is_away = [*self.left, t][-KEPT:], True
+        elif self.is_away and state in HERE:
+            self.is_away = False
             if was == "FAULTED":  # zpool clear brings it back: it need not have been away
                 self.left.pop()
             else:
@@ -88,7 +93,7 @@ class _Device:
             restarts=sum(
                 any(-AFTER / 4 <= restart - move <= AFTER for move in moves) for restart in restarts
             ),
-            gone=self.state not in (*HERE, "OFFLINE") and len(self.left) > len(self.back),
+            gone=self.is_away and self.state != "OFFLINE",
         )
 
 
@@ -152,7 +157,9 @@ class DeviceErrorTracker:
             shared = filled or fault.deltas.cksum < STANDS_OUT * most
             copies = tuple(x.name for x in copied if _may_be_copied(x, fault))
             deltas = fault.deltas._replace(is_shared=shared)
-            told.append(judged(fault._replace(deltas=deltas, copied_to=copies)))
+            # Of one that left and was put OFFLINE by hand since, nothing is to be told.
+            if deltas.total or deltas.slow or fault.flaps or fault.gone:
+                told.append(judged(fault._replace(deltas=deltas, copied_to=copies)))
         return tuple(sorted(told, key=lambda x: (-x.flaps, -x.deltas.total, x.name)))
 
     def damaged(self, scans: Sequence[Scan]) -> Iterator[tuple[str, int]]:
