@@ -44,6 +44,7 @@ class _Device:
     name: str
     counters: ErrorCounters
     state: str
+    guid: str | None = None
     changes: list[_Change] = field(default_factory=list)
     left: list[float] = field(default_factory=list)
     back: list[float] = field(default_factory=list)
@@ -107,22 +108,26 @@ class DeviceErrorTracker:
     def push(self, t: float, tree: Mapping[str, Placed]) -> None:
         """Take in the counters and states of a sample taken at ``t`` (epoch seconds)."""
         since, self._pushed = self._pushed or t, t
+        lost = [self._devices.pop(key) for key in self._devices.keys() - tree.keys()]
+        left = {device.name: device for device in lost}
         for key, place in tree.items():
             vdev = place.vdev
             if vdev.children:
                 continue
             device = self._devices.get(key)
             if device is None:
-                self._devices[key] = _Device(vdev.name, vdev.errors, vdev.state)
-                continue
+                device = left.pop(vdev.name, None)
+                if device is None or None not in (device.guid, vdev.guid):
+                    device = _Device(vdev.name, vdev.errors, vdev.state)
+                # One of another source is known by name; its counters may be rounded otherwise.
+                device.guid, device.counters = vdev.guid, vdev.errors
+                self._devices[key] = device
             if vdev.errors != device.counters:
                 device.count(since, t, vdev.errors)
                 if _is_filled(place, tree):
                     device.filling = t
             if vdev.state != device.state:
                 device.notice(t, vdev.state)
-        for key in self._devices.keys() - tree.keys():
-            del self._devices[key]
 
     def faults(
         self,

@@ -128,6 +128,24 @@ def test_a_device_that_is_gone_is_told_so_until_it_is_back():
     assert not found.gone
 
 
+@rows(("guid", "next_guid", "flaps"), [("3", None, 1), (None, "3", 1), ("3", "4", None)])
+def test_a_device_stays_the_same_in_a_source_without_guids(guid, next_guid, flaps):
+    """Rounded otherwise, its counters are no new errors. By guid another one has its name."""
+
+    def seen(guid, state, write):
+        errors = ErrorCounters(0, write, 0)
+        leaf = Vdev("sdc", "disk", guid=guid, state=state, errors=errors)
+        return {p.key: p for p in placed(Vdev("tank", "root", children=(leaf,)))}
+
+    tracker = DeviceErrorTracker()
+    for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED"), (40.0, "ONLINE")):
+        tracker.push(1000.0 + t, seen(guid, state, 1195))
+    now = seen(next_guid, "ONLINE", 1228)
+    tracker.push(1050.0, now)
+    found = tracker.faults(1050.0, now, ())
+    assert [(fault.flaps, fault.deltas.write) for fault in found] == [(flaps, 0)] * bool(flaps)
+
+
 def test_taking_a_device_offline_by_hand_is_no_flap():
     tracker = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "OFFLINE"), (40.0, "ONLINE")):
