@@ -123,7 +123,7 @@ class EventLog:
             reported = {_subject(event) for event in sample.events}
             seen = [
                 *pool_change(sample.t, last.pool.state, sample.pool.state),
-                *device_changes(sample.t, self._tree, tree),
+                *(device_changes(sample.t, self._tree, tree) if self._tree else ()),
             ]
             self._events.extend(event for event in seen if _subject(event) not in reported)
             self._apart = sample.t - last.t

@@ -206,6 +206,44 @@ def test_a_spare_that_was_filled_between_two_samples_has_not_come_back():
     assert timeline.absences.returned == frozenset()
 
 
+def without_table(whole: Sample) -> Sample:
+    return replace(whole, pool=replace(whole.pool, root=whole.pool.root._replace(children=())))
+
+
+def cut_off(whole: Sample) -> Sample:
+    (top,) = whole.pool.root.children
+    root = whole.pool.root._replace(children=(top._replace(partial=True),))
+    return replace(whole, pool=replace(whole.pool, root=root))
+
+
+def test_devices_that_a_sample_does_not_show_have_not_left():
+    """Neither with a text that was cut off, nor with JSON that has no tree."""
+    a, b = disk("a"), disk("b")
+    for samples in (
+        (sample(0, a, b), without_table(sample(1)), sample(2, a, b)),
+        (sample(0, a, b), cut_off(sample(1, a)), sample(2, a, b)),
+        (without_table(sample(1)), sample(2, a, b)),
+    ):
+        timeline = PoolTimeline()
+        for each in samples:
+            timeline.push(each)
+        assert timeline.events.all == ()
+
+
+def test_a_device_that_fails_in_a_text_that_is_cut_off_is_told():
+    timeline = PoolTimeline()
+    timeline.push(sample(0, disk("a"), disk("b")))
+    timeline.push(cut_off(sample(1, disk("a", state="FAULTED"))))
+    assert [e.text for e in timeline.events.all] == ["a went from ONLINE to FAULTED"]
+
+
+def test_a_pool_that_hangs_after_a_sample_without_devices_has_its_frame():
+    timeline = PoolTimeline()
+    timeline.push(without_table(sample(0)))
+    frame = timeline.push_failure(SampleFailure("tank", T + 1, 1.0, "no answer"))
+    assert frame.problem == "no answer"
+
+
 def test_a_leaf_that_leaves_again_is_simply_gone():
     timeline = PoolTimeline()
     for second, state in enumerate(("OFFLINE", "ONLINE", "REMOVED")):
