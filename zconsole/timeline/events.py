@@ -5,6 +5,7 @@ Of a change reported twice, by the kernel and by the console that saw it, one ev
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from math import inf
@@ -125,8 +126,8 @@ class EventLog:
                 *pool_change(sample.t, last.pool.state, sample.pool.state),
                 *(device_changes(sample.t, self._tree, tree) if self._tree else ()),
             ]
-            self._events.extend(event for event in seen if _subject(event) not in reported)
             self._apart = sample.t - last.t
+            self.merge(event for event in seen if _subject(event) not in reported)
         self._tree = tree
         self.merge(sample.events)
 
@@ -271,11 +272,21 @@ def _place(events: list[Event], event: Event, now: float) -> int:
 def _same(a: Event, b: Event, reach: float) -> bool:
     if (a.origin == "console") == (b.origin == "console") or abs(a.t - b.t) > reach:
         return False
-    return _change(a) == _change(b) is not None and (a.vdev == b.vdev or None in (a.vdev, b.vdev))
+    either = _subject(a)[1], _subject(b)[1]
+    return _change(a) == _change(b) is not None and (either[0] == either[1] or None in either)
+
+
+_BECAME = re.compile(r" (?:to|is) ([A-Z]+)\b")
+"""The state in the text of a device's change, the kernel's or the console's."""
 
 
 def _change(event: Event) -> tuple[str, str] | None:
-    """The scan and what it did, as the kernel names both; None for an event of another kind."""
+    """The scan and what it did, as the kernel names both, or the state that a device came to.
+
+    None for an event of another kind.
+    """
+    if event.name == "statechange" and event.vdev and (state := _BECAME.search(event.text)):
+        return event.name, state[1]
     function, _, verb = event.name.partition("_")
     if function not in ("scrub", "resilver", "rebuild", "errorscrub"):
         return None
@@ -284,6 +295,6 @@ def _change(event: Event) -> tuple[str, str] | None:
 
 def _one(a: Event, b: Event) -> Event:
     seen, kernel = (a, b) if a.origin == "console" else (b, a)
-    if seen.vdev is None and seen.text.endswith(_PLAIN):
+    if seen.name == "statechange" or (seen.vdev is None and seen.text.endswith(_PLAIN)):
         return kernel
     return seen._replace(t=kernel.t, origin=kernel.origin)

@@ -301,6 +301,18 @@ def test_what_zpool_events_told_is_not_told_twice(name):
     assert timeline.events.all == (told,)
 
 
+@rows("at", [0, 1, 2])
+@pytest.mark.parametrize("name", ["a", "/var/tmp/a"])
+def test_a_change_of_a_device_is_told_once_whichever_sample_brings_the_kernels_event(at, name):
+    timeline = PoolTimeline()
+    told = Event(T + 0.9, "statechange", "a went from ONLINE to FAULTED", "error", vdev="a")
+    for second, state in enumerate(("ONLINE", "FAULTED", "FAULTED", "ONLINE")):
+        each = sample(second, disk(name, state=state))
+        timeline.push(replace(each, events=(told,) if second == at else ()))
+    texts = [event.text for event in timeline.events.all]
+    assert texts == ["a went from ONLINE to FAULTED", f"{name} went from FAULTED to ONLINE"]
+
+
 def test_removal_trim_and_initialize_have_rates_and_estimates():
     timeline = PoolTimeline()
     for n in range(60):
