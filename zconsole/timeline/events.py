@@ -5,12 +5,14 @@ Of a change reported twice, by the kernel and by the console that saw it, one ev
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 
-from zconsole.pool.model import Event, Sample, SampleFailure, Vdev
+from zconsole.pool.model import Event, Sample, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS
+from zconsole.pool.scan_outcome import started
 from zconsole.pool.spares import STANDING
 from zconsole.pool.topology import Placed, is_group
 from zconsole.timeline.rates import NO_DATA
@@ -122,10 +124,10 @@ class EventLog:
             reported = {_subject(event) for event in sample.events}
             seen = [
                 *pool_change(sample.t, last.pool.state, sample.pool.state),
-                *device_changes(sample.t, self._tree, tree),
+                *(device_changes(sample.t, self._tree, tree) if self._tree else ()),
             ]
-            self._events.extend(event for event in seen if _subject(event) not in reported)
             self._apart = sample.t - last.t
+            self.merge(event for event in seen if _subject(event) not in reported)
         self._tree = tree
         self.merge(sample.events)
 
@@ -158,8 +160,10 @@ class Absences:
         """When a replacing or spare vdev, or a waiting device, last appeared."""
         self._tree: Tree = {}
         """The vdevs of the last sample."""
-        self._returned: dict[str, float] = {}
-        """Epoch seconds at which leaves came back, by name."""
+        self._t = -inf
+        """When that was taken."""
+        self._returned: dict[str, tuple[float, float]] = {}
+        """Epoch seconds at which leaves were last seen away, and first seen back, by name."""
 
     @property
     def returned(self) -> frozenset[str]:
@@ -183,12 +187,14 @@ class Absences:
                 self.missing.setdefault(key, sample.t)
         were_away = (key for key, place in old.items() if place.vdev.state != "ONLINE")
         back = (tree[key].vdev for key in were_away if key in tree and key not in away)
-        self._returned |= dict.fromkeys(_leaves_with_data(back), sample.t)
+        self._returned |= dict.fromkeys(_leaves_with_data(back), (self._t, sample.t))
+        self._t = sample.t
         gone = set(_leaves_with_data(away.values()))
-        ends = (s.end for s in sample.pool.scans if s.function in REPAIRS and s.end is not None)
-        repaired = max(ends, default=-inf)
+        repairs = [s for s in sample.pool.scans if s.function in REPAIRS]
         self._returned = {
-            name: t for name, t in self._returned.items() if name not in gone and t > repaired
+            name: times
+            for name, times in self._returned.items()
+            if name not in gone and not any(_has_filled(scan, *times) for scan in repairs)
         }
 
     def push_failure(self, failure: SampleFailure, tree: Tree) -> Iterator[Event]:
@@ -202,6 +208,17 @@ class Absences:
                 yield Event(failure.t, "device_gone", text, "error", vdev.name, "console")
             elif vdev.block and old.state == "ONLINE":
                 self.missing.pop(key, None)  # it is back, which the pool cannot say yet
+
+
+def _has_filled(repair: Scan, away: float, back: float) -> bool:
+    """Whether a repair that has ended filled a leaf last seen away and first seen back then.
+
+    The kernel's times are in whole seconds, and all of it can lie between two samples.
+    """
+    if repair.end is None:
+        return False
+    begun = started(repair)
+    return repair.end >= back or (begun is not None and begun >= int(away))
 
 
 def _unfilled(tree: Tree) -> set[str]:
@@ -255,11 +272,21 @@ def _place(events: list[Event], event: Event, now: float) -> int:
 def _same(a: Event, b: Event, reach: float) -> bool:
     if (a.origin == "console") == (b.origin == "console") or abs(a.t - b.t) > reach:
         return False
-    return _change(a) == _change(b) is not None and (a.vdev == b.vdev or None in (a.vdev, b.vdev))
+    either = _subject(a)[1], _subject(b)[1]
+    return _change(a) == _change(b) is not None and (either[0] == either[1] or None in either)
+
+
+_BECAME = re.compile(r" (?:to|is) ([A-Z]+)\b")
+"""The state in the text of a device's change, the kernel's or the console's."""
 
 
 def _change(event: Event) -> tuple[str, str] | None:
-    """The scan and what it did, as the kernel names both; None for an event of another kind."""
+    """The scan and what it did, as the kernel names both, or the state that a device came to.
+
+    None for an event of another kind.
+    """
+    if event.name == "statechange" and event.vdev and (state := _BECAME.search(event.text)):
+        return event.name, state[1]
     function, _, verb = event.name.partition("_")
     if function not in ("scrub", "resilver", "rebuild", "errorscrub"):
         return None
@@ -268,6 +295,6 @@ def _change(event: Event) -> tuple[str, str] | None:
 
 def _one(a: Event, b: Event) -> Event:
     seen, kernel = (a, b) if a.origin == "console" else (b, a)
-    if seen.vdev is None and seen.text.endswith(_PLAIN):
+    if seen.name == "statechange" or (seen.vdev is None and seen.text.endswith(_PLAIN)):
         return kernel
     return seen._replace(t=kernel.t, origin=kernel.origin)

@@ -18,7 +18,7 @@ from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
 from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
-from zconsole.pool.model import Sample, SampleFailure
+from zconsole.pool.model import Sample, SampleFailure, Vdev
 from zconsole.pool.redundancy import of_pool
 from zconsole.pool.spares import spare_troubles
 from zconsole.pool.topology import Placed, placed
@@ -59,18 +59,21 @@ class PoolTimeline:
         self._flags = flags
         self._tree: Mapping[str, Placed] = {}
         """The vdevs of the newest sample by key, in the order ``zpool status`` prints."""
+        self._known: Mapping[str, Placed] = {}
+        """The same, with those that it did not show although nothing says that they left."""
 
     def push(self, sample: Sample) -> Frame:
         """Take in a sample and build its frame."""
         pool = sample.pool
         tree = self._tree = {place.key: place for place in placed(pool.root)}
+        known = self._known = _with_unshown(tree, self._known, pool.root)
 
         # What changed. Changes of devices come before what scans did: a restart has its cause
         # among them.
-        self.events.push(sample, tree)
-        self.absences.push(sample, tree)
-        self.damage.push(sample, tree)
-        self._errors.push(sample.t, tree)
+        self.events.push(sample, known)
+        self.absences.push(sample, known)
+        self.damage.push(sample, known)
+        self._errors.push(sample.t, known)
 
         # How fast it goes, and until when.
         self.rates.push(sample.t, sample.clock, tree)
@@ -124,7 +127,7 @@ class PoolTimeline:
         that diskstats still has. While it is suspended nothing moves, so there is no ETA. A pool
         that never gave a sample has only its name and the reason.
         """
-        tree = {key: _with_block(place, failure) for key, place in self._tree.items()}
+        tree = {key: _with_block(place, failure) for key, place in self._known.items()}
         self.events.push_failure(failure, self.absences.push_failure(failure, tree))
         self.rates.push(failure.t, failure.clock, tree)
         last = self.frame
@@ -159,6 +162,15 @@ class PoolTimeline:
             VdevRow(key, depth, vdev, rates[key], slow.get(key), missing.get(key))
             for key, depth, vdev, _, _ in places
         )
+
+
+def _with_unshown(
+    tree: Mapping[str, Placed], before: Mapping[str, Placed], root: Vdev
+) -> Mapping[str, Placed]:
+    """The vdevs, with those from before that a text which was cut off, or bare JSON, leaves out."""
+    if not root.children:
+        return before
+    return {**before, **tree} if any(top.partial for top in root.children) else tree
 
 
 _View = TypeVar("_View", ScanView, ActivityView)

@@ -114,6 +114,7 @@ class ScanTrack:
         ``known``: finished scans of the pool, to predict it by.
         """
         changed = self._mark_changes(sample, scan)
+        other_source = self.scan.printed != scan.printed  # its counters are rounded otherwise
         self.scan = scan
         reading = scan_reading(sample.t, sample.clock, scan)
         if not scan.active:
@@ -126,7 +127,7 @@ class ScanTrack:
             return
         before = self.course.last
         broken = self.course.add(reading)
-        if broken and before is not None:
+        if broken and before is not None and not other_source:
             imported = reading.pass_start is not None
             cause = "the pool was imported again" if imported else "counters jumped"
             moved = f"from {units.size(before.issued)} to {units.size(reading.issued)} issued"

@@ -174,12 +174,74 @@ def test_a_leaf_that_came_back_is_remembered_until_a_repair_has_finished():
     assert timeline.absences.returned == frozenset()
 
 
+def test_a_leaf_that_was_filled_within_a_second_or_between_two_samples_counts_in_the_next_repair():
+    away = (disk("a"), disk("b", state="OFFLINE"), disk("c"))
+    back = (disk("a"), disk("b"), disk("c"))
+    running = Scan("resilver", "running", start=T + 1)
+    done = Scan("resilver", "finished", start=T + 1, end=T + 1)
+    in_text = Scan("resilver", "finished", end=T + 1, duration=0.0)
+    for ended in (done, in_text):
+        for seen in ((running,), ()):
+            timeline = PoolTimeline()
+            timeline.push(sample(0.1, *away))
+            for scan in seen:
+                timeline.push(sample(1.1, *back, scans=(scan,)))
+            timeline.push(sample(2.1, *back, scans=(ended,)))
+            assert timeline.absences.returned == frozenset()
+
+
+def test_a_repair_that_ended_before_a_leaf_was_back_has_not_filled_it():
+    timeline = PoolTimeline()
+    timeline.push(sample(60, disk("a"), disk("b", state="OFFLINE")))
+    done = Scan("resilver", "finished", start=T + 2, end=T + 61)
+    timeline.push(sample(65, disk("a"), disk("b"), scans=(done,)))
+    assert timeline.absences.returned == {"b"}
+
+
 def test_a_spare_that_was_filled_between_two_samples_has_not_come_back():
     timeline, resilver = PoolTimeline(), Scan("resilver", "finished", start=T + 2, end=T + 5)
     timeline.push(sample(0, disk("a"), disk("s", vclass="spare", state="AVAIL")))
     spare = disk("s", vclass="spare", state="INUSE")
     timeline.push(sample(60, disk("a"), disk("s"), spare, scans=(resilver,)))
     assert timeline.absences.returned == frozenset()
+
+
+def without_table(whole: Sample) -> Sample:
+    return replace(whole, pool=replace(whole.pool, root=whole.pool.root._replace(children=())))
+
+
+def cut_off(whole: Sample) -> Sample:
+    (top,) = whole.pool.root.children
+    root = whole.pool.root._replace(children=(top._replace(partial=True),))
+    return replace(whole, pool=replace(whole.pool, root=root))
+
+
+def test_devices_that_a_sample_does_not_show_have_not_left():
+    """Neither with a text that was cut off, nor with JSON that has no tree."""
+    a, b = disk("a"), disk("b")
+    for samples in (
+        (sample(0, a, b), without_table(sample(1)), sample(2, a, b)),
+        (sample(0, a, b), cut_off(sample(1, a)), sample(2, a, b)),
+        (without_table(sample(1)), sample(2, a, b)),
+    ):
+        timeline = PoolTimeline()
+        for each in samples:
+            timeline.push(each)
+        assert timeline.events.all == ()
+
+
+def test_a_device_that_fails_in_a_text_that_is_cut_off_is_told():
+    timeline = PoolTimeline()
+    timeline.push(sample(0, disk("a"), disk("b")))
+    timeline.push(cut_off(sample(1, disk("a", state="FAULTED"))))
+    assert [e.text for e in timeline.events.all] == ["a went from ONLINE to FAULTED"]
+
+
+def test_a_pool_that_hangs_after_a_sample_without_devices_has_its_frame():
+    timeline = PoolTimeline()
+    timeline.push(without_table(sample(0)))
+    frame = timeline.push_failure(SampleFailure("tank", T + 1, 1.0, "no answer"))
+    assert frame.problem == "no answer"
 
 
 def test_a_leaf_that_leaves_again_is_simply_gone():
@@ -237,6 +299,18 @@ def test_what_zpool_events_told_is_not_told_twice(name):
     told = Event(T + 1, "statechange", "a went from ONLINE to FAULTED", "error", vdev="a")
     timeline.push(replace(sample(1, disk(name, state="FAULTED")), events=(told,)))
     assert timeline.events.all == (told,)
+
+
+@rows("at", [0, 1, 2])
+@pytest.mark.parametrize("name", ["a", "/var/tmp/a"])
+def test_a_change_of_a_device_is_told_once_whichever_sample_brings_the_kernels_event(at, name):
+    timeline = PoolTimeline()
+    told = Event(T + 0.9, "statechange", "a went from ONLINE to FAULTED", "error", vdev="a")
+    for second, state in enumerate(("ONLINE", "FAULTED", "FAULTED", "ONLINE")):
+        each = sample(second, disk(name, state=state))
+        timeline.push(replace(each, events=(told,) if second == at else ()))
+    texts = [event.text for event in timeline.events.all]
+    assert texts == ["a went from ONLINE to FAULTED", f"{name} went from FAULTED to ONLINE"]
 
 
 def test_removal_trim_and_initialize_have_rates_and_estimates():

@@ -49,6 +49,21 @@ def test_the_rate_is_that_of_now_and_the_estimate_says_which_it_is_based_on():
     assert f"issuing at {rate(found.issue_rate)}" not in found.estimate.reason
 
 
+def test_counters_that_another_source_rounds_otherwise_have_not_jumped():
+    exact = running(range(20))
+    printed = [
+        replace(seen, pool=replace(seen.pool, scans=(_printed(seen.pool.scans[0]),)))
+        for seen in running(range(20, 30))
+    ]
+    for samples in ((*exact, *printed), (*printed, *running(range(30, 40)))):
+        assert view(watched(*samples), samples[-1]).notes == ()
+
+
+def _printed(scan: Scan) -> Scan:
+    rounded = [int(count * 0.99) for count in (scan.scanned_bytes or 0, scan.issued_bytes or 0)]
+    return replace(scan, scanned_bytes=rounded[0], issued_bytes=rounded[1], printed=True)
+
+
 def changed_rate(before: float, after: float, at: int, seconds: Iterable[int]):
     return [sample(n, resilver(min(n, at) * before + max(0, n - at) * after)) for n in seconds]
 

@@ -18,6 +18,8 @@ AFTER = 120.0
 LATE = 5.0
 """Seconds after a scan's end in which its last errors are seen."""
 HERE = ("ONLINE", "DEGRADED")
+AWAY = ("REMOVED", "UNAVAIL")
+"""It cannot be reached; one that is FAULTED can, and one that is OFFLINE was put so by hand."""
 STANDS_OUT = 3
 """So many times the checksum errors of any sibling are a device's own: ZFS counts one for every
 device that a block without a good copy lies on (vdev_raidz.c, vdev_mirror.c)."""
@@ -42,9 +44,12 @@ class _Device:
     name: str
     counters: ErrorCounters
     state: str
+    guid: str | None = None
     changes: list[_Change] = field(default_factory=list)
     left: list[float] = field(default_factory=list)
     back: list[float] = field(default_factory=list)
+    is_away: bool = False
+    """Whether it left and is not back."""
     filling: float = float("-inf")
     """When it last had errors while it was being filled."""
 
@@ -64,9 +69,10 @@ class _Device:
     def notice(self, t: float, state: str) -> None:
         """Keep that it left or came back."""
         was, self.state = self.state, state
-        if was in HERE and state not in (*HERE, "OFFLINE"):
-            self.left = [*self.left, t][-KEPT:]
-        elif was not in HERE and state in HERE and self.left:
+        if was in (*HERE, "FAULTED") and state in AWAY and not self.is_away:
+            self.left, self.is_away = [*self.left, t][-KEPT:], True
+        elif self.is_away and state in HERE:
+            self.is_away = False
             if was == "FAULTED":  # zpool clear brings it back: it need not have been away
                 self.left.pop()
             else:
@@ -88,7 +94,7 @@ class _Device:
             restarts=sum(
                 any(-AFTER / 4 <= restart - move <= AFTER for move in moves) for restart in restarts
             ),
-            gone=self.state not in (*HERE, "OFFLINE") and len(self.left) > len(self.back),
+            gone=self.is_away and self.state != "OFFLINE",
         )
 
 
@@ -102,22 +108,26 @@ class DeviceErrorTracker:
     def push(self, t: float, tree: Mapping[str, Placed]) -> None:
         """Take in the counters and states of a sample taken at ``t`` (epoch seconds)."""
         since, self._pushed = self._pushed or t, t
+        lost = [self._devices.pop(key) for key in self._devices.keys() - tree.keys()]
+        left = {device.name: device for device in lost}
         for key, place in tree.items():
             vdev = place.vdev
             if vdev.children:
                 continue
             device = self._devices.get(key)
             if device is None:
-                self._devices[key] = _Device(vdev.name, vdev.errors, vdev.state)
-                continue
+                device = left.pop(vdev.name, None)
+                if device is None or None not in (device.guid, vdev.guid):
+                    device = _Device(vdev.name, vdev.errors, vdev.state)
+                # One of another source is known by name; its counters may be rounded otherwise.
+                device.guid, device.counters = vdev.guid, vdev.errors
+                self._devices[key] = device
             if vdev.errors != device.counters:
                 device.count(since, t, vdev.errors)
                 if _is_filled(place, tree):
                     device.filling = t
             if vdev.state != device.state:
                 device.notice(t, vdev.state)
-        for key in self._devices.keys() - tree.keys():
-            del self._devices[key]
 
     def faults(
         self,
@@ -152,7 +162,9 @@ class DeviceErrorTracker:
             shared = filled or fault.deltas.cksum < STANDS_OUT * most
             copies = tuple(x.name for x in copied if _may_be_copied(x, fault))
             deltas = fault.deltas._replace(is_shared=shared)
-            told.append(judged(fault._replace(deltas=deltas, copied_to=copies)))
+            # Of one that left and was put OFFLINE by hand since, nothing is to be told.
+            if deltas.total or deltas.slow or fault.flaps or fault.gone:
+                told.append(judged(fault._replace(deltas=deltas, copied_to=copies)))
         return tuple(sorted(told, key=lambda x: (-x.flaps, -x.deltas.total, x.name)))
 
     def damaged(self, scans: Sequence[Scan]) -> Iterator[tuple[str, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.scan_outcome import WELL
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, ScanView
@@ -63,6 +63,7 @@ class _Promise:
 class _Watched:
     """What is remembered of one pool between two frames."""
 
+    guid: str | None = None
     active: dict[tuple[str, str], float] = field(default_factory=dict)
     """Condition (kind and subject) to the last time it held."""
     held: frozenset[tuple[str, str]] = frozenset()
@@ -100,7 +101,11 @@ class AlertRules:
         return tuple(alert for frame in frames for alert in self._pool(frame))
 
     def _pool(self, frame: Frame) -> Iterator[Alert]:
-        seen = self._pools.setdefault(frame.pool, _Watched())
+        seen = self._pools.get(frame.pool)
+        if seen is None or (frame.guid and seen.guid and frame.guid != seen.guid):
+            # Of another pool that had this name nothing is to be told.
+            seen = self._pools[frame.pool] = _Watched()
+        seen.guid = frame.guid or seen.guid
         found = (*self._conditions(frame, seen), *self._happenings(frame, seen))
         now = {(a.kind, a.subject): a for a in found}
         for condition in list(seen.active.keys() - seen.held):
@@ -268,7 +273,7 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         current = now.get(key)
         if current is None or not current.scan.active:
             del seen.running[key]
-            seen.ended[key] = current or view
+            seen.ended[key] = current if current and _is_end(view.scan, current.scan) else view
     seen.running.update({key: view for key, view in now.items() if view.scan.active})
     # A follow-on pass, or the scrub after a rebuild: its end counts, not the one before.
     if seen.running:
@@ -278,7 +283,17 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         restored = frame.outcome_of(view.scan).restored
         if restored is not None:
             del seen.ended[key]
+            # Of a pool that was rewound no scan shows that it ended: it is gone unfinished.
+            if restored and not any(_is_end(view.scan, later.scan) for later in frame.scans):
+                continue
             yield _end(frame, view, restored)
+
+
+def _is_end(scan: Scan, later: Scan) -> bool:
+    """Whether ``later`` is how a scan that ran ended, or came after it."""
+    if None in (scan.start, later.end):
+        return True
+    return later.key == scan.key or (later.end or 0.0) >= (scan.start or 0.0)
 
 
 def _end(frame: Frame, view: ScanView, restored: bool) -> Alert:

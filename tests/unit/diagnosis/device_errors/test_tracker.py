@@ -128,6 +128,24 @@ def test_a_device_that_is_gone_is_told_so_until_it_is_back():
     assert not found.gone
 
 
+@rows(("guid", "next_guid", "flaps"), [("3", None, 1), (None, "3", 1), ("3", "4", None)])
+def test_a_device_stays_the_same_in_a_source_without_guids(guid, next_guid, flaps):
+    """Rounded otherwise, its counters are no new errors. By guid another one has its name."""
+
+    def seen(guid, state, write):
+        errors = ErrorCounters(0, write, 0)
+        leaf = Vdev("sdc", "disk", guid=guid, state=state, errors=errors)
+        return {p.key: p for p in placed(Vdev("tank", "root", children=(leaf,)))}
+
+    tracker = DeviceErrorTracker()
+    for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED"), (40.0, "ONLINE")):
+        tracker.push(1000.0 + t, seen(guid, state, 1195))
+    now = seen(next_guid, "ONLINE", 1228)
+    tracker.push(1050.0, now)
+    found = tracker.faults(1050.0, now, ())
+    assert [(fault.flaps, fault.deltas.write) for fault in found] == [(flaps, 0)] * bool(flaps)
+
+
 def test_taking_a_device_offline_by_hand_is_no_flap():
     tracker = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "OFFLINE"), (40.0, "ONLINE")):
@@ -139,7 +157,41 @@ def test_a_device_that_is_offline_is_not_called_disconnected():
     tracker = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED"), (20.0, "OFFLINE")):
         tracker.push(1000.0 + t, tree(state))
-    assert not any(fault.gone for fault in tracker.faults(1030.0, tree("OFFLINE"), ()))
+    assert tracker.faults(1030.0, tree("OFFLINE"), ()) == ()
+
+
+@rows(
+    ("states", "text"),
+    [
+        ("ONLINE FAULTED", "sdc: 12 write errors in 1m00s"),
+        ("ONLINE FAULTED OFFLINE", "sdc: 12 write errors in 1m00s"),
+        ("ONLINE FAULTED OFFLINE ONLINE", "sdc: 12 write errors in 1m00s"),
+        ("ONLINE FAULTED REMOVED", "sdc: 12 write errors in 1m00s; disconnected"),
+    ],
+)
+def test_a_device_that_is_faulted_for_its_errors_is_not_disconnected(states, text):
+    tracker = DeviceErrorTracker()
+    for minute, state in enumerate(states.split()):
+        now = tree(state, write=12 if minute else 0)
+        tracker.push(1000.0 + 60 * minute, now)
+    (found,) = tracker.faults(1300.0, now, ())
+    assert found.text == text
+
+
+@rows(
+    ("states", "flaps", "gone"),
+    [
+        ("ONLINE REMOVED ONLINE OFFLINE ONLINE", 1, False),
+        ("ONLINE REMOVED ONLINE OFFLINE ONLINE REMOVED", 1, True),
+        ("ONLINE REMOVED ONLINE FAULTED ONLINE", 1, False),
+    ],
+)
+def test_only_a_return_from_being_away_is_a_flap(states, flaps, gone):
+    tracker = DeviceErrorTracker()
+    for minute, state in enumerate(states.split()):
+        tracker.push(1000.0 + 60 * minute, tree(state))
+    (found,) = tracker.faults(1400.0, tree(state), ())
+    assert (found.flaps, found.gone) == (flaps, gone)
 
 
 def test_a_fault_that_was_cleared_is_no_flap():

@@ -55,6 +55,33 @@ def test_a_scan_that_was_over_before_the_watch_is_no_news():
     assert vigil.look([frame(mirror_pool(FINISHED), 2.0)]) == ()
 
 
+def test_a_scan_that_a_rewound_pool_knows_nothing_of_is_not_called_finished():
+    older = replace(FINISHED, function="scrub", start=100.0, end=400.0)
+    for left in ((), (older,), (replace(older, function="resilver"),)):
+        vigil = AlertRules()
+        vigil.look([running(1000.0, key="scan:resilver:")])
+        scans = tuple(view(scan, key=f"scan:{scan.function}:") for scan in left)
+        for t in (1001.0, 1001.0 + GRACE, 1100.0):
+            assert vigil.look([frame(mirror_pool(*left), t, scans=scans)]) == ()
+
+
+def test_an_end_is_told_of_a_scan_whose_vdev_or_start_is_shown_otherwise_by_then():
+    sequential = replace(RUNNING, function="rebuild", vdev="replacing-0")
+    done = replace(FINISHED, function="rebuild", vdev="sdb")
+    for scan, last in ((sequential, done), (RUNNING, replace(FINISHED, start=None))):
+        vigil = AlertRules()
+        vigil.look([frame(mirror_pool(scan), 1000.0, scans=(view(scan),))])
+        shown = frame(mirror_pool(last), 1001.0, scans=(view(last),))
+        assert kinds(vigil.look([shown])) == ["finished"]
+
+
+def test_of_another_pool_with_the_same_name_nothing_is_remembered():
+    vigil = AlertRules()
+    vigil.look([running(1000.0)])
+    shown = frame(replace(mirror_pool(FINISHED), guid="another"), 1001.0, scans=(view(FINISHED),))
+    assert vigil.look([shown]) == ()
+
+
 def test_an_end_without_redundancy_is_told_after_it_had_time_to_settle():
     vigil = AlertRules()
     vigil.look([running(1000.0)])
