@@ -376,7 +376,9 @@ def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
         points = points[done if points[-1].x - points[done].x >= WALKED_SECONDS else 0 :]
     if work.start is None or not points or points[0].t < work.start - CLOCKS_APART:
         return points
-    return [p for p in points if p.t - work.start >= WARM_UP]
+    # By running seconds: a clock set back would make it young again.
+    begun = points[0].x - (points[0].t - work.start)
+    return [p for p in points if p.x - begun >= WARM_UP]
 
 
 def _meter(points: Sequence[CurvePoint], work: Work) -> tuple[list[float], float | None]:
