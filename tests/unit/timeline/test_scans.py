@@ -22,6 +22,7 @@ from tests.unit.timeline.following import (
     watched,
 )
 from zconsole.pool.model import Event, Scan
+from zconsole.pool.scan_outcome import last_scan
 from zconsole.timeline.pool import PoolTimeline
 
 pytestmark = pytest.mark.slow
@@ -166,6 +167,17 @@ def test_it_is_over_since_the_first_sample_without_a_running_scan():
         timeline.push(sample(n, scan))
         since.append(timeline.scans.over_since)
     assert since == [None, T + 1, T + 1, None, T + 4]
+
+
+@rows("back", [5, 3600])
+def test_how_it_ended_is_told_though_the_clock_was_set_back_after_it(back):
+    """By the wall clock nothing was sure until that had caught up."""
+    ended = resilver(TOTAL, state="finished", end=T + 50, errors=7)
+    timeline = watched(sample(49, resilver(49 * MIB)), sample(51, ended))
+    outcomes = [timeline.push(sample(n - back, ended)).outcome for n in (52, 60, 80)]
+    assert [each.restored for each in outcomes] == [None, None, False]
+    now = sample(80 - back, ended)
+    assert last_scan(now.pool, ended, "OK", now.t).result == "not restored"
 
 
 def test_a_canceled_scan_tells_nothing():
