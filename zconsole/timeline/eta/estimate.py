@@ -221,7 +221,9 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     worth = worths(ts, xs, daily)
     speed = expected(Slopes(worth, done), left, 2 * work.resolution * progress.unit)
     if speed is None:
-        why = f"no progress for {units.duration(course.idle)}"
+        why = "what is printed is too coarse yet"
+        if not work.resolution:
+            why = f"no progress for {units.duration(course.idle)}"
         return _by_average(work, why, course, is_young)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2 + doubt**2))
     shown = speed._replace(rate=_byte_rate(points, speed, progress, pace is None))

@@ -122,6 +122,14 @@ def test_printed_json_is_as_coarse_as_text():
             assert "zpool averages" in view.estimate.reason
 
 
+@pytest.mark.parametrize("interval", [1, 5])
+def test_what_is_printed_too_coarsely_is_not_called_no_progress(interval):
+    """ "No progress for 0s", it said, while bytes moved."""
+    reasons = [view.estimate.reason for view in watched(as_json, range(0, 300, interval))]
+    assert not any("no progress" in why for why in reasons)
+    assert reasons[-1].endswith("(what is printed is too coarse yet)")
+
+
 def test_a_copy_rests_on_its_percentage_which_is_finer_than_its_bytes():
     session = Session()
     for second in range(200):
