@@ -134,7 +134,9 @@ class ScanTrack:
         age = sample.clock - self._told_at
         share = FRESH_SHARE * (self._told.estimate.eta or 0.0)
         fresh = min(FRESH_SECONDS, share, FRESH_SEEN * self.course.seconds)
-        if broken or changed or sample.pool.suspended or age >= fresh:
+        # Of a reading that was left out, as it is coarser than those before, the estimate is, too.
+        held = self.course.last is before and reading.exact is False
+        if broken or changed or sample.pool.suspended or (age >= fresh and not held):
             self._forecast_anew(sample, scan, known)
         else:
             self.forecast = self._told.later(age)
