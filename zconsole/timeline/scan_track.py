@@ -31,6 +31,7 @@ from zconsole.timeline.eta.past import (
 )
 from zconsole.timeline.eta.progress import (
     ProgressCurve,
+    ProgressReading,
     issued_bytes,
     rounding_of,
     scan_reading,
@@ -127,8 +128,7 @@ class ScanTrack:
         before = self.course.last
         broken = self.course.add(reading)
         if broken and before is not None:
-            imported = reading.pass_start is not None
-            cause = "the pool was imported again" if imported else "counters jumped"
+            cause = _cause(before, reading)
             moved = f"from {units.size(before.issued)} to {units.size(reading.issued)} issued"
             self.notes = [f"{cause} by {when}: {moved}", *self.notes][:MAX_NOTES]
         age = sample.clock - self._told_at
@@ -342,6 +342,15 @@ class ScanTrack:
         old = next((p for p in points[:last] if p.x >= least), points[last - 1])
         issues, scans = points[last].issued > old.issued, points[last].scanned > old.scanned
         return "issuing" if issues and not scans else scan.stage
+
+
+def _cause(before: ProgressReading, reading: ProgressReading) -> str:
+    """Why a course broke between two readings, in words."""
+    if reading.pass_start != before.pass_start:
+        return "the pool was imported again"
+    if reading.issued < before.issued:
+        return "counters fell"
+    return "the clock was set back" if reading.clock < before.clock else "counters jumped"
 
 
 def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:

@@ -128,6 +128,19 @@ def test_import_is_told_from_a_restart():
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.1)
 
 
+@rows(
+    ("fell", "clock", "cause"),
+    [(10 * MIB, 0, "counters fell"), (-50 * MIB, -3600, "the clock was set back")],
+)
+def test_what_broke_without_an_import_is_called_what_it_is(fell, clock, cause):
+    first = [sample(n, resilver(n * 50 * MIB, pass_start=T)) for n in range(2, 60)]
+    then = resilver(59 * 50 * MIB - fell, pass_start=T)
+    last = replace(sample(60, then), clock=60.0 + clock)
+    assert (
+        view(watched(*first, last), last).notes[0].startswith(f"{cause} by 08:01: from 2.88G to ")
+    )
+
+
 def test_a_finished_scan_of_text_is_the_one_that_was_followed():
     samples = running(range(2, 199))
     done = Scan("resilver", "finished", end=T + 200, duration=200.0, errors=0)
