@@ -80,12 +80,13 @@ def scan_outcome(
 ) -> ScanOutcome:
     """How ``scan`` ended in a pool with this tree and this word of health.
 
-    ``waited``: seconds since no scan was seen to run; None while one runs.
+    ``waited``: seconds since no scan was seen to run, less than 0 where the clock was set back;
+    None while one runs.
     """
     canceled = scan is not None and scan.state == "canceled"
     behind = left_behind(root)
     bad = canceled or behind or word not in WELL or bool(scan is not None and scan.errors)
-    if waited is None or (bad and waited < GRACE):
+    if waited is None or (bad and 0 <= waited < GRACE):
         return ScanOutcome(waited is not None, None, behind, canceled)
     return ScanOutcome(True, not bad, behind, canceled)
 

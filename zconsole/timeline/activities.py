@@ -69,7 +69,8 @@ class ActivityTracker:
                 key = _key(activity)
                 now = _Standing((activity.done_bytes, activity.percent, activity.note), clock)
                 before = self._standing.get(key, now)
-                moved[key] = before if before.amount == now.amount else now._replace(moved=True)
+                stands = before._replace(since=min(before.since, clock))  # it falls with a reboot
+                moved[key] = stands if before.amount == now.amount else now._replace(moved=True)
         self._standing = moved
 
     def _view(self, activity: Activity, sample: Sample) -> ActivityView:

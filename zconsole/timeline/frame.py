@@ -229,6 +229,12 @@ class Frame:
         return self.failure.t if self.failure else 0.0
 
     @property
+    def clock(self) -> float:
+        """The same by the steady clock, which nobody sets."""
+        seen = self.sample or self.failure
+        return seen.clock if seen else 0.0
+
+    @property
     def guid(self) -> str | None:
         """The pool's GUID, as ``Pool.guid``."""
         return self.sample.pool.guid if self.sample else None

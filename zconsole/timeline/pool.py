@@ -84,6 +84,9 @@ class PoolTimeline:
         events = self.events.all
 
         # What is wrong: what limits the scan, devices, spares, redundancy.
+        last = self.frame.sample if self.frame else None
+        if last is not None and sample.clock < last.clock:
+            self._limit = BottleneckTracker()  # all it knows is by the clock from before a reboot
         self._limit.push(sample, tree, self.rates.now, [view.watched for view in scans])
         troubles = self._errors.faults(sample.t, tree, events, pool.scans)
         spares = spare_troubles(pool.root, pool.scans, sample.t, self.absences.returned)

@@ -31,6 +31,7 @@ from zconsole.timeline.eta.past import (
 )
 from zconsole.timeline.eta.progress import (
     ProgressCurve,
+    ProgressReading,
     issued_bytes,
     rounding_of,
     scan_reading,
@@ -128,14 +129,15 @@ class ScanTrack:
         before = self.course.last
         broken = self.course.add(reading)
         if broken and before is not None and not other_source:
-            imported = reading.pass_start is not None
-            cause = "the pool was imported again" if imported else "counters jumped"
+            cause = _cause(before, reading)
             moved = f"from {units.size(before.issued)} to {units.size(reading.issued)} issued"
             self.notes = [f"{cause} by {when}: {moved}", *self.notes][:MAX_NOTES]
         age = sample.clock - self._told_at
         share = FRESH_SHARE * (self._told.estimate.eta or 0.0)
         fresh = min(FRESH_SECONDS, share, FRESH_SEEN * self.course.seconds)
-        if broken or changed or sample.pool.suspended or age >= fresh:
+        # Of a reading that was left out, as it is coarser than those before, the estimate is, too.
+        held = self.course.last is before and reading.exact is False
+        if broken or changed or sample.pool.suspended or (age >= fresh and not held):
             self._forecast_anew(sample, scan, known)
         else:
             self.forecast = self._told.later(age)
@@ -341,6 +343,15 @@ class ScanTrack:
         old = next((p for p in points[:last] if p.x >= least), points[last - 1])
         issues, scans = points[last].issued > old.issued, points[last].scanned > old.scanned
         return "issuing" if issues and not scans else scan.stage
+
+
+def _cause(before: ProgressReading, reading: ProgressReading) -> str:
+    """Why a course broke between two readings, in words."""
+    if reading.pass_start != before.pass_start:
+        return "the pool was imported again"
+    if reading.issued < before.issued:
+        return "counters fell"
+    return "the clock was set back" if reading.clock < before.clock else "counters jumped"
 
 
 def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:

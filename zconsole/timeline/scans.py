@@ -55,7 +55,7 @@ class ScanTracker:
                 events += self._follow(sample, scan, recent)
         if any(scan.active for scan in sample.pool.scans):
             self.over_since = None
-        elif self.over_since is None:
+        elif self.over_since is None or sample.t < self.over_since:  # or the clock was set back
             self.over_since = sample.t
         leaves = sample.pool.root.leaves()
         self._waiting = tuple(leaf.name for leaf in leaves if leaf.awaiting_resilver)

@@ -57,6 +57,14 @@ def test_what_stands_still_shows_no_speed_of_before():
     assert view.estimate.reason == "no progress for 32s"
 
 
+def test_what_is_stuck_is_told_after_the_machine_started_anew():
+    """Its steady clock begins at 0 then: for as long as it was up, a stuck one seemed to move."""
+    tracker = ActivityTracker()
+    seen(tracker, 1e6, MOVING)
+    seen(tracker, 60.0, MOVING)
+    assert seen(tracker, 60.0 + STUCK_SECONDS, MOVING).stalled == STUCK_SECONDS
+
+
 def test_one_that_was_not_seen_to_move_yet_shows_no_speed_of_before_for_long():
     """For half a minute a stuck expansion had a rate and an ETA: ten seconds are looked at."""
     tracker = ActivityTracker()

@@ -563,3 +563,20 @@ def test_a_slow_disk_is_marked_as_long_as_the_verdict_names_it():
             (row,) = (row for row in frame.rows if row.vdev.name == frame.limit.disk)
             assert row.slow_sibling, second
     assert blamed
+
+
+@pytest.mark.slow
+def test_what_limits_the_scan_is_known_again_after_the_machine_started_anew():
+    """Nothing was judged until its steady clock had come to where it was before."""
+    world, session, new = World("resilver", 7), Session(goes_on=True), Session(goes_on=True)
+    for second in range(80):
+        world.advance(float(second))
+        up = 1e6 if second < 40 else 0.0
+        told = [{**raw, "clock": second + up} for raw in world.raws()]
+        (frame,) = session.advance(told)  # type: ignore[arg-type]
+        if not up:
+            (fresh,) = new.advance(told)  # type: ignore[arg-type]
+    assert frame.limit is not None
+    assert frame.limit.sure > 0
+    assert fresh.limit is not None
+    assert frame.limit.text == fresh.limit.text

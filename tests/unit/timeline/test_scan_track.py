@@ -124,6 +124,21 @@ def test_pause_and_resume_are_told_and_leave_the_estimate_out():
     assert names(timeline) == ["scrub_pause", "scrub_resume"]
 
 
+@rows("seen", [5, 30, 300])
+def test_a_clock_that_is_set_back_neither_hides_nor_freezes_the_estimate(seen):
+    """By the wall clock a scan was young again, so that nothing after that counted."""
+    timeline, total, issued = watched(), 40_000 * MIB, 0.0
+    for n in range(1, seen + 400):
+        issued += (50 if n <= seen else 5) * MIB
+        scan = resilver(issued, total_bytes=total, scanned_bytes=total)
+        one = sample(n, scan)
+        timeline.push(one if n <= seen else replace(one, t=one.t - 3600))
+        if n == seen + 60:
+            assert timeline.frame.scans[0].estimate.eta is not None
+    eta = timeline.frame.scans[0].estimate.eta
+    assert eta > 0.5 * (total - issued) / (5 * MIB)
+
+
 def test_no_byte_for_a_minute_is_a_stall():
     samples = running(range(2, 60))
     still = [sample(n, resilver(59 * 50 * MIB)) for n in range(60, 125)]

@@ -22,6 +22,7 @@ from tests.unit.timeline.following import (
     watched,
 )
 from zconsole.pool.model import Event, Scan
+from zconsole.pool.scan_outcome import last_scan
 from zconsole.timeline.pool import PoolTimeline
 
 pytestmark = pytest.mark.slow
@@ -127,6 +128,19 @@ def test_import_is_told_from_a_restart():
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.1)
 
 
+@rows(
+    ("fell", "clock", "cause"),
+    [(10 * MIB, 0, "counters fell"), (-50 * MIB, -3600, "the clock was set back")],
+)
+def test_what_broke_without_an_import_is_called_what_it_is(fell, clock, cause):
+    first = [sample(n, resilver(n * 50 * MIB, pass_start=T)) for n in range(2, 60)]
+    then = resilver(59 * 50 * MIB - fell, pass_start=T)
+    last = replace(sample(60, then), clock=60.0 + clock)
+    assert (
+        view(watched(*first, last), last).notes[0].startswith(f"{cause} by 08:01: from 2.88G to ")
+    )
+
+
 def test_a_finished_scan_of_text_is_the_one_that_was_followed():
     samples = running(range(2, 199))
     done = Scan("resilver", "finished", end=T + 200, duration=200.0, errors=0)
@@ -166,6 +180,17 @@ def test_it_is_over_since_the_first_sample_without_a_running_scan():
         timeline.push(sample(n, scan))
         since.append(timeline.scans.over_since)
     assert since == [None, T + 1, T + 1, None, T + 4]
+
+
+@rows("back", [5, 3600])
+def test_how_it_ended_is_told_though_the_clock_was_set_back_after_it(back):
+    """By the wall clock nothing was sure until that had caught up."""
+    ended = resilver(TOTAL, state="finished", end=T + 50, errors=7)
+    timeline = watched(sample(49, resilver(49 * MIB)), sample(51, ended))
+    outcomes = [timeline.push(sample(n - back, ended)).outcome for n in (52, 60, 80)]
+    assert [each.restored for each in outcomes] == [None, None, False]
+    now = sample(80 - back, ended)
+    assert last_scan(now.pool, ended, "OK", now.t).result == "not restored"
 
 
 def test_a_canceled_scan_tells_nothing():

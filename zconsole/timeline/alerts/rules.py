@@ -68,6 +68,8 @@ class _Watched:
     """Condition (kind and subject) to the last time it held."""
     held: frozenset[tuple[str, str]] = frozenset()
     """Those that held in the last frame, however long ago that was."""
+    clock: float = 0.0
+    """That of the last frame."""
     errors: dict[str, int] | None = None
     working: frozenset[str] = frozenset()
     """Keys of the leaves that took part."""
@@ -106,14 +108,19 @@ class AlertRules:
             # Of another pool that had this name nothing is to be told.
             seen = self._pools[frame.pool] = _Watched()
         seen.guid = frame.guid or seen.guid
+        if frame.clock < seen.clock:  # the machine started anew, or the source has no steady clock
+            seen.promises.clear()
+            for times in (seen.active, seen.spares):
+                times.update(dict.fromkeys(times, frame.clock))
+        seen.clock = frame.clock
         found = (*self._conditions(frame, seen), *self._happenings(frame, seen))
         now = {(a.kind, a.subject): a for a in found}
         for condition in list(seen.active.keys() - seen.held):
             quiet = ERRORS_QUIET if condition[0] == "device-error" else QUIET
-            if frame.t - seen.active[condition] > quiet:
+            if frame.clock - seen.active[condition] > quiet:
                 del seen.active[condition]
         new = [alert for condition, alert in now.items() if condition not in seen.active]
-        seen.active.update(dict.fromkeys(now, frame.t))
+        seen.active.update(dict.fromkeys(now, frame.clock))
         seen.held = frozenset(now)
         yield from new
 
@@ -166,15 +173,15 @@ class AlertRules:
     def _slipped(self, frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
         if view.estimate.eta is None or view.scan.state != "running":
             return
-        end = frame.t + view.estimate.eta
-        promise = seen.promises.setdefault(_identity(view), _Promise(frame.t))
-        if frame.t - promise.seen < STANDING:
+        end = frame.clock + view.estimate.eta
+        promise = seen.promises.setdefault(_identity(view), _Promise(frame.clock))
+        if frame.clock - promise.seen < STANDING:
             return
         if promise.end is None:
-            promise.end, promise.made = end, frame.t
+            promise.end, promise.made = end, frame.clock
         late = end - promise.end
         if late > max(LEAST_SLIP, self.slip * (promise.end - promise.made)):
-            promise.end, promise.made = end, frame.t
+            promise.end, promise.made = end, frame.clock
             text = f"the {view.scan.function} will end {duration(late)} later than expected"
             yield _alert(frame, "eta-slipped", "warning", text, f"{_identity(view)}@{frame.t:.0f}")
 
@@ -212,9 +219,9 @@ def _unprotected(frame: Frame) -> Iterator[Alert]:
 def _spares(frame: Frame, seen: _Watched) -> Iterator[Alert]:
     """Spares that would not help when a device fails; one that another pool uses is meant to."""
     found = {(s.kind, s.name): s for s in frame.spares if s.kind != "elsewhere"}
-    seen.spares = {key: seen.spares.get(key, frame.t) for key in found}
+    seen.spares = {key: seen.spares.get(key, frame.clock) for key in found}
     for key, spare in found.items():
-        if frame.t - seen.spares[key] >= SPARE_STANDING:
+        if frame.clock - seen.spares[key] >= SPARE_STANDING:
             yield _alert(frame, "spare", spare.severity, spare.text, f"{spare.kind}:{spare.name}")
 
 

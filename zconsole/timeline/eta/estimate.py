@@ -227,7 +227,9 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     worth = worths(ts, xs, daily)
     speed = expected(Slopes(worth, done), left, 2 * work.resolution * progress.unit)
     if speed is None:
-        why = f"no progress for {units.duration(course.idle)}"
+        why = "what is printed is too coarse yet"
+        if not work.resolution:
+            why = f"no progress for {units.duration(course.idle)}"
         return _by_average(work, why, course, is_young)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2 + doubt**2))
     shown = speed._replace(rate=_byte_rate(points, speed, progress, pace is None))
@@ -382,7 +384,9 @@ def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
         points = points[done if points[-1].x - points[done].x >= WALKED_SECONDS else 0 :]
     if work.start is None or not points or points[0].t < work.start - CLOCKS_APART:
         return points
-    return [p for p in points if p.t - work.start >= WARM_UP]
+    # By running seconds: a clock set back would make it young again.
+    begun = points[0].x - (points[0].t - work.start)
+    return [p for p in points if p.x - begun >= WARM_UP]
 
 
 def _meter(points: Sequence[CurvePoint], work: Work) -> tuple[list[float], float | None]:

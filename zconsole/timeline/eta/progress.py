@@ -110,6 +110,8 @@ class ProgressReading(NamedTuple):
     """Seconds this pass has spent paused."""
     before: float | None = None
     """Bytes issued before this pass, once the metadata walk is complete; None where unknown."""
+    exact: bool | None = None
+    """Whether ``issued`` is not rounded; None where that is not known."""
 
 
 def issued_bytes(scan: Scan) -> tuple[float, float] | None:
@@ -162,6 +164,7 @@ def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
         pass_start,
         scan.pass_paused or 0.0,
         done[0] - scan.pass_issued if walked and scan.pass_issued is not None else None,
+        not done[1],
     )
 
 
@@ -386,6 +389,10 @@ class ProgressCurve:
                 CurvePoint(0.0, reading.t, reading.issued, reading.scanned, reading.processed)
             ]
             return False
+        # What is exact now and then comes again, as a rule, and measures over both intervals.
+        coarser = last.exact and reading.exact is False and last.running and reading.running
+        if coarser and 0 <= self._since(last, reading) < STANDSTILL:
+            return False
         walked = _walked(last, reading, self._since(last, reading))
         if walked is None:
             return self._take(last, reading, last.pass_start != reading.pass_start)
@@ -402,8 +409,11 @@ class ProgressCurve:
             return False
         self.last, self._remembered = reading, False
         steps = _steps(last, reading)
-        broken = seconds < 0 or min(steps[:2]) < 0 or self._jumped(last, reading, seconds)
-        if broken or not (last.running and reading.running):
+        # Bytes that are rounded differ from those that are not by a constant, which is no work.
+        other = None not in (last.exact, reading.exact) and last.exact != reading.exact
+        leapt = min(steps[:2]) < 0 or self._jumped(last, reading, seconds)
+        broken = seconds < 0 or (leapt and not other)
+        if broken or other or not (last.running and reading.running):
             seconds, steps = 0.0, (0.0, 0.0, 0.0)
         seconds = max(0.0, seconds - max(0.0, reading.paused - last.paused))
         worked = self._worked(seconds, steps, imported)

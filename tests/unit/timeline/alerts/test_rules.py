@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from tests.factory import frame, mirror_pool, noisy_pool, view
 from tests.records import replace
+from tests.table import rows
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
@@ -179,6 +180,30 @@ def test_an_eta_that_moves_by_more_than_its_share_is_told_and_becomes_the_new_pr
     assert vigil.look([running(1120.0, 3600.0 + 800)]) == ()
     assert kinds(vigil.look([running(1180.0, 3600.0 + 900)])) == ["eta-slipped"]
     assert vigil.look([running(1240.0, 3600.0 + 900)]) == ()
+
+
+@rows("leap", [3600.0, -3600.0])
+def test_a_clock_that_is_set_makes_no_end_slip_and_hides_none(leap):
+    vigil = AlertRules()
+    late = []
+    for second in range(0, 400, 20):
+        slips = 1500.0 if second >= 300 else 0.0
+        one = running(1000.0 + second, 3600.0 - second + slips)
+        leapt = replace(one.sample, t=one.sample.t + leap) if second >= 100 else one.sample
+        late += [(second, each.kind) for each in vigil.look([replace(one, sample=leapt)])]
+    assert late == [(300, "eta-slipped")]
+
+
+@rows("steady", [True, False])
+def test_what_is_gone_and_comes_again_is_sent_again_though_the_clock_was_set_back(steady):
+    vigil = AlertRules()
+    told = []
+    for second, stalled in ((0, 700.0), (40, None), (80, None), (120, 700.0)):
+        one = running(5000.0 + second, stalled=stalled)
+        t = 5000.0 + second - (3600.0 if second else 0.0)
+        clock = one.sample.clock if steady else t
+        told += vigil.look([replace(one, sample=replace(one.sample, t=t, clock=clock))])
+    assert kinds(told) == ["stalled", "stalled"]
 
 
 def test_the_first_minutes_guess_is_no_promise():

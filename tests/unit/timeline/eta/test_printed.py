@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.table import rows
 from zconsole.timeline.eta.estimate import MEASURING
 from zconsole.timeline.frame import ScanView
 from zconsole.timeline.session import Session
@@ -106,6 +107,35 @@ def test_exact_remaining_bytes_tell_the_rate_and_not_the_rounded_ones_repaired()
             assert view.estimate.eta == pytest.approx(left, rel=0.01)
 
 
+def without_row(lacks: Callable[[int], bool]) -> Callable[[float], dict[str, object]]:
+    """The same, where ``zpool wait`` did not answer; the total is printed 40 G too small."""
+
+    def form(seconds: float) -> dict[str, object]:
+        told = as_text(seconds)
+        remaining = int(TOTAL + 40 * GIB - issued(seconds))
+        return {**told, "wait": "" if lacks(int(seconds)) else f"0\t0\t0\t0\t0\t{remaining}\t0\t0"}
+
+    return form
+
+
+@rows(
+    "lacks",
+    [
+        lambda second: second == 0,
+        lambda second: second % 30 == 29,
+        lambda second: second % 2 == 1,
+        lambda second: second >= 100,
+    ],
+)
+def test_an_answer_that_lacks_now_and_then_is_no_work(lacks):
+    """Printed bytes and remaining ones differ by a constant, which is no progress either way."""
+    for second, view in enumerate(watched(without_row(lacks), range(200))):
+        if second >= 30:
+            assert view.issue_rate == pytest.approx(RATE, rel=0.1)
+            assert view.estimate.eta == pytest.approx((TOTAL - issued(second)) / RATE, rel=0.1)
+            assert view.notes == ()
+
+
 def test_the_walk_is_told_by_zpools_average_until_its_rounded_bytes_have_moved_far():
     rates = [view.scan_rate for view in watched(as_text, [*range(60), *range(60, 700, 4)])]
     assert set(rates[5:60]) == {parse_size("1.20G")}
@@ -120,6 +150,14 @@ def test_printed_json_is_as_coarse_as_text():
             assert view.estimate.lacking == MEASURING
         else:
             assert "zpool averages" in view.estimate.reason
+
+
+@pytest.mark.parametrize("interval", [1, 5])
+def test_what_is_printed_too_coarsely_is_not_called_no_progress(interval):
+    """ "No progress for 0s", it said, while bytes moved."""
+    reasons = [view.estimate.reason for view in watched(as_json, range(0, 300, interval))]
+    assert not any("no progress" in why for why in reasons)
+    assert reasons[-1].endswith("(what is printed is too coarse yet)")
 
 
 def test_a_copy_rests_on_its_percentage_which_is_finer_than_its_bytes():
