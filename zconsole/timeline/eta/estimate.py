@@ -7,30 +7,39 @@ samples, and the range from how far what they tell disagrees and was off before.
 **The estimators, and when each speaks**
 
 1. *Measuring*. There is a rate once ``MIN_POINTS`` samples and ``MIN_SECONDS`` of work were seen
-   (an activity: two transaction groups, ``TWO_GROUPS``), and an end once that rate was steady for
-   ``STEADY_SECONDS``, or ``MOST_SECONDS`` have passed. Until then the reason begins with
-   "measuring", and zpool's figure stands beside it. Where only one sample is taken, ``_by_average``
-   gives zpool's average with the widest range, if that covers ``LEAST_AVERAGED`` seconds.
+   after the walk and ``WARM_UP`` (an activity: two transaction groups, ``TWO_GROUPS``), and an end
+   once it had been steady for ``STEADY_SECONDS``, or ``MOST_SECONDS`` have passed. Until then the
+   reason begins with "measuring", and zpool's figure stands beside it. ``_by_average`` gives
+   zpool's average with the widest range: of a single sample if it covers ``LEAST_AVERAGED``
+   seconds, and of a scan watched for ``MOST_SECONDS`` that advances in bursts of unknown length or
+   does not move.
 2. *Windows* (``windows.py``) speak from then on. ``_progress`` says what was worked off at each
-   moment: repaired bytes where the source has them exactly (``_meter``), seconds of walking and
-   issuing where a scan at its memory limit takes turns (``turn_costs``), bytes evened out between
-   bursts (``levelled``), else the bytes issued. ``expected`` lays lines through the last 10 s, 20 s
-   and so on up to 6 h of it and weighs each by three questions: is it as long as the time to go,
-   did it predict what came since, does it fit the present. The mean of all is blended in.
-3. *Pace* (``pace.py``) speaks once an hour was watched. It fits the hour of the day and the
-   share sorted in memory, and hands the windows a course from which these are taken out.
-4. *Past* (``past.py``) speaks if the pool finished a scan of the kind before: by its place on the
-   disks and by the hour of the day. ``together`` weighs both and the forecast made here by the
-   inverse of their variance.
+   moment: seconds of walking and issuing where a scan at its memory limit takes turns
+   (``turn_costs``), repaired bytes where the source has them exactly (``_meter``), bytes evened out
+   between bursts (``levelled``), else the bytes issued. ``expected`` lays lines through the last
+   10 s, 20 s and so on up to 5.7 h of it, and through all of it, and weighs each by three
+   questions: is it as long as the time to go, did it predict what came since, does it fit the
+   present. The mean of all is blended in.
+3. *Pace* (``pace.py``) speaks once an hour of issuing was watched. It fits the hour of the day,
+   beginning with that of an earlier scan, and the share sorted in memory, and hands the windows a
+   course from which these are taken out.
+4. *Past* (``past.py``) speaks, also while it is measuring, if the pool finished a scan before from
+   which this kind learns and which was of about its size: by its place on the disks and, unless its
+   pace was even, by the hour of the day. ``together`` weighs both and the forecast made here by
+   the inverse of their variance.
 5. *Known change* (``timeline/known_change.py``) speaks last, if tunables changed and the rate has
-   been steady since: the forecast is made again from the samples after the change.
+   been steady for minutes since: the forecast is made again from the samples after the change,
+   without the past.
+
+Between two forecasts the last one counts down.
 
 **The range** reaches from ``eta * e^-s - SLACK`` to ``eta * e^(SLOWER * s) + SLACK``. s is the root
 of three squares: ``BASE_SPREAD``; ``SPREAD_FACTOR`` times what the windows disagree by and were off
-by when asked to predict the past; and how unsure the pace is of what is ahead. It is at most
+by when asked to predict the past, before the mean is blended in; and how unsure the pace is of what
+is ahead. It is at most
 ``MAX_SPREAD``, which is also that of zpool's average. With an earlier scan, s is that of the
 mixture of all that speak, where ``past.BASE_SPREAD`` is the least of an earlier scan. After a known
-change the range also holds the estimate that was given up.
+change the range also holds the estimate that was given up. It is never below zero.
 
 **The constants, and what shows that they are needed.** R is the error on the eight recorded scans
 (``tests.bench.eta``, 24 moments of each) to that of zpool, L the mean error on twelve simulated
@@ -431,7 +440,7 @@ def _further_share(points: Sequence[CurvePoint], work: Work) -> float | None:
 
 
 def ranged(eta: float, spread: float, reason: str) -> Estimate:
-    """An estimate with a range of a factor e^spread either way."""
+    """An estimate with its range, as the module's docstring has it."""
     low = max(0.0, eta * exp(-spread) - SLACK)
     return Estimate(eta, low, eta * exp(SLOWER * spread) + SLACK, reason)
 
