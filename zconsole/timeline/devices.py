@@ -23,7 +23,7 @@ Ask = Callable[[str, float], Awaitable[ProbeResults]]
 AGAIN = 300.0
 """Seconds a result is kept while nothing new happens to the device."""
 SOONEST = 60.0
-"""… and while something does."""
+"""Seconds it is kept while something new does."""
 HOUR = 3600.0
 AT_ONCE = 4
 """Devices probed at a time: a failing shelf must not start forty smartctl."""

@@ -24,17 +24,18 @@ MOST = 40
 RECENT = 1800.0
 """Seconds after a change in which a new level of the rate is put down to it."""
 STEADY_SECONDS = 240.0
-"""For how long a rate has to be steady before a change is followed …"""
+"""Seconds for which a rate has to be steady before a change is followed."""
 AGAIN, FEW, LATELY = 900.0, 2, 3600.0
-"""… and before a further one is, where there were more than ``FEW`` lately (seconds): what steers
-may change its mind, and the estimate would jump to and fro with it."""
+"""Seconds for which it has to be before a further change is followed, where there were more than
+``FEW`` in the last ``LATELY`` seconds: who steers may change his mind, and the estimate would jump
+to and fro with it."""
 STEADY = 1.15
 """By what factor the two halves of a steady stretch may differ: a minute beside applications is
 up to a fifth faster or slower than the next."""
 
 NEARLY = 1.18
-"""The same of the estimate that was told and the plain quotient of what is left and the rate, from
-which a forecast, which takes milliseconds, is worth it: a little below ``LAGGING``."""
+"""By what factor the estimate that was told and what is left by the rate of now have to differ
+before a forecast, which takes milliseconds, is worth it: a little below ``LAGGING``."""
 
 SAME = 1.03
 """By what factor two estimates differ that are one: until then a change is followed."""

@@ -118,9 +118,11 @@ MEASURING = "measuring"
 BASE_SPREAD = 0.32
 """Log spread of the range when all windows agree: speeds have changed by a third before."""
 SLOWER = 1.15
-"""Share of the spread towards later: loads that come slow a scan down, little speeds it up."""
+"""The spread towards later, to that towards sooner: a load slows a scan, little speeds it up."""
 SPREAD_FACTOR = 1.15
+"""Log spread of the range for each of what the windows disagree by and were off by."""
 MAX_SPREAD = 1.0
+"""Log spread of a range that says as good as nothing: a factor of 2.7 to 3.2 either way."""
 SLACK = 2.0
 """Seconds either way that a transaction group may take longer or shorter."""
 WALKED_SECONDS = 30.0

@@ -37,9 +37,9 @@ ALIKE = 0.06
 """Log spread by which a scan differs from the one before it, as far as nothing is known yet."""
 UNWATCHED = 0.12
 OTHER_FUNCTION = 0.5
-"""The same for one of which only the length is known, and for a resilver after a scrub."""
+"""Log spread for a scan of which only the length is known, and of a resilver after a scrub."""
 GROWN = 0.1
-"""The same for each e-fold that the pool grew or shrank: the new bytes lie elsewhere."""
+"""Log spread for each e-fold that the pool grew or shrank: the new bytes lie elsewhere."""
 EARLY, SETTLING = 0.3, 6.0
 """Log spread of the speed at first, and how much faster than its progress that falls."""
 SURE = 0.05

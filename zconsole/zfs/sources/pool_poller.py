@@ -286,7 +286,7 @@ def leaf_paths(form: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _config_paths(config: Mapping[str, Any]) -> Iterator[str]:
-    """The same of a config, of which only vdevs are looked at: it is walked for every sample."""
+    """The path of every device in a config. Looks at vdevs only: it is walked for every sample."""
     yield from _below(config.get("vdev_tree", {}), ("children", "spares", "l2cache"))
 
 
