@@ -56,6 +56,8 @@ class OccasionalCommand(ABC):
 
     readers: Collection[str] = ("libzfs", "json", "text")
     """Names of the readers whose forms lack what it tells."""
+    patience = 2.0
+    """Seconds that a pool's first sample waits for the first answer."""
     pause = AT_LEAST_EVERY
     """Seconds between two commands while the form's condition stays the same."""
 
@@ -232,6 +234,8 @@ class StatusMessageReader(OccasionalCommand):
     """
 
     readers = ("libzfs",)
+    patience = 5.0
+    """As long as a read may take: why a pool is ill is part of what is told first."""
 
     def __init__(
         self, runner: CommandRunner, pool: str, version: str | None, deadline: float

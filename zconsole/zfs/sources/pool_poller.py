@@ -30,9 +30,6 @@ from zconsole.zfs.sources.reader import (
 RESOLVE_EVERY = 30.0
 """Seconds after which the disks under the leaves are looked up again; links can move."""
 
-FIRST_PATIENCE = 2.0
-"""Seconds the first sample waits for what is asked beside it."""
-
 GLANCE = 1.0
 """Seconds the one read of a pool that may not be asked can take; others wait for it."""
 
@@ -185,7 +182,7 @@ class PoolPoller:
         beside = [each for each in self._asides if reader.name in each.readers and not self.gate]
         # Later they are asked as the readings call for it, and nobody waits.
         waited_for = [] if self.seen else beside
-        first = [asyncio.create_task(each.first(FIRST_PATIENCE)) for each in waited_for]
+        first = [asyncio.create_task(each.first(each.patience)) for each in waited_for]
         try:
             form = await reader.read(self.name, deadline)
             times = {"t": self._clocks.wall(), "clock": self._clocks.steady(), "began": self._began}
