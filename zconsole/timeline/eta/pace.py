@@ -32,9 +32,10 @@ INDEPENDENT = 3.0
 """Stretches that tell as much as one would that has nothing to do with its neighbours."""
 NOISE, NOISE_FACTOR = 0.02, 1.5
 SWING = 0.05
-"""The least deviation of a swing over the day; a scan whose speed changes more may have more, …"""
+"""The least deviation of a swing over the day; a scan whose speed changes more may have more."""
 QUARTER = 6 * HOUR
-"""… once it was watched for a quarter of a day: a level that changes sooner is no hour's."""
+"""Seconds watched from which all of that change may be the day's: what changes sooner is not put
+down to the hour."""
 COSTS = tuple((seek, transfer) for seek in (3.0, 4.0, 5.0) for transfer in (0.01, 0.03, 0.1, 0.3))
 """Logarithms of how much longer runs are when all is sorted at once, and the time to read a byte,
 as a share of that of the seeks to it while nothing is sorted: small blocks to large ones."""

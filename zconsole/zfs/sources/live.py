@@ -48,6 +48,9 @@ DEADLINE = 5.0
 PATIENCE = 1.0
 """Seconds a later sample waits for a slow pool before the others are shown without it."""
 
+BESIDE = 1.0
+"""Seconds between two reports of what runs beside the JSON or text of zpool."""
+
 CLOSE_DEADLINE = 0.3
 """Seconds for tasks, and then processes, to end when the source is closed."""
 
@@ -80,12 +83,10 @@ class LiveSource:
     def __init__(
         self,
         pools: Sequence[str] = (),
-        interval: float = 1.0,
         prefer: str | None = None,
         system: System | None = None,
     ) -> None:
         self._asked_for = tuple(dict.fromkeys(pools))
-        self._interval = interval
         self._prefer = prefer
         self._system = system or this_system()
         self._files = FileThread()
@@ -124,7 +125,7 @@ class LiveSource:
         pollers = self._pollers = self._pollers or await self._open()
         polled = [pollers.of(name) for name in await self._list(pollers, first)]
         # The first sample waits as long as a read may take: each has its own deadline.
-        patience = None if first else max(PATIENCE, self._interval)
+        patience = None if first else PATIENCE
         await pollers.read({each: self._states.get(each.name) for each in polled}, patience)
         readings = {each: each.take() for each in polled}
         # After the readings, which say what disks there are.
@@ -165,7 +166,7 @@ class LiveSource:
             "" if linux else "libzfs is read on Linux only",
         )
         runners = system.runner, system.spawner
-        return (libzfs, *zpool_readers(*runners, self._interval, self._version, system.clocks))
+        return (libzfs, *zpool_readers(*runners, BESIDE, self._version, system.clocks))
 
     async def _list(self, pollers: PoolPollers, first: bool) -> tuple[str, ...]:
         """The pools of this sample; a name that never existed raises NotFoundError."""

@@ -248,16 +248,14 @@ class PoolPollers:
         for name in [n for n, p in self._pollers.items() if n not in imported and p.forgettable]:
             self._made.remove(self._pollers.pop(name))
 
-    async def read(self, states: Mapping[PoolPoller, str | None], patience: float | None) -> bool:
-        """Wait for every pool that may be asked, at most ``patience`` seconds; whether all came.
+    async def read(self, states: Mapping[PoolPoller, str | None], patience: float | None) -> None:
+        """Wait for every pool that may be asked, at most ``patience`` seconds.
 
         ``states``: see PoolPoller.begin.
         """
         tasks = [task for each, state in states.items() if (task := each.begin(state)) is not None]
-        if not tasks:
-            return True
-        _, late = await asyncio.wait(tasks, timeout=patience)
-        return not late
+        if tasks:
+            await asyncio.wait(tasks, timeout=patience)
 
     async def aclose(self, patience: float) -> None:
         """Abandon whatever is in flight; wait at most ``patience`` seconds for its tasks."""

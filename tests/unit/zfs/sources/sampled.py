@@ -41,4 +41,4 @@ def source(tmp_path, pools=None, answers=None, spawn=None, **options) -> LiveSou
     runner = CannedRunner(JSON if answers is None else answers)
     chosen = options.pop("names", ())
     prefer = options.pop("prefer", None)
-    return LiveSource(chosen, 1.0, prefer, system(root, runner, spawn or spawner(), **options))
+    return LiveSource(chosen, prefer, system(root, runner, spawn or spawner(), **options))

@@ -323,7 +323,6 @@ async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp
     process = helper(lambda pool: asked.set())
     spawn = FakeSpawner({"helper": lambda: process, "zpool": FakeProcess})
     made = source(tmp_path, spawn=spawn, deadline=30)
-    made._interval = 0.01
     answer = answered("tank", config_of("tank"))
     first = asyncio.create_task(made.sample())
     await asyncio.wait_for(asked.wait(), 30)
@@ -347,7 +346,6 @@ async def test_a_sample_says_when_its_reading_began_however_late_it_is_shown(tmp
         deadline=30,
         steady=lambda: now,
     )
-    made._interval = 0.01
     answer = answered("tank", config_of("tank"))
     now = 50.0
     first = asyncio.create_task(made.sample())
