@@ -195,8 +195,8 @@ def test_restores_after_either_process_was_killed(running, victim):
 
 
 def test_stands_aside_when_somebody_sets_a_tunable(running):
-    # Its status has a level once a step has set all: of what is set amid that it knows nothing.
-    assert soon(lambda: autopilot.status(running.state).level != 0)
+    # It says its level after a step has set all: of what is set amid that it knows nothing.
+    assert soon(lambda: (now := autopilot.status(running.state)) is not None and now.level != 0)
     mark = process_mark(guard_of(running))
     running.write(NAME, 7)
     assert soon(lambda: not alive(mark))
