@@ -203,8 +203,9 @@ class Feed:
         raise NotImplementedError
 
 
-BUSY, BREATH = 0.02, 0.02
-"""Seconds of work on a round after which, before the next pool, keys are answered for so long."""
+BUSY, BREATH = 0.1, 0.02
+"""Seconds of work on a round after which, before the next pool, keys are answered for so long: they
+are within half a second, and each breath wakes the processor once more."""
 
 
 class SessionFeed(Feed):

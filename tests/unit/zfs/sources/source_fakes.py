@@ -165,13 +165,16 @@ class FakeChannel:
         self.alive = True
         self.abandoned = False
         self.stderr = ""
+        self.written: list[bytes] = []
 
     def start(self, heard: Callable[[memoryview], None]) -> None:
         self._heard = heard
         self.say(*self._first)
 
     def write(self, data: bytes) -> None:
-        self.say(*self._respond(requested(data)))
+        self.written.append(data)
+        for pool in requested(data):
+            self.say(*self._respond(pool))
 
     def say(self, *chunks: bytes) -> None:
         for chunk in chunks:

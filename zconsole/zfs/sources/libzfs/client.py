@@ -11,11 +11,13 @@ from zconsole.system.launcher import PACKAGE_ROOT, own
 from zconsole.system.pipe_io import ByteProcess
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.sources.libzfs.nvlist import Form, assembled
-from zconsole.zfs.sources.libzfs.wire import Answers, request
+from zconsole.zfs.sources.libzfs.wire import Answers, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
 COMMAND = own("zconsole.zfs.sources.libzfs.helper")
 CRASHES_ALLOWED = 2
+REMIND = 0.1
+"""Seconds after which the helper goes on with other pools where one does not come back."""
 START_DEADLINE = 30.0
 """Seconds to load Python, which touches no pool: a busy machine may need many."""
 
@@ -127,6 +129,8 @@ class _Helper:
         self._answers = Answers()
         self._forms: dict[str, Form] = {}
         self._waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
+        self._unsent: list[str] = []
+        self._reminder: asyncio.Handle | None = None
         self._hello: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self._ended: Exception | None = None
 
@@ -157,11 +161,23 @@ class _Helper:
         answer: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self._waiting[pool] = answer
         late = self._loop.call_later(deadline, _expire, answer)
+        if not self._unsent:
+            self._loop.call_soon(self._send)
+        self._unsent.append(pool)
         try:
-            self.channel.write(request(pool))
             return await answer
         finally:
             late.cancel()
+
+    def _send(self) -> None:
+        """Ask for all pools in one write, which wakes one thread of the helper; else remind it."""
+        if self._reminder is not None:
+            self._reminder.cancel()
+        if self._unsent or len(self._waiting) > 1:
+            for records in requests(self._unsent or [""]):
+                self.channel.write(records)
+            self._unsent.clear()
+            self._reminder = self._loop.call_later(REMIND, self._send)
 
     def abandon(self) -> None:
         """Kill it without waiting; pending calls get an error."""
@@ -196,6 +212,8 @@ class _Helper:
                 raise ValueError("values without a form")
             answer["form"] = self._forms[pool]
         waiting = self._waiting.pop(pool, None)
+        if not self._waiting and self._reminder is not None:
+            self._reminder.cancel()
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 
@@ -208,6 +226,7 @@ class _Helper:
                 future.set_exception(why)
                 future.exception()  # asyncio logs an exception that is never retrieved
         self._waiting.clear()
+        self._unsent.clear()
 
 
 def _expire(answer: asyncio.Future[Mapping[str, Any]]) -> None:

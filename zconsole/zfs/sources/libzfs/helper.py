@@ -14,12 +14,13 @@ import errno
 import fcntl
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
 from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, Form, NvlistError, Values
-from zconsole.zfs.sources.libzfs.wire import RECORD, packed, requested
+from zconsole.zfs.sources.libzfs.wire import AT_ONCE, RECORD, packed, requested
 
 DEVICE = "/dev/zfs"
 POOL_STATS = 0x5A05
@@ -95,10 +96,10 @@ class KernelPool:
 
 
 class Helper:
-    """Threads that wait for the next request side by side; whichever gets it answers it.
+    """Threads that wait for requests side by side; whichever gets some answers them all.
 
-    Handing requests to other threads would cost two thread switches more. One thread is always
-    left to wait, so that neither the next request nor the end is missed while others are stuck.
+    To wake a thread for each pool would cost more than asking the kernel. One thread is always left
+    to wait: it goes on with what another, stuck in the kernel, has not come to, and sees the end.
     """
 
     def __init__(self, requests: int, output: int, open_pool: Callable[[str], Read]) -> None:
@@ -107,36 +108,53 @@ class Helper:
         self._output = output
         self._open_pool = open_pool
         self._pools: dict[str, tuple[threading.Lock, Read]] = {}
+        self._asked: deque[str] = deque()
+        self._unsaid: deque[bytes] = deque()
         self._waiting = 1
         self._counting, self._writing = threading.Lock(), threading.Lock()
 
     def serve(self, leave: Callable[[], None]) -> None:
         """Answer until the requests end, then call ``leave``, whatever other threads do."""
-        while record := os.read(self._requests, RECORD):
+        while records := os.read(self._requests, AT_ONCE * RECORD):
             with self._counting:
+                self._asked.extend(requested(records))
                 self._waiting -= 1
                 if not self._waiting:
                     self._waiting = 1
                     threading.Thread(target=self.serve, args=(leave,), daemon=True).start()
-            self._work(requested(record))
+            self._work()
             with self._counting:
                 self._waiting += 1
         leave()
 
     def say(self, answer: dict[str, Any]) -> None:
-        """Write one answer."""
-        left = memoryview(packed(answer))
+        """Write an answer."""
+        self._unsaid.append(packed(answer))
+        self._write()
+
+    def _work(self) -> None:
+        """Answer what was asked for, in one go unless a pool gets stuck meanwhile."""
+        self._write()
+        while pool := self._next():
+            turn, read = self._pools[pool]
+            with turn:  # kept in turn too, as a form holds for the answers after it
+                self._unsaid.append(packed({"pool": pool, **_answer(read)}))
+        self._write()
+
+    def _next(self) -> str:
+        """The next pool that is asked for; empty when there is none."""
+        with self._counting:
+            pool = self._asked.popleft() if self._asked else ""
+            if pool and pool not in self._pools:
+                self._pools[pool] = threading.Lock(), self._open_pool(pool)
+            return pool
+
+    def _write(self) -> None:
+        """Write what was not yet written, by one thread at a time."""
         with self._writing:
+            left = memoryview(b"".join(self._unsaid.popleft() for _ in range(len(self._unsaid))))
             while left:
                 left = left[os.write(self._output, left) :]
-
-    def _work(self, pool: str) -> None:
-        with self._counting:
-            if pool not in self._pools:
-                self._pools[pool] = threading.Lock(), self._open_pool(pool)
-            turn, read = self._pools[pool]
-        with turn:  # answered in turn too, as a form holds for the answers after it
-            self.say({"pool": pool, **_answer(read)})
 
 
 def _answer(read: Read) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import errno
 import os
+import select
 import sys
 import threading
 import time
@@ -27,7 +28,7 @@ from zconsole.zfs.sources.libzfs.helper import (
     KernelPool,
 )
 from zconsole.zfs.sources.libzfs.nvlist import NvlistError, assembled
-from zconsole.zfs.sources.libzfs.wire import Answers, packed, request, requested
+from zconsole.zfs.sources.libzfs.wire import AT_ONCE, RECORD, Answers, packed, requested, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
 READY = packed({"ready": "x"})
@@ -41,19 +42,20 @@ class Pipes:
         self._theirs_in, self._ask = os.pipe()
         self._hear, self._theirs_out = os.pipe()
         self._answers = Answers()
-        self._found: list[dict] = []
+        self.found: list[dict] = []
         self._before = set(threading.enumerate())
         self.left = threading.Event()
         helper = Helper(self._theirs_in, self._theirs_out, lambda pool: open_pool(pool).read)
         threading.Thread(target=helper.serve, args=(self.left.set,), daemon=True).start()
 
     def ask(self, *pools: str) -> None:
-        os.write(self._ask, b"".join(map(request, pools)))
+        for records in requests(pools):
+            os.write(self._ask, records)
 
     def answer(self) -> dict:
-        while not self._found:
-            self._found += self._answers.take(os.read(self._hear, 65536))
-        return self._found.pop(0)
+        while not self.found:
+            self.found += self._answers.take(os.read(self._hear, 65536))
+        return self.found.pop(0)
 
     def end(self) -> None:
         if not self.left.is_set():
@@ -85,8 +87,10 @@ def served():
 class FakePool:
     def __init__(self, answer, gate=None):
         self.answer, self.gate = answer, gate
+        self.entered = threading.Event()
 
     def read(self):
+        self.entered.set()
         if self.gate is not None:
             self.gate.wait(30)
         if isinstance(self.answer, Exception):
@@ -118,12 +122,32 @@ def test_a_pool_stuck_in_the_kernel_stops_neither_the_others_nor_the_end(served)
         "fine": FakePool(NOTHING),
     }
     pipes = served(pools.__getitem__)
-    pipes.ask("stuck", "fine", "too", "fine")
+    pipes.ask("fine", "stuck", "fine", "too", "fine")
+    assert pools["stuck"].entered.wait(30)
+    pipes.ask("")
+    assert pipes.answer()["pool"] == "fine"
+    assert pools["too"].entered.wait(30)
+    pipes.ask("")
     assert [pipes.answer()["pool"] for _ in range(2)] == ["fine", "fine"]
     pipes.ask("fine")
     assert pipes.answer()["pool"] == "fine"
     gate.set()
     assert {pipes.answer()["pool"] for _ in range(2)} == {"stuck", "too"}
+
+
+def test_what_is_asked_for_at_once_is_answered_by_one_thread_in_one_write(served):
+    threads = set()
+
+    class Named(FakePool):
+        def read(self):
+            threads.add(threading.get_ident())
+            return NOTHING
+
+    pipes = served(lambda name: Named(NOTHING))
+    pipes.ask("a", "b", "c", "d")
+    assert [pipes.answer()["pool"]] == ["a"]
+    assert len(pipes.found) == 3
+    assert len(threads) == 1
 
 
 def test_the_helper_leaves_at_the_end_whatever_is_stuck(served):
@@ -165,6 +189,29 @@ async def test_a_config_comes_back_as_the_raw_form():
     assert len(spawner.started) == 1
     await source.aclose()
     assert spawner.started[0].abandoned
+
+
+async def test_pools_are_asked_for_in_one_write():
+    source, spawner = reader(lambda: helper(lambda pool: {"config": {"name": pool}}))
+    await source.read("a", 30)  # starts it
+    await asyncio.gather(*(source.read(pool, 30) for pool in "abc"))
+    assert [[*requested(data)] for data in spawner.started[0].written] == [["a"], ["a", "b", "c"]]
+    await source.aclose()
+
+
+async def test_the_helper_is_reminded_of_those_behind_a_pool_that_is_stuck():
+    class Stuck(FakeChannel):
+        def write(self, data: bytes) -> None:
+            super().write(data)
+            if not any(requested(data)):
+                self.say(packed({"pool": "b", "gone": True}))
+
+    source, _ = reader(lambda: Stuck([READY]))
+    stuck = asyncio.create_task(source.read("a", 30))
+    with pytest.raises(PoolGoneError):
+        await source.read("b", 30)
+    stuck.cancel()
+    await source.aclose()
 
 
 async def test_a_form_holds_until_another_one_comes():
@@ -340,10 +387,15 @@ def test_every_kind_of_value_comes_back_however_it_is_cut():
     assert [each for part in parts for each in answers.take(part)] == [answer, answer]
 
 
-@rows("pool", ["tank", "a b", "/\udcff", "x" * 255])
-def test_a_request_is_a_record_of_one_length(pool):
-    assert requested(request(pool)) == pool
-    assert len(request(pool)) == len(request("tank"))
+@rows("pools", [["tank"], ["a b", "/\udcff", "x" * 255], ["b"] * 2 * AT_ONCE, ["c"] * 40, []])
+def test_requests_are_records_of_one_length_in_pieces_a_pipe_takes_whole(pools):
+    pieces = list(requests(pools))
+    assert all(len(piece) <= select.PIPE_BUF and not len(piece) % RECORD for piece in pieces)
+    assert list(requested(b"".join(pieces))) == pools
+
+
+def test_an_empty_request_asks_for_no_pool():
+    assert list(requested(b"".join(requests(["", "tank"])))) == ["tank"]
 
 
 class Kernel:
