@@ -1,11 +1,10 @@
-"""A pool and its vdevs, made of what a form says by the names of ``zpool status -j``.
+"""A pool and its vdevs, made of what a reader found in a form.
 
-Those names are the ones the forms have in common: JSON has them, and the kernel's config gets them
-(``libzfs``). What a form has besides goes into the model as it is (``VdevForm.more``). Text prints
-results, not figures, and shares only what names tell.
+A reader checks what it reads, once; nothing is looked at twice here. The names are those of
+``zpool status -j``, which the forms have in common: JSON has them, and the kernel's config gets
+them (``libzfs``). What a form tells outright goes into the model as it is.
 
-Source: status_callback_json and vdev_stats_nvlist in cmd/zpool/zpool_main.c (2.3.9). Sizes and
-counters left out by zpool are 0.
+Source: status_callback_json and vdev_stats_nvlist in cmd/zpool/zpool_main.c (2.3.9).
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple
 
-from zconsole.pool.model import GROUP_KINDS, NOTHING, ErrorCounters, Pool, Progress, Vdev
+from zconsole.pool.model import GROUP_KINDS, NOTHING, ErrorCounters, Pool, Vdev
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.formulas import progress_of
 from zconsole.zfs.decode.names import draid_shape, parity_of
 from zconsole.zfs.decode.scans import (
     active_function,
@@ -27,14 +25,21 @@ from zconsole.zfs.decode.scans import (
     scans_of,
 )
 from zconsole.zfs.decode.tree import with_spares
-from zconsole.zfs.decode.values import count, damaged_files, mapping, moment, number, text_of, word
-from zconsole.zfs.decode.words import note_of, scan_marker, spare_word, state_word, suspension
+from zconsole.zfs.decode.values import damaged_files, mapping, number, text_of, word
+from zconsole.zfs.decode.words import (
+    aux_text,
+    block_size_text,
+    scan_marker,
+    spare_word,
+    state_word,
+    suspension,
+)
 
 APART = frozenset({"cache", "spare"})
 """Classes of devices whose states are not among those that make a pool ONLINE."""
 Node = Mapping[str, Any]
-Nodes = Collection[tuple[str, Node]]
-"""Vdevs, each with the key it has in its form."""
+Nodes = Collection[Any]
+"""Vdevs as their form has them."""
 
 
 class VdevPlace(NamedTuple):
@@ -51,19 +56,49 @@ class VdevPlace(NamedTuple):
     spare space is spread over all."""
 
 
+class Figures(NamedTuple):
+    """The kernel's words and numbers of a vdev; a number is None where the form can't tell it."""
+
+    state: str
+    """The word of the state, "" where the form has none."""
+    aux: str
+    was: str | None
+    """The path of a device that is missing."""
+    alloc_space: int | None
+    total_space: int | None
+    rep_dev_size: int | None
+    phys_space: int | None
+    read_errors: int | None
+    write_errors: int | None
+    checksum_errors: int | None
+    slow_ios: int | None
+    removing: int | None
+    noalloc: int | None
+    scan_processed: int | None
+    rebuild_processed: int | None
+    """JSON lacks it."""
+    resilver_deferred: int | None
+    configured_ashift: int | None
+    physical_ashift: int | None
+
+
+NUMBERS = Figures._fields[3:]
+_BLANK = {**dict.fromkeys(Vdev._fields), **Vdev._field_defaults}
+"""Every field of a vdev in order. Two dozen names cost a call more than all else of a vdev."""
+
+
 class VdevForm(NamedTuple):
-    """One vdev of a form."""
+    """One vdev of a form, checked."""
 
     name: str
     kind: str
-    node: Node
-    """What is known of it, by the names of ``zpool status -j``."""
     below: Nodes
-    more: Mapping[str, Any] = NOTHING
-    """Fields of ``Vdev`` that those names lack."""
+    figures: Figures
+    told: Mapping[str, Any]
+    """Fields of ``Vdev`` that need no working out: ``guid``, ``path`` and whatever else."""
 
 
-Read = Callable[[str, Node, VdevPlace], VdevForm]
+Read = Callable[[Any, VdevPlace], VdevForm]
 """Reads one vdev of a form."""
 
 
@@ -71,12 +106,11 @@ class _Context(NamedTuple):
     """What every vdev of one pool shares."""
 
     read: Read
-    zone: tzinfo
+    devices: Devices
     function: str | None
     """The active healing scan's function."""
     rebuilding: frozenset[str]
     """Top-level vdevs with an active sequential rebuild."""
-    devices: Devices
 
 
 def pool_of(
@@ -118,36 +152,32 @@ def pool_of(
 
 def root_of(
     name: str,
-    top: Node,
-    state: str,
+    figures: Figures,
+    told: Mapping[str, Any],
     groups: Iterable[tuple[str, Nodes]],
     read: Read,
     scan: Node,
     devices: Devices,
-    zone: tzinfo = UTC,
-    more: Mapping[str, Any] = NOTHING,
 ) -> Vdev:
-    """The root vdev, of its own node ``top`` and the top-level vdevs of each class.
+    """The root vdev, of its own ``figures`` and the top-level vdevs of each class.
 
-    ``scan``: the pool's ``scan_stats``; ``more``: see VdevForm.
+    ``told``: see VdevForm; ``scan``: the pool's ``scan_stats``.
     """
-    context = _Context(read, zone, active_function(scan), rebuilding(scan), devices)
+    context = _Context(read, devices, active_function(scan), rebuilding(scan))
+    state = state_word(figures.state, figures.aux)
     children = [
-        _vdev(key, node, VdevPlace(vclass, state), context)
-        for vclass, nodes in groups
-        for key, node in nodes
+        _vdev(node, VdevPlace(vclass, state), context) for vclass, nodes in groups for node in nodes
     ]
     return Vdev(
         name=name,
         kind="root",
         state=state,
-        guid=word(top.get("guid")),
-        note=note_of(aux=str(top.get("aux", ""))),
-        errors=_counters(top, leaf=False),
-        alloc_bytes=number(top.get("alloc_space", 0)) if top else None,
-        size_bytes=number(top.get("total_space")),
+        note=aux_text(figures.aux),
+        errors=_errors(figures, leaf=False),
+        alloc_bytes=figures.alloc_space,
+        size_bytes=figures.total_space,
         children=with_spares(tuple(children)),
-        **more,
+        **told,
     )
 
 
@@ -164,84 +194,105 @@ def layout_of(name: str, kind: str) -> Mapping[str, Any]:
     }
 
 
-def _vdev(key: str, given: Node, place: VdevPlace, context: _Context) -> Vdev:
-    name, kind, node, below, more = context.read(key, given, place)
-    if place.top:
-        place = place._replace(rebuilt=name in context.rebuilding)
-    leaf, spare = not below, place.vclass == "spare"
-    errors = ErrorCounters() if spare else _counters(node, leaf)
-    children = () if leaf else _children(below, place, kind, node, context)
-    state = _state(node, spare) or _derived_state(kind, children, place)
-    deferred = leaf and bool(count(node, "resilver_deferred"))
-    marker = _marker(node, place, context, deferred) if leaf and state == "ONLINE" else ""
-    path = word(node.get("path"))
-    removing, noalloc = bool(count(node, "removing")), number(node.get("noalloc", 0))
-    # Nothing new goes to a vdev that is leaving; older releases don't tell.
-    allocating = None if noalloc is None else not (noalloc or removing)
-    ashifts = number(node.get("configured_ashift")), number(node.get("physical_ashift"))
-    space = number(node.get("total_space")) if place.top else None
-    note = note_of(
-        aux=str(node.get("aux", "")),
-        was=_former_path(node),
-        slow_only=leaf and bool(errors.slow) and errors.total == 0,
-        ashifts=(ashifts[0] or 0, ashifts[1] or 0) if leaf else (0, 0),
-        # zpool names a leaving vdev in its row since 2.2, which tells what takes no new writes.
-        removing=removing and noalloc is not None,
-        allocating=not noalloc,
-        marker=marker,
-        initializing=node.get("init_state") == "ACTIVE",
-        trimming=node.get("trim_state") == "ACTIVE",
-    )
-    return Vdev(
-        name=name,
-        kind=kind,
-        vclass=place.vclass,
-        state=state,
-        guid=word(node.get("guid")),
-        path=path,
-        note=f"in use by pool '{node['used_by']}'" if node.get("used_by") else note,
-        errors=errors,
-        resilvering=marker == "(resilvering)",
-        awaiting_resilver=deferred and marker != "(resilvering)",
-        removing=removing,
-        alloc_bytes=number(node.get("alloc_space", 0)) if space else None,
-        size_bytes=space or (_leaf_size(node) if leaf else None),
-        scan_processed=_processed(node, place) if leaf and not spare else None,
-        ashift=ashifts[0],
-        physical_ashift=ashifts[1],
-        initialize=_progress(node, "init", "initialized", "to_initialize", context.zone),
-        trim=_progress(node, "trim", "trimmed", "to_trim", context.zone),
-        phys_path=word(node.get("phys_path")),
-        devid=word(node.get("devid")),
-        allocating=allocating if place.top and not spare else None,
-        children=children,
-        **layout_of(name, kind),
-        **(context.devices.fields(name, path, state) if leaf else NOTHING),
-        **more,
-    )
+def _vdev(node: Any, place: VdevPlace, context: _Context) -> Vdev:
+    form = context.read(node, place)
+    if place.top and form.name in context.rebuilding:
+        place = place._replace(rebuilt=True)
+    children = _children(form, place, context) if form.below else ()
+    known = _worked_out(form, place, children, context.function)
+    if not children:
+        known |= context.devices.fields(form.name, form.told.get("path"), known["state"])
+    layout = layout_of(form.name, form.kind)
+    return Vdev._make({**_BLANK, **layout, **known, **form.told}.values())
 
 
-def _children(
-    below: Nodes, place: VdevPlace, kind: str, node: Node, context: _Context
-) -> tuple[Vdev, ...]:
+def _children(form: VdevForm, place: VdevPlace, context: _Context) -> tuple[Vdev, ...]:
     """The vdevs below one; in a replacing or spare group the last device is the new one."""
-    above = _state(node, spare=False) or place.above
-    written = place.written or kind.startswith("draid")
+    above = state_word(form.figures.state, form.figures.aux) or place.above
+    written = place.written or form.kind.startswith("draid")
     under = place._replace(top=False, written=written, above=above)
-    if kind not in GROUP_KINDS:
-        return tuple([_vdev(key, each, under, context) for key, each in below])
-    last = len(below) - 1
+    if form.kind not in GROUP_KINDS:
+        return tuple([_vdev(each, under, context) for each in form.below])
+    last = len(form.below) - 1
     return tuple(
-        _vdev(key, each, under._replace(written=number == last), context)
-        for number, (key, each) in enumerate(below)
+        _vdev(each, under._replace(written=index == last), context)
+        for index, each in enumerate(form.below)
     )
 
 
-def _state(node: Node, spare: bool) -> str:
-    if "state" not in node:
-        return ""
-    aux, state = str(node.get("aux", "")), str(node["state"])
-    return spare_word(state, aux) if spare else state_word(state, aux)
+def _worked_out(
+    form: VdevForm, place: VdevPlace, children: Sequence[Vdev], function: str | None
+) -> dict[str, Any]:
+    """The fields of a vdev that zpool works out of its figures, or leaves out of its row."""
+    figures, leaf, spare = form.figures, not children, place.vclass == "spare"
+    state = (spare_word if spare else state_word)(figures.state, figures.aux)
+    state = state or _derived_state(form.kind, children, place)
+    errors = ErrorCounters() if spare else _errors(figures, leaf)
+    deferred = leaf and bool(figures.resilver_deferred)
+    marker = _marker(figures, place, function, deferred) if leaf and state == "ONLINE" else ""
+    removing, told = bool(figures.removing), figures.noalloc is not None
+    fields = {
+        "name": form.name,
+        "kind": form.kind,
+        "vclass": place.vclass,
+        "children": children,
+        "state": state,
+        "note": _note(form, errors, marker, leaf),
+        "errors": errors,
+        "resilvering": marker == "(resilvering)",
+        "awaiting_resilver": deferred and marker != "(resilvering)",
+        "removing": removing,
+        "ashift": figures.configured_ashift or None,
+        "physical_ashift": figures.physical_ashift or None,
+    }
+    if place.top and figures.total_space:
+        fields |= {"alloc_bytes": figures.alloc_space, "size_bytes": figures.total_space}
+    elif leaf:
+        fields["size_bytes"] = figures.phys_space or figures.rep_dev_size or None
+    if place.top and not spare and told:
+        # Nothing new goes to a vdev that is leaving; older releases don't tell.
+        fields["allocating"] = not (figures.noalloc or removing)
+    if leaf and not spare:
+        rebuilt = figures.rebuild_processed if place.rebuilt else None
+        fields["scan_processed"] = figures.scan_processed if rebuilt is None else rebuilt
+    return fields
+
+
+def _errors(figures: Figures, leaf: bool) -> ErrorCounters:
+    counted = figures.read_errors, figures.write_errors, figures.checksum_errors
+    return ErrorCounters(*counted, figures.slow_ios if leaf else None)
+
+
+def _note(form: VdevForm, errors: ErrorCounters, marker: str, leaf: bool) -> str:
+    """The printed note of a vdev; its parts are two blanks apart."""
+    figures = form.figures
+    parts = []
+    if figures.was is not None:
+        parts.append(f"was {figures.was}")
+    elif figures.aux not in ("", "NONE"):
+        parts.append(aux_text(figures.aux, bool(errors.slow) and errors.total == 0))
+    elif leaf and (text := block_size_text(figures.configured_ashift, figures.physical_ashift)):
+        parts.append(text)
+    # zpool names a leaving vdev in its row since 2.2, which tells what takes no new writes.
+    if figures.removing and figures.noalloc is not None:
+        parts.append("(removing)")
+    elif figures.noalloc:
+        parts.append("(non-allocating)")
+    if marker:
+        parts.append(marker)
+    for key, mark in (("initialize", "(initializing)"), ("trim", "(trimming)")):
+        if (progress := form.told.get(key)) is not None and progress.state == "active":
+            parts.append(mark)
+    return "  ".join(parts)
+
+
+def _marker(figures: Figures, place: VdevPlace, function: str | None, deferred: bool) -> str:
+    """The marker of an ONLINE leaf; where rebuilt bytes are lacking, the new device has it."""
+    if place.rebuilt and figures.rebuild_processed:
+        return "(resilvering)"
+    is_new = place.rebuilt and place.written and figures.rebuild_processed is None
+    marker = scan_marker(function, figures.scan_processed or 0, deferred)
+    return marker or ("(resilvering)" if is_new else "")
 
 
 def _derived_state(kind: str, children: Sequence[Vdev], place: VdevPlace) -> str:
@@ -259,46 +310,3 @@ def _derived_state(kind: str, children: Sequence[Vdev], place: VdevPlace) -> str
     bad = sum(child.state not in ("ONLINE", "DEGRADED") for child in children)
     most = len(children) - 1 if kind in ("mirror", *GROUP_KINDS) else parity_of(kind) or 0
     return "UNAVAIL" if bad > most else "ONLINE" if states == {"ONLINE"} else "DEGRADED"
-
-
-def _counters(node: Node, leaf: bool) -> ErrorCounters:
-    return ErrorCounters(
-        number(node.get("read_errors")),
-        number(node.get("write_errors")),
-        number(node.get("checksum_errors")),
-        number(node.get("slow_ios")) if leaf else None,
-    )
-
-
-def _leaf_size(node: Node) -> int | None:
-    return number(node.get("phys_space")) or number(node.get("rep_dev_size")) or None
-
-
-def _processed(node: Node, place: VdevPlace) -> int | None:
-    """Bytes written by the running scan; JSON lacks those of a rebuild."""
-    key = "rebuild_processed" if place.rebuilt and "rebuild_processed" in node else "scan_processed"
-    return number(node.get(key, 0))
-
-
-def _marker(node: Node, place: VdevPlace, context: _Context, deferred: bool) -> str:
-    """The marker of an ONLINE leaf; where rebuilt bytes are lacking, the new device has it."""
-    if place.rebuilt and count(node, "rebuild_processed"):
-        return "(resilvering)"
-    is_new = place.rebuilt and place.written and "rebuild_processed" not in node
-    marker = scan_marker(context.function, count(node, "scan_processed"), deferred)
-    return marker or ("(resilvering)" if is_new else "")
-
-
-def _former_path(node: Node) -> str | None:
-    """The path of a device that is missing."""
-    missing = number(node.get("not_present"))
-    return str(node.get("was", node.get("path", ""))) if missing else None
-
-
-def _progress(node: Node, prefix: str, done: str, total: str, zone: tzinfo) -> Progress | None:
-    state = f"{prefix}_state"
-    if state not in node:
-        return None
-    time, errors = moment(node.get(f"{prefix}_time"), zone), number(node.get(f"{prefix}_errors"))
-    figures = number(node.get(done)), number(node.get(total))
-    return progress_of(str(node[state]).lower(), *figures, time, errors)

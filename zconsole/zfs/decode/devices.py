@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from operator import itemgetter
+from operator import add, itemgetter
 from typing import Any
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
@@ -43,21 +43,26 @@ class Blocks:
     def of(self, path: str) -> BlockCounters | None:
         """The counters for a leaf path; without ``devices`` the name after /dev is tried."""
         names = self._devices.get(path) or (path.removeprefix("/dev/"),)
-        if len(names) == 1 and isinstance(names, tuple) and names[0] in self._rows:
-            return _counters(names, self._counts(names[0]))  # most; no copy of the name is kept
         known = tuple([name for name in names if name in self._rows])
         if not known:
             return None
-        values = [self._counts(name) for name in known]
-        total = [sum(column) for column in zip(*values, strict=True)]
-        # Devices that carry one leaf's I/O work side by side: as busy as the busiest.
-        total[-1] = max(row[-1] for row in values)
-        return _counters(known, total)
-
-    def _counts(self, name: str) -> Sequence[int]:
-        counts = list(map(int, _COUNTED(self._rows[name])))
+        counts = list(map(int, _COUNTED(self._rows[known[0]])))
+        for name in known[1:]:
+            more = list(map(int, _COUNTED(self._rows[name])))
+            # Devices that carry one leaf's I/O work side by side: as busy as the busiest.
+            counts = [*map(add, counts[:-1], more[:-1]), max(counts[-1], more[-1])]
         check_range(counts, "diskstats")
-        return counts
+        reads, sectors_read, reading, writes, sectors_written, writing, busy = counts
+        return BlockCounters(
+            known,
+            reads,
+            sectors_read * _SECTOR,
+            reading / 1000,
+            writes,
+            sectors_written * _SECTOR,
+            writing / 1000,
+            busy / 1000,
+        )
 
     def all(self) -> dict[str, BlockCounters]:
         """The counters of every path in ``devices``."""
@@ -76,20 +81,6 @@ def _rows(diskstats: object) -> Iterator[Sequence[str]]:
         fields = row.split() if isinstance(row, str) else row
         if isinstance(fields, list | tuple) and len(fields) >= _FIELDS:
             yield fields
-
-
-def _counters(names: tuple[str, ...], fields: Sequence[int]) -> BlockCounters:
-    reads, sectors_read, reading, writes, sectors_written, writing, busy = fields
-    return BlockCounters(
-        names,
-        reads,
-        sectors_read * _SECTOR,
-        reading / 1000,
-        writes,
-        sectors_written * _SECTOR,
-        writing / 1000,
-        busy / 1000,
-    )
 
 
 LONGEST = 128

@@ -15,39 +15,49 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import ERRORS, MULTIHOST, NOTHING, IoCounters, Pool
-from zconsole.zfs.decode.builders import Node, VdevForm, VdevPlace, pool_of, root_of
+from zconsole.zfs.decode.builders import (
+    NUMBERS,
+    Figures,
+    Node,
+    VdevForm,
+    VdevPlace,
+    pool_of,
+    root_of,
+)
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.formulas import PROGRESS_STATES
+from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
 from zconsole.zfs.decode.names import CLASSES, disk_name
 from zconsole.zfs.decode.scans import copies, scan_stats
-from zconsole.zfs.decode.values import integers, mapping, number
-from zconsole.zfs.decode.words import VDEV_STATES, aux_word, state_word
+from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
+from zconsole.zfs.decode.words import VDEV_STATES, aux_word
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
 
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
 _HIDDEN = frozenset({"hole", "indirect"})
 _SHOWN = ("normal", "dedup", "special", "log")
-_FIGURES = {
+_PLACES = {
     "alloc_space": 3,
     "total_space": 4,
     "rep_dev_size": 6,
+    "phys_space": 46,
     "read_errors": 20,
     "write_errors": 21,
     "checksum_errors": 22,
+    "slow_ios": 34,
     "removing": 25,
+    "noalloc": 45,
     "scan_processed": 26,
-    "resilver_deferred": 33,
     "rebuild_processed": 41,
-    "phys_space": 46,
+    "resilver_deferred": 33,
+    "configured_ashift": 42,
+    "physical_ashift": 44,
 }
 """Where ``vdev_stats`` (see ``canonical``) has what zpool prints by these names."""
-_FIGURE_NAMES, _figures_in = tuple(_FIGURES), itemgetter(*_FIGURES.values())
-_PROGRESS = {
-    "init": ("initialized", "to_initialize", 28, 23),
-    "trim": ("trimmed", "to_trim", 37, 35),
-}
-"""Names of bytes done and in all, and where they are, with state and time behind them; errors."""
+_numbers_in = itemgetter(*map(_PLACES.__getitem__, NUMBERS))
+_PROGRESS = {"initialize": (28, 23), "trim": (37, 35)}
+"""Where it has bytes done, with those in all, state and time behind them; and errors."""
+_WORDS = ("guid", "path", "phys_path", "devid")
 _ARRAYS = {name: (key,) for name, key in HISTOGRAMS.items()}
 _SLOW_IOS = 34
 _TRIMS = 41
@@ -96,20 +106,22 @@ def pool_of_config(
     if not tree or not isinstance(config.get("name"), str):
         raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
 
-    def _read(_key: str, node: Node, place: VdevPlace) -> VdevForm:
-        return _found(node, place, devices.names)
+    def _read(node: Node, place: VdevPlace) -> VdevForm:
+        return _vdev(node, place, devices.names)
 
     tops = tuple(_name(child, devices.names) for child in tree.get("children", ()))
     scans, copied = scan_stats(tree, tops), copies(tree)
     values = _stats(tree)
     stats = canonical(values)
-    figures, io = _figures(tree, values, stats), {"io": _io(stats)}
-    state = state_word(figures["state"], figures["aux"])
-    root = root_of(config["name"], figures, state, _groups(tree), _read, scans, devices, more=io)
+    figures, told = (
+        _figures(tree, values, stats),
+        {"guid": word(tree.get("guid")), "io": _io(stats)},
+    )
+    root = root_of(config["name"], figures, told, _groups(tree), _read, scans, devices)
     printed = {
         **{key: config.get(key) for key in ("pool_guid", "error_count", "comment")},
         **{key: message.get(key) for key in ("status", "action")},
-        "state": "SUSPENDED" if "suspended" in config else state,
+        "state": "SUSPENDED" if "suspended" in config else root.state,
         "moreinfo": message.get("see"),
         "errlist": message.get("errors"),
         "scan_stats": scans,
@@ -141,17 +153,17 @@ def _moving(copy: Mapping[str, Any] | None, tops: Sequence[str]) -> str | None:
     return tops[number] if 0 <= number < len(tops) else None
 
 
-def _groups(tree: Node) -> Iterator[tuple[str, list[tuple[str, Node]]]]:
+def _groups(tree: Node) -> Iterator[tuple[str, list[Node]]]:
     """The top-level vdevs that zpool shows, class by class."""
-    sections: dict[str, list[tuple[str, Node]]] = {section: [] for section in _SHOWN}
+    sections: dict[str, list[Node]] = {section: [] for section in _SHOWN}
     for child in tree.get("children", ()):
         if not (child.get("is_hole") or child["type"] in _HIDDEN):
             bias = str(child.get("alloc_bias") or "normal")
             section = "log" if child.get("is_log") else CLASSES.get(bias, bias)
-            sections.setdefault(section, []).append(("", child))
+            sections.setdefault(section, []).append(child)
     yield from sections.items()
     for key in ("l2cache", "spares"):
-        yield CLASSES[key], [("", child) for child in tree.get(key, ())]
+        yield CLASSES[key], tree.get(key, ())
 
 
 def _stats(node: Mapping[str, Any]) -> Sequence[int]:
@@ -205,48 +217,44 @@ def _kind(node: Mapping[str, Any]) -> str:
     return f"{kind}{node.get('nparity', 1)}" if kind in ("raidz", "draid") else kind
 
 
-def _found(node: Node, place: VdevPlace, names: Mapping[str, str]) -> VdevForm:
-    values, below = _stats(node), [("", child) for child in node.get("children", ())]
+def _vdev(node: Node, place: VdevPlace, names: Mapping[str, str]) -> VdevForm:
+    values, below = _stats(node), node.get("children", ())
     stats = canonical(values)
-    more: dict[str, Any] = {}
+    told: dict[str, Any] = {key: str(node[key]) for key in _WORDS if node.get(key) is not None}
     if "vdev_stats_ex" in node:
-        more |= {"queues": _extended(node, QUEUES), "histograms": _extended(node, _ARRAYS)}
+        told |= {"queues": _extended(node, QUEUES), "histograms": _extended(node, _ARRAYS)}
     if values and place.vclass != "spare":
-        more["io"] = _io(stats)
+        told["io"] = _io(stats)
     if place.top and stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
         # UINT64_MAX where a space map has no histogram (ZFS_FRAG_INVALID).
-        more["fragmentation"] = stats[27] / 100
+        told["fragmentation"] = stats[27] / 100
     if not below:
         # Set when it is attached, until all that it lacks was written (vdev_dtl_reassess, vdev.c).
-        more["unfilled"] = bool(node.get("resilver_txg") or node.get("rebuild_txg"))
-        more["trimmable"] = not stats[36] if len(values) >= _TRIMS else None
-    return VdevForm(_name(node, names), _kind(node), _figures(node, values, stats), below, more)
+        told["unfilled"] = bool(node.get("resilver_txg") or node.get("rebuild_txg"))
+        told["trimmable"] = not stats[36] if len(values) >= _TRIMS else None
+        for name, (at, errors) in _PROGRESS.items():
+            if 0 < stats[at + 2] < len(PROGRESS_STATES):
+                done, total, state, time = stats[at : at + 4]
+                ended = PROGRESS_STATES[state]
+                told[name] = progress_of(ended, done, total, epoch(time), stats[errors])
+    return VdevForm(_name(node, names), _kind(node), below, _figures(node, values, stats), told)
 
 
-def _figures(node: Node, values: Sequence[int], stats: Sequence[int]) -> dict[str, Any]:
-    """A vdev's figures by the names of ``zpool status -j``; ``stats``: ``canonical(values)``."""
-    found = dict(zip(_FIGURE_NAMES, _figures_in(stats), strict=True))
-    value = stats[1]
-    found["state"] = VDEV_STATES[value] if 0 <= value < len(VDEV_STATES) else "UNKNOWN"
-    found["aux"] = aux_word(stats[2]) if stats[2] else ""
-    found["noalloc"] = stats[45] if len(values) > _NOALLOC else None
-    found["configured_ashift"] = number(node.get("ashift")) or stats[42] or None
-    found["physical_ashift"] = stats[44] or None
-    for key in ("guid", "path", "phys_path", "devid"):
-        found[key] = node.get(key)
-    if "not_present" in node:
-        found["not_present"] = 1
-    if len(values) > _SLOW_IOS:
-        found["slow_ios"] = stats[_SLOW_IOS]
-    if "children" not in node:
-        for kind, (done, total, at, errors) in _PROGRESS.items():
-            if stats[at + 2]:
-                found |= {done: stats[at], total: stats[at + 1], f"{kind}_errors": stats[errors]}
-                state = stats[at + 2]
-                known = 0 <= state < len(PROGRESS_STATES)
-                found[f"{kind}_state"] = PROGRESS_STATES[state].upper() if known else ""
-                found[f"{kind}_time"] = stats[at + 3]
-    return found
+def _figures(node: Node, values: Sequence[int], stats: Sequence[int]) -> Figures:
+    """``stats``: ``canonical(values)``."""
+    state = stats[1]
+    figures = Figures(
+        VDEV_STATES[state] if 0 <= state < len(VDEV_STATES) else "UNKNOWN",
+        aux_word(stats[2]) if stats[2] else "",
+        str(node.get("path", "")) if "not_present" in node else None,
+        *_numbers_in(stats),
+    )
+    if len(values) <= _NOALLOC:
+        figures = figures._replace(noalloc=None)
+    if len(values) <= _SLOW_IOS:
+        figures = figures._replace(slow_ios=None)
+    ashift = number(node.get("ashift"))
+    return figures._replace(configured_ashift=ashift) if ashift else figures
 
 
 def _io(stats: Sequence[int]) -> IoCounters:

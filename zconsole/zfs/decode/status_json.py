@@ -6,18 +6,34 @@ counters left out by zpool are 0; names are made those that text prints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import UNKNOWN_KIND, Pool, Vdev
-from zconsole.zfs.decode.builders import Node, VdevForm, VdevPlace, pool_of, root_of
+from zconsole.pool.model import UNKNOWN_KIND, Pool, Progress, Vdev
+from zconsole.zfs.decode.builders import (
+    NUMBERS,
+    Figures,
+    Node,
+    VdevForm,
+    VdevPlace,
+    pool_of,
+    root_of,
+)
 from zconsole.zfs.decode.devices import Devices
+from zconsole.zfs.decode.formulas import progress_of
 from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
-from zconsole.zfs.decode.values import is_rounded, mapping, number
-from zconsole.zfs.decode.words import state_word
+from zconsole.zfs.decode.values import is_rounded, mapping, moment, number, word
 
+_LEFT_OUT = dict.fromkeys(("alloc_space", "noalloc", "scan_processed"), 0)
+"""Numbers that zpool prints only if they are not 0."""
+_PROGRESS = {
+    "initialize": ("init", "initialized", "to_initialize"),
+    "trim": ("trim", "trimmed", "to_trim"),
+}
+"""How the keys of state, time and errors begin; the keys of bytes done and in all."""
+_WORDS = ("guid", "path", "phys_path", "devid")
 _GROUPS = ("dedup", "special", "logs", "l2cache", "spares")
 """Siblings of ``vdevs``, in the order text prints them."""
 
@@ -108,17 +124,45 @@ def _root(pool: str, node: Node, devices: Devices, zone: tzinfo) -> Vdev:
     if "parent" in top or any("parent" in mapping(v, k) for k, v in vdevs.items()):
         groups = _by_class(groups, vdevs, key)
 
-    def _read(key: str, node: Node, place: VdevPlace) -> VdevForm:
+    def _read(keyed: tuple[str, Node], place: VdevPlace) -> VdevForm:
         del place
-        node = mapping(node, key)
-        return VdevForm(
-            *_identity(key, node, devices.names), node, mapping(node.get("vdevs"), key).items()
-        )
+        return _vdev(*keyed, devices.names, zone)
 
-    state = state_word(str(top.get("state", node.get("state", "UNKNOWN"))), str(top.get("aux", "")))
+    figures, told = _figures(top), {"guid": word(top.get("guid"))}
+    figures = figures._replace(state=str(top.get("state", node.get("state", "UNKNOWN"))))
+    if not top:
+        figures = figures._replace(alloc_space=None)
     shown = ((vclass, list(_shown(nodes))) for vclass, nodes in groups)
     scan = mapping(node.get("scan_stats"), "scan_stats")
-    return root_of(pool, top, state, shown, _read, scan, devices, zone)
+    return root_of(pool, figures, told, shown, _read, scan, devices)
+
+
+def _vdev(key: str, value: Node, names: Mapping[str, str], zone: tzinfo) -> VdevForm:
+    node = mapping(value, key)
+    below = mapping(node.get("vdevs"), key).items()
+    told: dict[str, Any] = {name: word(node.get(name)) for name in _WORDS}
+    for name, (prefix, *amounts) in _PROGRESS.items():
+        if f"{prefix}_state" in node:
+            told[name] = _progress(node, prefix, amounts, zone)
+    if node.get("used_by"):
+        told["note"] = f"in use by pool '{node['used_by']}'"
+    return VdevForm(*_identity(key, node, names), below, _figures(node), told)
+
+
+def _figures(node: Node) -> Figures:
+    missing = number(node.get("not_present"))
+    return Figures(
+        str(node["state"]) if "state" in node else "",
+        str(node.get("aux", "")),
+        str(node.get("was", node.get("path", ""))) if missing else None,
+        *(number(node.get(name, _LEFT_OUT.get(name))) for name in NUMBERS),
+    )
+
+
+def _progress(node: Node, prefix: str, amounts: Sequence[str], zone: tzinfo) -> Progress | None:
+    done, total, errors = (number(node.get(key)) for key in (*amounts, f"{prefix}_errors"))
+    state, time = str(node[f"{prefix}_state"]).lower(), moment(node.get(f"{prefix}_time"), zone)
+    return progress_of(state, done, total, time, errors)
 
 
 def _shown(nodes: Node) -> Iterator[tuple[str, Node]]:

@@ -106,29 +106,9 @@ def spare_word(state: str, aux: str) -> str:
     return "AVAIL" if state == "ONLINE" else state
 
 
-def note_of(
-    aux: str = "",
-    was: str | None = None,
-    slow_only: bool = False,
-    ashifts: tuple[int, int] = (0, 0),
-    removing: bool = False,
-    allocating: bool = True,
-    marker: str = "",
-    initializing: bool = False,
-    trimming: bool = False,
-) -> str:
-    """The printed note of a vdev; its parts are two blanks apart.
-
-    ``was``: path of a missing device, whose name is its GUID. ``ashifts``: configured, physical.
-    """
-    leaving = "(removing)" if removing else "" if allocating else "(non-allocating)"
-    cause = f"was {was}" if was is not None else aux_text(aux, slow_only) or _block_size(*ashifts)
-    progress = "(initializing)" if initializing else "", "(trimming)" if trimming else ""
-    return "  ".join(part for part in (cause, leaving, marker, *progress) if part)
-
-
-def _block_size(configured: int, physical: int) -> str:
-    if 0 < configured < physical < 64:
+def block_size_text(configured: int | None, physical: int | None) -> str:
+    """What it prints of a device with larger blocks than the vdev's, "" for none. Powers of 2."""
+    if configured and physical and 0 < configured < physical < 64:
         return f"block size: {1 << configured}B configured, {1 << physical}B native"
     return ""
 
