@@ -28,7 +28,11 @@ def replaced(s: Situation, swaps: tuple[Swap, ...]) -> Follow:
 
 
 def scan_ended(s: Situation, function: str) -> Follow:
-    """Ends when a scan of this function that began after ``s`` has finished or was canceled."""
+    """Ends when a scan of this function has finished or was canceled after ``s``.
+
+    One that ended before is no end of it, also where a rewound pool shows it again.
+    """
+    since = int(s.t)  # the kernel's times are in whole seconds
     before = {scan.key for scan in s.pool.scans if not scan.active}
 
     def _follow(now: Situation) -> ActionOutcome | None:
@@ -37,10 +41,11 @@ def scan_ended(s: Situation, function: str) -> Follow:
                 scan
                 for scan in now.pool.scans
                 if scan.function == function and not scan.active and scan.key not in before
+                if scan.end is not None and scan.end >= since
             ),
             None,
         )
-        return None if ended is None or ended.end is None else _scan_outcome(ended, now.pool.name)
+        return None if ended is None else _scan_outcome(ended, now.pool.name)
 
     return _follow
 

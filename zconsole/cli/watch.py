@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from zconsole.cli import event_loop, output, remote
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode
+from zconsole.pool.model import NOTHING, Scan
+from zconsole.pool.scan_outcome import is_end
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import Frame
 
@@ -27,6 +29,7 @@ async def _follow(args: argparse.Namespace) -> int:
 async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]) -> int:
     """Show each round and its alerts, until it is time to stop."""
     watched = False
+    begun: dict[str, dict[str, Scan]] = {}
     async with contextlib.aclosing(rounds) as following:
         async for update in following:
             output.show(update.frames, args.json, None)
@@ -34,8 +37,11 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
             if not update.frames and not watched:
                 say("no pools are imported")
             watched = True
+            for frame in update.frames:
+                active = {view.key: view.scan for view in frame.scans if view.scan.active}
+                begun.setdefault(frame.pool, {}).update(active)
             if args.until_done and over(update.frames):
-                return ending_code(update.frames)
+                return ending_code(update.frames, begun)
     return ExitCode.OK
 
 
@@ -52,9 +58,20 @@ def over(frames: Sequence[Frame]) -> bool:
     return all(not frame.problem and frame.outcome.restored is not None for frame in frames)
 
 
-def ending_code(frames: Sequence[Frame]) -> ExitCode:
-    """10 if any pool is not restored or its scan had errors, 12 if canceled, else 0."""
+def ending_code(
+    frames: Sequence[Frame], begun: Mapping[str, Mapping[str, Scan]] = NOTHING
+) -> ExitCode:
+    """10 if any pool is not restored or its scan had errors, 12 if canceled, else 0.
+
+    ``begun``: scans that were seen to run, by pool. One of which no sample shows the end has none.
+    """
     outcomes = [frame.outcome for frame in frames]
+    if any(
+        not any(is_end(scan, view.scan) for view in frame.scans)
+        for frame in frames
+        for scan in begun.get(frame.pool, {}).values()
+    ):
+        return ExitCode.DEGRADED
     if any(not outcome.restored and not outcome.canceled for outcome in outcomes):
         return ExitCode.DEGRADED
     if any(outcome.canceled for outcome in outcomes):

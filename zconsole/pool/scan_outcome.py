@@ -96,6 +96,16 @@ def settling(now: float, *ends: float | None) -> bool:
     return any(0 <= now - t < GRACE for t in ends if t is not None)
 
 
+def is_end(scan: Scan, later: Scan) -> bool:
+    """Whether ``later`` is how a scan that ran ended, or came after it.
+
+    Of a pool that was rewound no scan shows that: it is gone unfinished.
+    """
+    if None in (scan.start, later.end):
+        return True
+    return later.key == scan.key or (later.end or 0.0) >= (scan.start or 0.0)
+
+
 def left_behind(root: Vdev | None) -> bool:
     """Whether something remains that a good repair removes at its end or moments later."""
     return root is not None and any(is_group(v) or v.awaiting_resilver for v in root.walk())

@@ -28,24 +28,34 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
     """Leaves that changed state, came or went, and error counters that moved, in tree order.
 
     A device is the same one when its key is, or else its name: without GUIDs a key holds the way
-    through the tree, and that changes when a replacement takes its place. What a hot spare does
-    is reported of its own row, not of the place where it stands in.
+    through the tree, and that changes when a replacement takes its place. A new disk that has the
+    name of the one it replaces is another: its GUID tells, or that the other is ``sdc/old`` now.
+    What a hot spare does is reported of its own row, not of the place where it stands in.
     """
     before, after = _leaves(old), _leaves(new)
     names = {_role(place): place for place in before.values()}
     roles = {_role(place) for place in after.values()}
+    for name, is_spare in roles - names.keys():
+        if (base := (name.removesuffix("/old"), is_spare)) in names:
+            names[name, is_spare] = names.pop(base)
+    added = set[str]()
     for key, place in after.items():
         name, is_spare = _role(place)
-        known = before.get(key) or names.get((name, is_spare))
+        known = before.get(key)
+        if known is None:
+            known = names.get((name, is_spare))
+            if known is not None and None not in (known.vdev.guid, place.vdev.guid):
+                known = None
         if known is None:
             if (other := (name, not is_spare)) in names and other in roles:
                 continue
             known = names.get(other)
         if known is None:
+            added.add(name)
             yield _event(t, "vdev_added", f"{place.vdev.name} appeared ({place.vdev.state})", place)
         else:
             yield from _leaf_changes(t, known.vdev, place)
-    still = {place.vdev.name for place in after.values()}
+    still = {name.removesuffix("/old") for name, _ in roles if name not in added}
     for key, place in before.items():
         if key not in after and place.vdev.name not in still:
             yield _event(t, "vdev_gone", f"{place.vdev.name} is no longer part of the pool", place)
@@ -126,7 +136,7 @@ class EventLog:
                 *pool_change(sample.t, last.pool.state, sample.pool.state),
                 *(device_changes(sample.t, self._tree, tree) if self._tree else ()),
             ]
-            self._apart = sample.t - last.t
+            self._apart = max(0.0, sample.clock - last.clock)
             self.merge(event for event in seen if _subject(event) not in reported)
         self._tree = tree
         self.merge(sample.events)
@@ -187,6 +197,11 @@ class Absences:
                 self.missing.setdefault(key, sample.t)
         were_away = (key for key, place in old.items() if place.vdev.state != "ONLINE")
         back = (tree[key].vdev for key in were_away if key in tree and key not in away)
+        if self._returned:  # after an import names may be others
+            now = {
+                place.vdev.name: tree[key].vdev.name for key, place in old.items() if key in tree
+            }
+            self._returned = {now.get(name, name): when for name, when in self._returned.items()}
         self._returned |= dict.fromkeys(_leaves_with_data(back), (self._t, sample.t))
         self._t = sample.t
         gone = set(_leaves_with_data(away.values()))

@@ -67,6 +67,10 @@ class PoolTimeline:
         pool = sample.pool
         tree = self._tree = {place.key: place for place in placed(pool.root)}
         known = self._known = _with_unshown(tree, self._known, pool.root)
+        last = self.frame.sample if self.frame else None
+        if last is not None and (leap := _leap(last, sample)):
+            self._errors.shift(leap)
+            self.scans.shift(leap)
 
         # What changed. Changes of devices come before what scans did: a restart has its cause
         # among them.
@@ -84,7 +88,6 @@ class PoolTimeline:
         events = self.events.all
 
         # What is wrong: what limits the scan, devices, spares, redundancy.
-        last = self.frame.sample if self.frame else None
         if last is not None and sample.clock < last.clock:
             self._limit = BottleneckTracker()  # all it knows is by the clock from before a reboot
         self._limit.push(sample, tree, self.rates.now, [view.watched for view in scans])
@@ -165,6 +168,16 @@ class PoolTimeline:
             VdevRow(key, depth, vdev, rates[key], slow.get(key), missing.get(key))
             for key, depth, vdev, _, _ in places
         )
+
+
+LEAST_LEAP = 60.0
+"""Seconds by which a clock is set at least where times that are remembered would mislead."""
+
+
+def _leap(last: Sample, sample: Sample) -> float:
+    """Seconds by which the clock was set between two samples; 0 where nothing tells."""
+    leap = sample.t - last.t - (sample.clock - last.clock)
+    return leap if sample.clock >= last.clock and abs(leap) >= LEAST_LEAP else 0.0
 
 
 def _with_unshown(

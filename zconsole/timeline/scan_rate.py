@@ -125,6 +125,12 @@ class PastRecorder:
         self._marks.append(Mark(t, text))
         del self._marks[:-MOST_MARKS]
 
+    def shift(self, seconds: float) -> None:
+        """Date all anew: the clock was set by so many seconds."""
+        self._begin += seconds
+        self._last = self._last and self._last + seconds
+        self._marks = [mark._replace(t=mark.t + seconds) for mark in self._marks]
+
     def add(self, t: float, rate: float | None) -> None:
         """Keep the rate of the sample at ``t`` (epoch seconds)."""
         if not self._rates:

@@ -204,13 +204,15 @@ class ScanTrack:
         walks = scan.two_stage and scan.function != "rebuild"
         return present_rate(self.course.points, walks, done[1], self._known.newest)
 
-    def finished(self, scan: Scan) -> PastScan | None:
+    def finished(self, sample: Sample, scan: Scan) -> PastScan | None:
         """How it went, to tell the next one by, now that ``scan`` says it is finished."""
-        ran, totals = self.scan, scan_totals(self.scan)
+        ran, totals, last = self.scan, scan_totals(self.scan), self.course.last
         if scan.state != "finished" or totals is None or ran.start is None or scan.end is None:
             return None
-        key = (ran.function, ran.vdev, ran.start)
-        return past_scan(key, scan.end, self.course.points, totals, scan.pass_paused or 0.0)
+        key, end = (ran.function, ran.vdev, ran.start), scan.end
+        if last is not None and 0 < last.clock <= sample.clock:  # whatever the clock was set by
+            end = last.t + max(0.0, sample.clock - last.clock - (sample.t - end))
+        return past_scan(key, end, self.course.points, totals, scan.pass_paused or 0.0)
 
     def _forecast_anew(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> None:
         usual = self._forecast(sample, scan, known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 
-from zconsole.pool.model import Event, Sample, Scan
+from zconsole.pool.model import Event, Pool, Sample, Scan
 from zconsole.timeline.eta.past import PastScan
 from zconsole.timeline.eta.progress import ProgressCurve
 from zconsole.timeline.frame import RESTARTED, ScanView
@@ -50,6 +50,7 @@ class ScanTracker:
     def push(self, sample: Sample, recent: Sequence[Event]) -> list[Event]:
         """Take in a sample, and recent events; returns what scans did."""
         events: list[Event] = []
+        self._rename(sample.pool)
         for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
             if scan.function != "none":
                 events += self._follow(sample, scan, recent)
@@ -62,13 +63,30 @@ class ScanTracker:
         self._last = sample.t
         return events
 
+    def _rename(self, pool: Pool) -> None:
+        """Follow rebuilds under the new names of their vdevs, which change as devices leave."""
+        rebuilds = [scan for scan in pool.scans if scan.function == "rebuild"]
+        shown = {scan.vdev for scan in rebuilds} | {top.name for top in pool.root.children}
+        for scan in rebuilds:
+            for slot, track in list(self._tracks.items()):
+                known = track.scan
+                is_same = (known.function, known.start) == (scan.function, scan.start)
+                if is_same and known.vdev not in shown:
+                    track.scan = known._replace(vdev=scan.vdev)
+                    self._tracks[scan_slot(scan)] = self._tracks.pop(slot)
+
+    def shift(self, seconds: float) -> None:
+        """Date past rates anew: the clock was set by so many seconds."""
+        for track in self._tracks.values():
+            track.rates.shift(seconds)
+
     def _follow(self, sample: Sample, scan: Scan, recent: Sequence[Event]) -> list[Event]:
         slot = scan_slot(scan)
         track = self._tracks.get(slot)
         if track is not None and _same(track.scan, scan):
             events = list(_changes(sample.t, track.scan, scan))
             if track.scan.active:
-                self.learn(track.finished(scan))
+                self.learn(track.finished(sample, scan))
         elif track is not None and not (
             scan.active or (scan.start or 0.0) > (track.scan.start or 0.0)
         ):
@@ -85,7 +103,7 @@ class ScanTracker:
         """A scan not seen so far: found running, started, restarted, or a follow-on pass."""
         course = ProgressCurve(goes_on=self._goes_on)
         track = ScanTrack(scan, course, restarts=self._known(sample, scan))
-        self.learn(track.finished(scan))
+        self.learn(track.finished(sample, scan))
         if before is None and self._last is None:
             return track, []
         name, severity, text = f"{scan.function}_start", "info", "started"
@@ -145,7 +163,12 @@ class ScanTracker:
 
 
 def _same(known: Scan, scan: Scan) -> bool:
-    """Whether it is the scan followed so far; text does not print the start of a finished one."""
+    """Whether it is the scan followed so far; text does not print the start of a finished one.
+
+    Solaris 10 prints none at all: one that runs after another has ended is the next.
+    """
+    if scan.start is None and scan.active and not known.active:
+        return False
     if scan.start is None and known.start is not None:
         ended = scan.end is None or scan.end >= known.start
         return not scan.active and ended and known.key[:2] == scan.key[:2]

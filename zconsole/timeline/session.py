@@ -240,12 +240,16 @@ class Session:
             check_size((*known, *(sample.pool.root for sample in seen.values())))
 
     def _part_with(self, name: str, guid: str | None) -> None:
-        """Forget another pool that had this name: its scans tell nothing of those of this one."""
+        """Forget another pool that had this name, and take up one that had another name."""
         last = self.last(name)
-        if last is None or None in (guid, last.guid) or guid == last.guid:
+        if guid is None or (last is not None and last.guid in (None, guid)):
             return
-        self._keep(last, at_once=True)
-        del self._timelines[name]
+        if last is not None:
+            self._keep(last, at_once=True)
+            del self._timelines[name]
+        for old, frame in self._frames().items():
+            if frame.guid == guid:
+                self._timelines[name] = self._timelines.pop(old)
 
     def _keep(self, frame: Frame, at_once: bool = False) -> None:
         if self._store is None or frame.guid is None:

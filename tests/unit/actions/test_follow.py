@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import MODERN, NEW, at, disk, group, pool, raidz2, running, top
-from zconsole.actions.follow import onlined
+from zconsole.actions.follow import onlined, scan_ended
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import ActionOutcome, Situation
 from zconsole.actions.replace import plan_replace
@@ -160,3 +160,14 @@ def test_an_expansion_is_judged_by_the_errors_of_the_new_device(new, ok):
     end = follow(later(wide, activities=(Activity("expansion", "finished"),)))
     assert end is not None
     assert end.ok == ok
+
+
+@rows("known", [(), (running("scrub", state="finished", start=900.0, end=990.0),)])
+def test_an_older_scan_that_a_rewound_pool_has_is_not_the_one_that_was_begun(known):
+    ends = scan_ended(at(pool(top("mirror", 0, 2), scans=known)), "scrub")
+    older = running("scrub", state="finished", start=100.0, end=200.0, errors=0)
+    assert ends(later(top("mirror", 0, 2), scan=older)) is None
+    own = running("scrub", **ENDED, errors=0)
+    assert ends(later(top("mirror", 0, 2), scan=own)) == ActionOutcome(
+        True, "the scrub of tank finished with 0 errors"
+    )

@@ -80,3 +80,28 @@ async def test_where_no_pool_is_imported_it_says_so_once(capsys):
     args = argparse.Namespace(json=False, until_done=False)
     assert await _rounds(args, nothing()) == ExitCode.OK
     assert capsys.readouterr().err == "zconsole: no pools are imported\n"
+
+
+OLDER = Scan("scrub", "finished", start=-900.0, end=-800.0, errors=0)
+
+
+@rows(
+    ("ends", "code"),
+    [
+        ((), ExitCode.DEGRADED),
+        ((OLDER,), ExitCode.DEGRADED),
+        ((FINISHED,), ExitCode.OK),
+        ((Scan("resilver", "finished", end=900.0, errors=0),), ExitCode.OK),
+        ((SCRUBBED,), ExitCode.OK),
+    ],
+)
+async def test_a_scan_that_vanished_has_not_finished(ends, code, capsys):
+    """Its pool was rewound: no sample shows how it ended, at best an older scan."""
+
+    async def taken():
+        for pool, over_since in ((mirror_pool(RUNNING), None), (mirror_pool(*ends), 901.0)):
+            yield Update((frame(pool, over_since=over_since),), Capabilities("text"))
+
+    args = argparse.Namespace(json=True, until_done=True)
+    assert await _rounds(args, taken()) == code
+    capsys.readouterr()

@@ -154,3 +154,41 @@ def test_what_is_told_late_has_its_place_but_a_clock_set_back_hides_nothing_new(
     assert without_duplicates([late], [early], 1.0, now=9.0) == [early, late]
     before = zpools(9000.0, "vdev_remove", "vdev remove")
     assert without_duplicates([before], [early], 1.0, now=9.0) == [before, early]
+
+
+def replacing(*leaves: Vdev):
+    return Vdev("replacing-1", "replacing", guid="r", children=leaves)
+
+
+@rows(
+    ("old", "new"),
+    [
+        # With GUIDs, and as text, which has none, tells the old one of the same place.
+        (
+            [disk("b", guid="2", state="UNAVAIL")],
+            [replacing(disk("22", guid="2", state="UNAVAIL"), disk("b", guid="4"))],
+        ),
+        (
+            [disk("b", state="UNAVAIL")],
+            [replacing(disk("b/old", state="UNAVAIL"), disk("b"))],
+        ),
+    ],
+)
+def test_a_new_disk_in_the_place_of_another_has_not_come_back(old, new):
+    (event,) = device_changes(5.0, tree(disk("a", guid="1"), *old), tree(disk("a", guid="1"), *new))
+    assert (event.name, event.text) == ("vdev_added", "b appeared (ONLINE)")
+
+
+def test_a_disk_that_was_replaced_between_two_samples_is_told_with_both():
+    old, new = tree(disk("b", guid="2", state="FAULTED")), tree(disk("b", guid="4"))
+    assert told(old, new) == [
+        ("vdev_added", "b appeared (ONLINE)", "b"),
+        ("vdev_gone", "b is no longer part of the pool", "b"),
+    ]
+
+
+def test_a_disk_that_another_source_shows_is_the_same():
+    """Libzfs has GUIDs, the text that is read once it fails has none."""
+    assert told(tree(disk("b", guid="2", state="UNAVAIL")), tree(disk("b"))) == [
+        ("statechange", "b went from UNAVAIL to ONLINE", "b")
+    ]

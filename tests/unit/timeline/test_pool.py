@@ -580,3 +580,19 @@ def test_what_limits_the_scan_is_known_again_after_the_machine_started_anew():
     assert frame.limit.sure > 0
     assert fresh.limit is not None
     assert frame.limit.text == fresh.limit.text
+
+
+def test_a_leaf_that_came_back_is_known_by_another_name_after_an_import():
+    """``sdb`` is ``sdc`` then, and another is ``sdb``."""
+
+    def named(letter: str, guid: str, **fields) -> Vdev:
+        return replace(disk(letter, **fields), guid=guid)
+
+    timeline, resilver = PoolTimeline(), Scan("resilver", "running", start=T + 1)
+    timeline.push(sample(0, named("sda", "1"), named("sdb", "2", state="REMOVED")))
+    timeline.push(sample(1, named("sda", "1"), named("sdb", "2"), scans=(resilver,)))
+    timeline.push_failure(SampleFailure("tank", T + 5, 5.0, "no longer imported", absent=True))
+    timeline.push(sample(20, named("sdb", "1"), named("sdc", "2"), scans=(resilver,)))
+    assert timeline.absences.returned == {"sdc"}
+    timeline.push(sample(21, named("sdc", "1"), named("sdb", "2"), scans=(resilver,)))
+    assert timeline.absences.returned == {"sdb"}

@@ -7,6 +7,7 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.timeline.following import (
+    HEALTHY,
     MIB,
     MONTH,
     TOTAL,
@@ -21,7 +22,7 @@ from tests.unit.timeline.following import (
     view,
     watched,
 )
-from zconsole.pool.model import Event, Scan
+from zconsole.pool.model import Event, Scan, Vdev
 from zconsole.pool.scan_outcome import last_scan
 from zconsole.timeline.pool import PoolTimeline
 
@@ -223,3 +224,52 @@ def test_a_scan_paused_while_nobody_watched_took_as_long_as_it_ran():
 def test_a_scan_by_a_clock_that_was_wrong_tells_nothing():
     timeline = watched(sample(9000, resilver(TOTAL, -T, end=T + 9, state="finished", stage=None)))
     assert timeline.scans.past == ()
+
+
+@rows("others", [(), ("mirror-1",)])
+def test_a_rebuild_is_the_same_when_its_vdev_is_renamed(others):
+    """A mirror or replacing vdev goes when one of its devices leaves, and its name with it."""
+    timeline = PoolTimeline(UTC)
+    every = [Vdev(name, "mirror", guid=name, children=(disk(f"{name}a"),)) for name in others]
+    pair = Vdev("mirror-0", "mirror", guid="m", children=HEALTHY)
+
+    def seen(second, top, scan):
+        taken = sample(second, scan)
+        root = taken.pool.root._replace(children=(top, *every))
+        return replace(taken, pool=replace(taken.pool, root=root))
+
+    for second in range(10):
+        rebuild = resilver(second * MIB, start=1, function="rebuild", vdev="mirror-0")
+        timeline.push(seen(second, pair, rebuild))
+    done = replace(rebuild, state="finished", end=T + 10)
+    timeline.push(seen(11, pair, done))
+    known = names(timeline)
+    assert known.count("rebuild_finish") == 1
+    timeline.push(seen(12, disk("b"), replace(done, vdev="b")))
+    assert [name for name in names(timeline) if name.startswith("rebuild")] == known
+
+
+def test_a_rebuild_that_ends_as_its_vdev_is_renamed_is_told_once():
+    timeline = PoolTimeline(UTC)
+    for second in range(10):
+        timeline.push(sample(second, resilver(second, function="rebuild", vdev="mirror-0")))
+    ending = sample(11, resilver(TOTAL, function="rebuild", vdev="b", state="finished", end=T + 10))
+    root = ending.pool.root._replace(children=(disk("b"),))
+    timeline.push(replace(ending, pool=replace(ending.pool, root=root)))
+    assert [name for name in names(timeline) if "rebuild" in name] == ["rebuild_finish"]
+
+
+@rows("end", [None, T - 100.0])
+def test_a_scan_after_one_that_ended_has_begun_and_not_gone_on(end):
+    """Text of Solaris 10, or with a date that cannot be read, has no start."""
+    before = Scan("scrub", "finished", end=end, errors=0)
+    running = Scan("scrub", "running", total_bytes=TOTAL, issued_bytes=MIB)
+    timeline = watched(sample(0, before), sample(60, running))
+    assert names(timeline) == ["scrub_start"]
+    assert timeline.events.all[0].text == "scrub started"
+
+
+def test_a_scan_without_a_start_that_was_paused_goes_on():
+    paused = Scan("scrub", "paused", total_bytes=TOTAL, issued_bytes=MIB)
+    timeline = watched(sample(0, paused), sample(60, replace(paused, state="running")))
+    assert names(timeline) == ["scrub_resume"]

@@ -166,3 +166,25 @@ def test_a_gap_is_of_the_pool_that_it_names():
     assert [f.pool for f in session.advance([{**gap, "pool": names[1]}])] == names[1:]
     assert [f.pool for f in session.advance([gap])] == names
     assert session.advance([{**gap, "pool": "never seen"}]) == ()
+
+
+def test_a_pool_that_is_renamed_keeps_its_past(tmp_path):
+    """Exported and imported by another name, and back: its newest history is the one kept."""
+    tmp_path.chmod(0o700)
+    taken = rounds(30)
+    old = taken[0][0]["libzfs"]["name"]
+
+    def named(raws, name):
+        text = json.dumps(raws[0]["libzfs"]).replace(f'"{old}"', f'"{name}"')
+        return [{**raws[0], "events": [], "libzfs": json.loads(text)}]
+
+    session = Session(store=HistoryStore(tmp_path))
+    for at, raws in enumerate(taken):
+        (frame,) = session.advance(named(raws, "a" if at < 10 or at >= 20 else "b"))
+    assert frame.pool == "a"
+    assert len(frame.scan.past.rates) == 30
+    session.close()
+    (path,) = tmp_path.glob("history-*.json")
+    kept = json.loads(path.read_text())
+    assert kept["t"] == frame.t
+    assert kept["scans"][0]["last"][0] == frame.t

@@ -105,6 +105,18 @@ class DeviceErrorTracker:
         self._devices: dict[str, _Device] = {}
         self._pushed: float | None = None
 
+    def shift(self, seconds: float) -> None:
+        """Date all that is remembered anew: the clock was set by so many seconds."""
+        self._pushed = self._pushed and self._pushed + seconds
+        for device in self._devices.values():
+            device.changes = [
+                change._replace(since=change.since + seconds, t=change.t + seconds)
+                for change in device.changes
+            ]
+            device.left = [t + seconds for t in device.left]
+            device.back = [t + seconds for t in device.back]
+            device.filling += seconds
+
     def push(self, t: float, tree: Mapping[str, Placed]) -> None:
         """Take in the counters and states of a sample taken at ``t`` (epoch seconds)."""
         since, self._pushed = self._pushed or t, t
@@ -116,7 +128,8 @@ class DeviceErrorTracker:
                 continue
             device = self._devices.get(key)
             if device is None:
-                device = left.pop(vdev.name, None)
+                # A new disk that is called like the one it replaces comes behind that.
+                device = left.pop(vdev.name.removesuffix("/old"), None)
                 if device is None or None not in (device.guid, vdev.guid):
                     device = _Device(vdev.name, vdev.errors, vdev.state)
                 # One of another source is known by name; its counters may be rounded otherwise.

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
-from zconsole.pool.model import Scan, Vdev
-from zconsole.pool.scan_outcome import WELL
+from zconsole.pool.model import Vdev
+from zconsole.pool.scan_outcome import WELL, is_end
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, ScanView
 from zconsole.units import counted, days, duration, percent
@@ -280,7 +280,7 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         current = now.get(key)
         if current is None or not current.scan.active:
             del seen.running[key]
-            seen.ended[key] = current if current and _is_end(view.scan, current.scan) else view
+            seen.ended[key] = current if current and is_end(view.scan, current.scan) else view
     seen.running.update({key: view for key, view in now.items() if view.scan.active})
     # A follow-on pass, or the scrub after a rebuild: its end counts, not the one before.
     if seen.running:
@@ -290,17 +290,9 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         restored = frame.outcome_of(view.scan).restored
         if restored is not None:
             del seen.ended[key]
-            # Of a pool that was rewound no scan shows that it ended: it is gone unfinished.
-            if restored and not any(_is_end(view.scan, later.scan) for later in frame.scans):
+            if restored and not any(is_end(view.scan, later.scan) for later in frame.scans):
                 continue
             yield _end(frame, view, restored)
-
-
-def _is_end(scan: Scan, later: Scan) -> bool:
-    """Whether ``later`` is how a scan that ran ended, or came after it."""
-    if None in (scan.start, later.end):
-        return True
-    return later.key == scan.key or (later.end or 0.0) >= (scan.start or 0.0)
 
 
 def _end(frame: Frame, view: ScanView, restored: bool) -> Alert:

@@ -287,3 +287,20 @@ def test_a_later_scrub_settles_what_a_resilver_read_damaged():
     assert tuple(tracker.damaged((resilver,))) == (("sdc", 5),)
     later = Scan("scrub", "running", start=1300.0)
     assert tuple(tracker.damaged((later, resilver))) == ()
+
+
+def test_a_new_disk_called_like_the_one_it_replaces_has_not_come_back():
+    """In text, where the other is called ``sdc/old`` from then on."""
+
+    def shown(*leaves):
+        top = Vdev("raidz1-0", "raidz1", children=(Vdev("sda", "disk"), *leaves))
+        return {p.key: p for p in placed(Vdev("tank", "root", children=(top,)))}
+
+    old = Vdev("sdc", "disk", state="UNAVAIL")
+    pair = (old._replace(name="sdc/old"), Vdev("sdc", "disk"))
+    group = Vdev("replacing-1", "replacing", children=pair)
+    tracker = DeviceErrorTracker()
+    for t, tree in enumerate((shown(Vdev("sdc", "disk")), shown(old), shown(group))):
+        tracker.push(1000.0 + t, tree)
+    (found,) = tracker.faults(1002.0, tree, ())
+    assert found.text == "sdc/old: disconnected"
