@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from tests.ui.actions.acting import Acting, acting
@@ -65,33 +64,37 @@ class Stop(NamedTuple):
 TOUR = (
     Stop("board", "resilver", keys()),
     Stop("detail", "resilver", on_disk("enter")),
-    Stop("events", "flaky", zoomed("events")),
     Stop("scan", "resilver", zoomed("scan")),
-    Stop("overview", "two-pools", keys("o")),
     Stop("legend", "resilver", keys("question_mark", "question_mark")),
-    Stop("plan", "mirror-scrub", keys("S", "enter")),
     Stop("confirm", "resilver", on_disk("A", "j")),
     Stop("actions", "resilver", on_disk("A")),
-    Stop("scans", "mirror-scrub", keys("S")),
     Stop("tunables", "resilver", keys("T")),
+    Stop("picker", "resilver", keys("t")),
+    Stop("filter", "resilver", keys("slash")),
+    Stop("replay", "resilver", _replay),
+    Stop("events", "flaky", zoomed("events")),
+    Stop("overview", "two-pools", keys("o")),
+    Stop("plan", "mirror-scrub", keys("S", "enter")),
+    Stop("scans", "mirror-scrub", keys("S")),
+    Stop("log", "mirror-scrub", _log),
+    Stop("what-if", "added-vdev", keys("w")),
     Stop("folders", "added-vdev", to_tree),
     Stop("options", "added-vdev", to_options),
     Stop("rebalance-plan", "added-vdev", to_plan),
     Stop("job", "added-vdev", running),
     Stop("chassis", "swap", keys("c")),
-    Stop("log", "mirror-scrub", _log),
-    Stop("replay", "resilver", _replay),
-    Stop("picker", "resilver", keys("t")),
-    Stop("what-if", "added-vdev", keys("w")),
-    Stop("filter", "resilver", keys("slash")),
 )
+"""Stops of one scenario follow each other on one console; what they leave behind comes last."""
+SCENARIOS = tuple(dict.fromkeys(stop.scenario for stop in TOUR))
 
 
-@asynccontextmanager
-async def at(stop: Stop, size: tuple[int, int]) -> AsyncIterator[Acting]:
-    """A console that shows a screen, after some minutes of its scenario."""
-    async with acting(stop.scenario, size=size) as a:
+async def stops(scenario: str, size: tuple[int, int]) -> AsyncIterator[tuple[str, Acting]]:
+    """Lead a console to each screen of a scenario, after some minutes of it."""
+    async with acting(scenario, size=size) as a:
         await a.pass_time(120, 10)
-        await stop.way(a)
-        await a.rest()
-        yield a
+        for stop in (stop for stop in TOUR if stop.scenario == scenario):
+            await stop.way(a)
+            await a.rest()
+            yield stop.name, a
+            await a.home()
+            await a.press("escape", "escape")  # out of a pane that fills the screen, or a filter

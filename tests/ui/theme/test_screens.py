@@ -9,7 +9,7 @@ from tests.ui import frames
 from tests.ui.fakes import until, view_state
 from tests.ui.theme.contrast import contrast
 from tests.ui.theme.test_styles import NEEDED, hexed
-from tests.ui.tour import TOUR, at
+from tests.ui.tour import SCENARIOS, TOUR, stops
 from zconsole.ui.app import Console
 from zconsole.ui.theme.files import find_themes
 from zconsole.ui.widgets.lines_view import LinesView
@@ -52,28 +52,34 @@ def faults(app: Console, styles: dict[Style, str]) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("stop", TOUR, ids=lambda stop: stop.name)
-async def test_every_screen_is_drawn_in_the_colors_of_each_theme_and_can_be_read(stop):
-    async with at(stop, (80, 24)) as a:
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_every_screen_is_drawn_in_the_colors_of_each_theme_and_can_be_read(scenario):
+    seen = set()
+    async for stop, a in stops(scenario, (80, 24)):
+        seen.add(a.screen)
         for name in THEMES:
             a.app.theme = name
             await a.rest()
             styles = shown(a.app)
-            assert len(styles) > 2, name
-            assert faults(a.app, styles) == [], name
+            assert len(styles) > 2, (stop, name)
+            assert faults(a.app, styles) == [], (stop, name)
+    assert len(seen) == sum(each.scenario == scenario for each in TOUR), "screens of their own"
 
 
-@pytest.mark.parametrize("theme", THEMES)
-async def test_the_palette_is_drawn_in_the_colors_of_each_theme_and_can_be_read(theme):
-    async with view_state(frames.resilver(), theme=theme) as (app, pilot, screen):
-        await pilot.press("ctrl+p")
-        await until(pilot, lambda: "Choose a theme" in screen())
-        await pilot.press("down")
-        await pilot.pause()
-        top = app.screen.query_one("#--input").region.y
-        styles = shown(app, slice(top, app.screen.query_one("CommandList").region.bottom))
-        assert len(styles) > 2
-        assert faults(app, styles) == []
+async def test_the_palette_is_drawn_in_the_colors_of_each_theme_and_can_be_read():
+    async with view_state(frames.resilver()) as (app, pilot, screen):
+        for theme in THEMES:
+            app.theme = theme
+            await pilot.press("ctrl+p")
+            await until(pilot, lambda: "Choose a theme" in screen())
+            await pilot.press("down")
+            await pilot.pause()
+            top = app.screen.query_one("#--input").region.y
+            styles = shown(app, slice(top, app.screen.query_one("CommandList").region.bottom))
+            assert len(styles) > 2, theme
+            assert faults(app, styles) == [], theme
+            await pilot.press("escape")
+            await until(pilot, lambda: app.main_on_top)
 
 
 async def test_styles_are_worked_out_once_a_theme_for_all_that_is_drawn_in_it():
