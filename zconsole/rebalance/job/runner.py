@@ -34,7 +34,7 @@ from zconsole.rebalance.job.batches import Batches, FilesystemSync
 from zconsole.rebalance.job.effect import BenefitCheck, Samples
 from zconsole.rebalance.job.free_space import READ_ONLY, FreeSpace
 from zconsole.rebalance.job.holds import Holds, Pacer, WorkPhase
-from zconsole.rebalance.job.job import Job, terms_of
+from zconsole.rebalance.job.job import Job, read_requests, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
@@ -285,6 +285,7 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
 
 def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, bool]:
     os.umask(UMASK)
+    read_requests(journal)
     job, reader, system = Job(journal, terms_of(journal), JobClocks()), FactsReader(), Sys()
     places = plan.places(job.terms.settings.dirs, reader, snapshots=False)
     for place in places:

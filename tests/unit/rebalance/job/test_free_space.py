@@ -95,6 +95,8 @@ def space_of(floors: dict[str, Floor], rooms: dict[bytes, int] | None = None) ->
 class Unordered:
     """A journal without orders."""
 
+    path = Path("/nowhere/job.db")
+
     def get(self, *_: object) -> None:
         """Nothing."""
 
