@@ -112,13 +112,14 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     agreed = job is None or (journal.get("walking") or {}).get("agreed", True)
     state, why = _state(record, data, alive, job is None, agreed)
     if state not in RUNNING:  # the last figures are of when files were being moved
-        data |= dict.fromkeys(("rate", "eta_seconds", "current"))
+        data |= dict.fromkeys(("rate", "eta_seconds", "current", "limits"))
     return JobView(
         job=record.job,
         state=state,
         why=why,
         settings=settings,
-        limits=settings.limits.changed(_limits(journal, data, state)),
+        # A job at work says which it obeys; of any other, those that it will.
+        limits=settings.limits.changed(data.get("limits") or requested(journal).limits),
         engine=",".join(sorted(set(job.engines.values()))) if job else "",
         journal=os.fspath(record.journal),
         **{name: data[name] for name in (*FIGURES, "pid") if name in data},
@@ -136,12 +137,6 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     )
 
 
-def _limits(journal: Journal, data: Mapping[str, Any], state: str) -> Mapping[str, Any]:
-    """Limits that a job at work says it obeys; of any other, those that it will."""
-    obeyed = data.get("limits") if state in RUNNING else None
-    return requested(journal).limits if obeyed is None else obeyed
-
-
 def _state(
     record: Record, data: Mapping[str, Any], alive: bool, counting: bool, agreed: bool
 ) -> tuple[str, str | None]:
@@ -150,15 +145,10 @@ def _state(
     if counting and state == "planned":
         state, why = "running", WALKING
     if state in RUNNING and not alive:
-        return "dead", _cause(record, data.get("t"))
+        return "dead", f"{_last(record.log, data.get('t') or 0.0) or GONE}; resume it"
     if state == "planned" and alive:
         return ("running", None) if agreed else ("waiting", "waiting for confirmation")
     return state, why
-
-
-def _cause(record: Record, since: float | None) -> str:
-    """Why a dead job is: of its log, unless that is older than ``since`` (epoch seconds)."""
-    return f"{_last(record.log, since or 0.0) or GONE}; resume it"
 
 
 @contextmanager
@@ -400,23 +390,21 @@ class JobReader:
         return tuple(reversed(found))
 
     def _read(self, record: Record) -> _Known:
-        stamp = (job_store.is_alive(record), _written(record))
-        known = self._known.get(record.job)
+        alive, known, now = job_store.is_alive(record), self._known.get(record.job), self.clock()
+        stamp = (alive, _written(record))
         # A running job is always read: SQLite writes first and commits after, so times may be late.
-        if known is None or known.stamp != stamp or stamp[0]:
-            known = self._known[record.job] = self._view(record, stamp, known)
+        if known is not None and known.stamp == stamp and not alive:
+            return known
+        if known is None or not alive or now - known.counted >= RECOUNT:
+            known = _Known(stamp, status(record, NAMED), now)
+        else:
+            old = known.view
+            view = replace(
+                status(record), skipped=old.skipped, failed=old.failed, left_out=old.left_out
+            )
+            known = _Known(stamp, view, known.counted)
+        self._known[record.job] = known
         return known
-
-    def _view(self, record: Record, stamp: Stamp, before: _Known | None) -> _Known:
-        now = self.clock()
-        if before is None or not stamp[0] or now - before.counted >= RECOUNT:
-            return _Known(stamp, status(record, NAMED), now)
-        known = before.view
-        view = replace(
-            status(record),
-            skipped=known.skipped, failed=known.failed, left_out=known.left_out,
-        )  # fmt: skip
-        return _Known(stamp, view, before.counted)
 
 
 def _written(record: Record) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -241,7 +241,9 @@ class WalkSink:
         self._files += [
             (
                 row.number, name, status.st_ino, status.st_size, status.st_nlink,
-                _rank(status, ages.addition),
+                # Files older than the newest vdev first, then large before small.
+                (64 if ages.addition is not None and status.st_ctime >= ages.addition else 0)
+                + 63 - status.st_size.bit_length(),
             )
             for name, status in portion.files
         ]  # fmt: skip
@@ -273,12 +275,6 @@ class WalkSink:
 
     def _note(self, state: str, why: str) -> None:
         self.journal.set("status", {"state": state, "why": why, "t": self.clocks.epoch()})
-
-
-def _rank(status: os.stat_result, addition: float | None) -> int:
-    """Files older than the newest vdev first, then large before small."""
-    newer = addition is not None and status.st_ctime >= addition
-    return (64 if newer else 0) + 63 - status.st_size.bit_length()
 
 
 OPTIONS = ("engine", "aim", "accept_races", "allow_non_zfs", "during_scan", "rewrite_options")
@@ -367,21 +363,15 @@ def requeue_restored(sys: Sys, journal: Journal, directories: Directories) -> in
     try:
         if not any(_is_back(sys, directories, row) for row in journal.some_copied(SAMPLE)):
             return 0
-        return sum(_put_back(journal, rows) for rows in _originals(sys, journal, directories))
+        last = back = 0
+        while rows := journal.copied(last, PAGE):
+            last = rows[-1].number
+            originals = [again(row) for row in rows if _is_back(sys, directories, row)]
+            journal.record(originals)
+            back += len(originals)
+        return back
     finally:
         directories.close()
-
-
-def _originals(sys: Sys, journal: Journal, directories: Directories) -> Iterator[list[FileRow]]:
-    last = 0
-    while rows := journal.copied(last, PAGE):
-        last = rows[-1].number
-        yield [row for row in rows if _is_back(sys, directories, row)]
-
-
-def _put_back(journal: Journal, rows: list[FileRow]) -> int:
-    journal.record([again(row) for row in rows])
-    return len(rows)
 
 
 def _is_back(sys: Sys, directories: Directories, row: FileRow) -> bool:

@@ -153,8 +153,10 @@ def terms_of(journal: Journal) -> JobTerms:
     if data is None:
         raise NotUnderstoodError(f"{journal.path}: the walk was not finished; delete it")
     with understood(journal.path):
+        if not NAME.fullmatch(data["name"]):  # names of files are made of it
+            raise ValueError(f"{data['name']!r} is not a job's id")
         return JobTerms(
-            name=_named(data["name"]),
+            name=data["name"],
             settings=from_json(Settings, data["settings"]),
             engines=data["engines"],
             spaces=tuple(Space(*space) for space in data["spaces"]),
@@ -164,13 +166,6 @@ def terms_of(journal: Journal) -> JobTerms:
             created=data.get("created"),
             rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
         )
-
-
-def _named(name: str) -> str:
-    """A job's id: names of files are made of it. Raises ValueError for what is none."""
-    if not NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is not a job's id")
-    return name
 
 
 def walking_settings(journal: Journal, alive: bool) -> Settings | None:
