@@ -22,13 +22,14 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import creation
-from zconsole.rebalance.job.job import Job, terms_of
+from zconsole.rebalance.job.job import Job, Request, request_file, terms_of
 from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system import mounts
 from zconsole.system.mounts import View
+from zconsole.system.state_dir import write_private
 
 ALL = os.environ.get("ZCONSOLE_FAULTS") == "all"
 """Whether all is tried that can go wrong, as `.ci/long` does, and not a share of it."""
@@ -192,6 +193,11 @@ def create(root: Path, journal: Path, others: bool = False, **settings: Any) -> 
     with nullcontext() if others else _nobody_else():
         created = creation.create(wanted, FactsReader(), journal)
     assert created.plan.document.refused is None, created.plan.document.refused
+
+
+def ask(journal: Path, order: str, **limits: Any) -> None:
+    """Ask a job as another process does."""
+    write_private(request_file(journal), Request(order, limits).encoded())
 
 
 @contextmanager

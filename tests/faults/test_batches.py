@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from tests.faults.harness import (
     FaultySys,
     Killed,
     Nobody,
+    ask,
     create,
     descriptors,
     descriptors_closed,
@@ -29,7 +29,6 @@ from tests.faults.harness import (
     run,
 )
 from zconsole.rebalance.engine.descriptors import BATCH_FILES
-from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 
 SEVERAL = 40
@@ -74,7 +73,7 @@ def test_a_stop_leaves_the_rest_for_later(root: Path) -> None:
     def stop(_number: int, name: str) -> None:
         if name == "exchange" and not stopped:
             stopped.append(name)
-            order(root.parent / "job.db", "stop")
+            ask(root.parent / "job.db", "stop")
 
     stopped, seconds = list[str](), count()
     clocks = JobClocks(monotonic=lambda: float(next(seconds)), sleep=lambda seconds: None)
@@ -82,7 +81,7 @@ def test_a_stop_leaves_the_rest_for_later(root: Path) -> None:
     assert summary["stopped_by"] in ("stop", "done")
     assert trees.manifest(root) == before
     assert len(descriptors()) == open_before
-    order(root.parent / "job.db", "run")
+    ask(root.parent / "job.db", "run")
     _, summary = run(root.parent / "job.db", None, ALONE)
     assert (summary["files_failed"], summary["stopped_by"]) == (0, "done")
     assert trees.manifest(root) == before
@@ -131,9 +130,3 @@ def entries(root: Path) -> dict[str, int]:
     """Inode number of every name, without a look at the inodes."""
     with os.scandir(root) as found:
         return {entry.name: entry.inode() for entry in found}
-
-
-def order(path: Path, word: str) -> None:
-    """What an operator writes into the journal of a running job."""
-    with closing(Journal.open(path)) as journal:
-        journal.set("control", {"order": word})

@@ -6,16 +6,14 @@ import errno
 import os
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.faults import trees
-from tests.faults.harness import ALONE, Killed, create, descriptors_closed, run
+from tests.faults.harness import ALONE, Killed, ask, create, descriptors_closed, run
 from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.content import SMALL, WINDOW
-from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 
 SIZES = [1, SMALL + 1, WINDOW + 5, 3 * WINDOW]
@@ -116,8 +114,7 @@ def test_recovery_compares_what_is_said_to_be_a_hole(root: Path, name: str) -> N
         file.write(b"late")
     os.utime(kept, ns=times)
     written = kept.read_bytes()
-    with closing(Journal.open(root.parent / "job.db")) as journal:
-        journal.set("control", {"order": "stop"})
+    ask(root.parent / "job.db", "stop")
     run(root.parent / "job.db", Lying(), ALONE)
     assert written in {path.read_bytes() for path in only.iterdir()}
 

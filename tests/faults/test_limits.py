@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.harness import FaultySys, create, run, tree_of
+from tests.faults.harness import FaultySys, ask, create, run, tree_of
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.workplace import JobClocks
 
@@ -27,9 +27,7 @@ class Operator:
         if name == "open_new" and result is not None:
             self.begun += 1
             if self.begun == 2:
-                journal = Journal.open(self.journal)
-                journal.set("control", {"order": "run", "limits": {"max_bytes": self.most}})
-                journal.close()
+                ask(self.journal, "run", max_bytes=self.most)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds

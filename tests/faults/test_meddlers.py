@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -15,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, run
+from tests.faults.harness import FaultySys, Killed, ask, create, descriptors_closed, run
 from zconsole.rebalance.engine import syscalls
-from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 
@@ -304,8 +302,7 @@ def test_a_stop_gives_directories_their_times(area: Path, monkeypatch: pytest.Mo
         now[0] += 0.1
         written.extend([name] if name == "pwrite" else [])
         if len(written) == 3:
-            with contextlib.closing(Journal.open(area / "job.db")) as journal:
-                journal.set("control", {"order": "stop"})
+            ask(area / "job.db", "stop")
 
     clocks = JobClocks(monotonic=lambda: now[0], sleep=lambda seconds: None)
     _, summary = run(area / "job.db", FaultySys(after=called), clocks)

@@ -163,8 +163,16 @@ class LiveRebalance:
 
     def last_words(self, job: str) -> str:
         """Return the last line in the log of a job that was started here."""
-        log = self._logs.get(job)
-        return last_line(_text(log)) if log else ""
+        from zconsole.rebalance.job.control import TAIL
+
+        if (log := self._logs.get(job)) is None:
+            return ""
+        try:
+            return last_line(read_end(log, TAIL).decode(errors="surrogateescape"))
+        except OSError as error:
+            return f"{log}: {error.strerror}"
+        except StateError as error:
+            return str(error)
 
     async def _spawn(self, argv: tuple[str, ...]) -> LineProcess:
         try:
@@ -197,14 +205,3 @@ def own_command(program: str) -> str:
     if program.endswith(".pyz"):  # perhaps not executable, as on a stick
         return f"python3 {quoted(program)}"
     return quoted(program) if program.endswith("/zconsole") else "zconsole"
-
-
-def _text(log: Path) -> str:
-    from zconsole.rebalance.job.control import TAIL
-
-    try:
-        return read_end(log, TAIL).decode(errors="surrogateescape")
-    except OSError as error:
-        return f"{log}: {error.strerror}"
-    except StateError as error:
-        return str(error)

@@ -3,8 +3,8 @@
 One SQLite file. WAL with synchronous=FULL: a commit is on the disk before the call returns, at
 one fsync a commit; there is one commit a batch, so it costs nothing next to the data. A file's
 intent (temporary name, old and new inode, digest) is committed before its name is touched, so
-that after any crash the journal alone tells what is ours. Other processes write only the
-``control`` row, which the engine notices through ``PRAGMA data_version``.
+that after any crash the journal alone tells what is ours. Only the process that works at the job
+writes to it; others ask that through a file beside it (``job.request_file``).
 """
 
 from __future__ import annotations

@@ -53,12 +53,11 @@ WRONG = {
 
 
 class JournalDatabase:
-    """JSON values by key, in an open database that other processes may write to."""
+    """JSON values by key, in an open database that other processes may read."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._db = connection
         self.path = path
-        self._version = self._data_version()
 
     @classmethod
     def create(cls, path: Path, values: Mapping[str, Any] | None = None) -> Self:
@@ -98,7 +97,7 @@ class JournalDatabase:
         """Close the database; what was committed stays."""
         self._db.close()
 
-    # Settings, progress and control: JSON values by key.
+    # Settings, progress and status: JSON values by key.
 
     def get(self, key: str, kind: type = object) -> Any:
         """A value, or None. Raises sqlite3.DatabaseError when it is damaged, or of another kind."""
@@ -127,12 +126,6 @@ class JournalDatabase:
         with self.lazily_durable():
             self.set(key, value)
 
-    def others_wrote(self) -> bool:
-        """Whether another process has committed since the last call."""
-        version = self._data_version()
-        changed, self._version = version != self._version, version
-        return changed
-
     def begin(self) -> None:
         """Start a transaction."""
         self._db.execute("BEGIN IMMEDIATE")
@@ -149,9 +142,6 @@ class JournalDatabase:
             yield
         finally:
             self._db.execute("PRAGMA synchronous = FULL")
-
-    def _data_version(self) -> int:
-        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -62,9 +62,23 @@ class JobAccounts:
     notes: list[str] = field(default_factory=list)
     worked: float = 0.0
     """Seconds this run has worked, without waits."""
+    moved_before: int | None = None
+    """Bytes that earlier runs moved; None before the first portion."""
+    _moved: int = 0
+    """Bytes of files that this run has moved."""
     _window: deque[tuple[float, int]] = field(default_factory=deque)
     _published: float | None = None
     _paths: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> int:
+        """Bytes this run has moved, those of unfinished files included."""
+        return self._moved + self.unfinished
+
+    def begin(self) -> None:
+        """Note before the first portion what earlier runs moved."""
+        if self.moved_before is None:
+            self.moved_before = self.job.journal.moved_bytes()
 
     def left(self) -> int:
         """Bytes of files that are not finished."""
@@ -166,6 +180,7 @@ class JobAccounts:
     def report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
         """Count finished files, and show them."""
         self.unfinished = 0
+        self._moved += sum(done.bytes for done in outcomes if done.outcome == "moved")
         self.files_done += len(outcomes)
         self.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
         self.files_failed += sum(done.outcome == "failed" for done in outcomes)
@@ -186,11 +201,34 @@ class JobAccounts:
         )
 
     def end(self, stopped_by: str) -> None:
-        """Note how the job ended, and what the vdevs hold now; nothing moves any more."""
+        """Publish how the job ended, and what the vdevs hold now; nothing moves any more."""
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by
         if self.watch is not None:
             self.watch.look_last(wait=self.state == "finished")
+            self.day()
+        self.count()
+        self.publish()
+
+    def day(self) -> None:
+        """Write the line of today; nothing for a run that has moved nothing."""
+        if self.moved_before is None:
+            return
+        day = self.job.clocks.local().strftime("%Y-%m-%d")
+        spaces = self.watch.look() if self.watch else None
+        line = {
+            "day": day,
+            "moved_bytes": self.moved_before + self.moved,
+            "files_done": self.files_done,
+            "files_skipped": self.files_skipped,
+            "files_replaced": self.files_replaced,
+            "files_failed": self.files_failed,
+            "fragmentation": self.watch.fragmentation if self.watch else None,
+            "spread": self.watch.spread() if self.watch else None,
+            "free_bytes": round(sum(space.free for space in spaces)) if spaces else None,
+            "eta_seconds": self.as_json()["eta_seconds"],
+        }
+        self.job.journal.add_day(day, line)
 
     def summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
         """The object of the contract for the whole job."""

@@ -54,7 +54,10 @@ class Batches:
                 if self._is_spent:  # and what was skipped has been given back
                     raise StopJobError("byte limit reached")
                 cursor = (rank, row.directory, row.number)
-                self._add(row, opened)
+                self._batch.append(row)
+                self._held |= opened
+                self._size += row.size
+                self._spent += row.size
         yield self._complete()
 
     def give_back(self, outcomes: Sequence[FileOutcome]) -> None:
@@ -110,12 +113,6 @@ class Batches:
         if self._size + row.size > self.bytes or len(self._batch) >= self.files:
             return False
         return len(self._held) + len(opened) <= self.directories
-
-    def _add(self, row: FileRow, opened: set[int]) -> None:
-        self._batch.append(row)
-        self._held |= opened
-        self._size += row.size
-        self._spent += row.size
 
     def _complete(self) -> list[FileRow]:
         batch, self._batch, self._size, self._held = self._batch, [], 0, set()

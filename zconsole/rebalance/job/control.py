@@ -1,7 +1,7 @@
 """Jobs as the command line and the console see them: list, read, steer, start.
 
 They are read from their journals without a write. Nothing here waits for a job; a running one is
-read and steered through its journal.
+read through its journal and asked through its request file.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job import (
     WALKING,
+    Request,
     left_out,
-    orders_of,
+    request_file,
+    requested,
     skipped_files,
     terms_of,
     understood,
@@ -36,7 +38,7 @@ from zconsole.system.audit import Log
 from zconsole.system.launcher import own
 from zconsole.system.printable import clean
 from zconsole.system.process import start_detached
-from zconsole.system.state_dir import StateError, open_private, read_end
+from zconsole.system.state_dir import StateError, open_private, read_end, write_private
 
 START_SECONDS = 20.0
 START_LOOK = 0.05
@@ -98,7 +100,7 @@ def status(record: Record, named: int = 0) -> JobView:
         journal = Journal.open(record.journal, write=False)
     except sqlite3.OperationalError as error:
         raise NotFoundError(f"{record.journal}: {error}") from error
-    with closing(journal), understood(journal):
+    with closing(journal), understood(record.journal):
         return _view(record, journal, alive, named)
 
 
@@ -110,13 +112,14 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     agreed = job is None or (journal.get("walking") or {}).get("agreed", True)
     state, why = _state(record, data, alive, job is None, agreed)
     if state not in RUNNING:  # the last figures are of when files were being moved
-        data |= dict.fromkeys(("rate", "eta_seconds", "current"))
+        data |= dict.fromkeys(("rate", "eta_seconds", "current", "limits"))
     return JobView(
         job=record.job,
         state=state,
         why=why,
         settings=settings,
-        limits=settings.limits.changed(_limits(journal, data, state)),
+        # A job at work says which it obeys; of any other, those that it will.
+        limits=settings.limits.changed(data.get("limits") or requested(journal).limits),
         engine=",".join(sorted(set(job.engines.values()))) if job else "",
         journal=os.fspath(record.journal),
         **{name: data[name] for name in (*FIGURES, "pid") if name in data},
@@ -134,12 +137,6 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     )
 
 
-def _limits(journal: Journal, data: Mapping[str, Any], state: str) -> Mapping[str, Any]:
-    """Limits that a job at work says it obeys; of any other, those that it will."""
-    obeyed = data.get("limits") if state in RUNNING else None
-    return orders_of(journal).limits if obeyed is None else obeyed
-
-
 def _state(
     record: Record, data: Mapping[str, Any], alive: bool, counting: bool, agreed: bool
 ) -> tuple[str, str | None]:
@@ -148,15 +145,10 @@ def _state(
     if counting and state == "planned":
         state, why = "running", WALKING
     if state in RUNNING and not alive:
-        return "dead", _cause(record, data.get("t"))
+        return "dead", f"{_last(record.log, data.get('t') or 0.0) or GONE}; resume it"
     if state == "planned" and alive:
         return ("running", None) if agreed else ("waiting", "waiting for confirmation")
     return state, why
-
-
-def _cause(record: Record, since: float | None) -> str:
-    """Why a dead job is: of its log, unless that is older than ``since`` (epoch seconds)."""
-    return f"{_last(record.log, since or 0.0) or GONE}; resume it"
 
 
 @contextmanager
@@ -201,14 +193,23 @@ def take_up(record: Record, limits: Mapping[str, Any]) -> None:
     """
     ended = status(record).state in ("dead", "stopped", "finished")
     if ended or (limits and not job_store.is_alive(record)):
-        _write_control(record, "run" if ended else None, limits)
+        ask(record, "run" if ended else None, limits)
 
 
-def _write_control(record: Record, order: str | None, limits: Mapping[str, Any] | None) -> None:
+def ask(record: Record, order: str | None, limits: Mapping[str, Any] | None = None) -> None:
+    """Leave a request for a job: an order (None: the one it has), and limits that change.
+
+    Raises NotFoundError, NotUnderstoodError, StateError.
+    """
+    file = request_file(record.journal)
     with closing(Journal.open(record.journal)) as journal:
-        before = orders_of(journal)
-        merged = {**before.limits, **(limits or {})}
-        journal.set("control", {"order": order or before.order, "limits": merged})
+        before = requested(journal)
+        request = Request(order or before.order, {**before.limits, **(limits or {})})
+        if job_store.is_alive(record) and not file.exists():
+            # An earlier version works at it, and looks for its orders in the journal.
+            journal.set("control", request._asdict())
+        else:
+            write_private(file, request.encoded())
 
 
 def begin(words: Sequence[str]) -> Record:
@@ -304,7 +305,7 @@ class AuditedJobs:
         with self._logged(action, record, limits, at_once=action in AT_ONCE and not limits):
             if not job_store.is_alive(record):
                 raise ZconsoleError(f"job {record.job} does not run")
-            _write_control(record, order, limits)
+            ask(record, order, limits)
 
     def resume(self, record: Record, limits: Mapping[str, Any] | None = None) -> None:
         """Let a paused job go on, or start a dead or stopped one again, detached.
@@ -312,7 +313,7 @@ class AuditedJobs:
         Raises AuditError where no log can be written, and what ``start`` raises.
         """
         with self._logged("resume", record, limits):
-            _write_control(record, "run", limits)
+            ask(record, "run", limits)
             if not job_store.is_alive(record):
                 start(record)
 
@@ -389,26 +390,25 @@ class JobReader:
         return tuple(reversed(found))
 
     def _read(self, record: Record) -> _Known:
-        stamp = (job_store.is_alive(record), _written(record))
-        known = self._known.get(record.job)
+        alive, known, now = job_store.is_alive(record), self._known.get(record.job), self.clock()
+        stamp = (alive, _written(record))
         # A running job is always read: SQLite writes first and commits after, so times may be late.
-        if known is None or known.stamp != stamp or stamp[0]:
-            known = self._known[record.job] = self._view(record, stamp, known)
+        if known is not None and known.stamp == stamp and not alive:
+            return known
+        if known is None or not alive or now - known.counted >= RECOUNT:
+            known = _Known(stamp, status(record, NAMED), now)
+        else:
+            old = known.view
+            view = replace(
+                status(record), skipped=old.skipped, failed=old.failed, left_out=old.left_out
+            )
+            known = _Known(stamp, view, known.counted)
+        self._known[record.job] = known
         return known
-
-    def _view(self, record: Record, stamp: Stamp, before: _Known | None) -> _Known:
-        now = self.clock()
-        if before is None or not stamp[0] or now - before.counted >= RECOUNT:
-            return _Known(stamp, status(record, NAMED), now)
-        known = before.view
-        view = replace(
-            status(record),
-            skipped=known.skipped, failed=known.failed, left_out=known.left_out,
-        )  # fmt: skip
-        return _Known(stamp, view, before.counted)
 
 
 def _written(record: Record) -> tuple[int, ...]:
-    """When the journal and what SQLite keeps beside it were written last, nanoseconds."""
-    files = [record.journal.with_name(record.journal.name + end) for end in ("", "-wal")]
+    """When the journal, what SQLite keeps beside it, and the request were written last (ns)."""
+    wal = record.journal.with_name(f"{record.journal.name}-wal")
+    files = record.journal, wal, request_file(record.journal)
     return tuple(file.stat().st_mtime_ns for file in files if file.exists())

@@ -3,8 +3,8 @@
 New: its directories are walked into a new journal, planned, and agreed to.
 
 The walk is steered as a running job is. What is counted is committed a portion at a time, so that
-the journal is free in between for who pauses or stops the job. Until the last commit it is a
-journal whose walk was not finished.
+its status can be noted in between. Until the last commit it is a journal whose walk was not
+finished.
 
 Resumed: it must be the job asked for, on the directories of then. A rollback undoes what a job has
 moved, and its journal knows nothing of that. A copy is another inode than its original: where one
@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,7 +33,14 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.holds import LOOK, SLICE
-from zconsole.rebalance.job.job import WALKING, orders_of, walking_settings
+from zconsole.rebalance.job.job import (
+    WALKING,
+    Request,
+    read_requests,
+    request_file,
+    requested,
+    walking_settings,
+)
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
 from zconsole.rebalance.planning import forecast, plan
@@ -43,6 +50,7 @@ from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages
 from zconsole.rebalance.planning.walk import Portion
 from zconsole.system.safe_path import sync_directory
+from zconsole.system.state_dir import remove, write_private
 
 KEPT = 4000
 """Rows that are kept back for one commit."""
@@ -88,6 +96,8 @@ def create(
         walking = {"settings": settings.as_json(), "agreed": agreed}
         journal, kept = _new_journal(record, {"walking": walking}), False
         try:
+            # Not that of a job whose journal was here and has been deleted.
+            write_private(request_file(record.journal), Request().encoded())
             begun(record)
             made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
             ask(made)
@@ -116,7 +126,8 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
         settings = walking_settings(journal, alive=False)
         if settings is None:
             raise NotUnderstoodError(f"{record.journal}: the walk was not finished; delete it")
-        limits = settings.limits.changed(orders_of(journal).limits)
+        read_requests(journal)
+        limits = settings.limits.changed(requested(journal).limits)
         settings = replace(settings, limits=limits)
         found = plan.places(settings.dirs, reader)
         with closing(_locked(found)):
@@ -159,6 +170,7 @@ def _forget(record: Record) -> None:
     """Remove a job that never began, and its journal; its lock is held."""
     job_store.remove(record)
     journal_database.delete(record.journal)
+    remove(request_file(record.journal))
 
 
 def _walk_into(
@@ -229,7 +241,9 @@ class WalkSink:
         self._files += [
             (
                 row.number, name, status.st_ino, status.st_size, status.st_nlink,
-                _rank(status, ages.addition),
+                # Files older than the newest vdev first, then large before small.
+                (64 if ages.addition is not None and status.st_ctime >= ages.addition else 0)
+                + 63 - status.st_size.bit_length(),
             )
             for name, status in portion.files
         ]  # fmt: skip
@@ -250,11 +264,9 @@ class WalkSink:
     def obey(self) -> None:
         """Wait while the job is paused. Raises StopJobError."""
         self._looked = self.clocks.monotonic()
-        if not self.journal.others_wrote():
-            return
-        if (order := orders_of(self.journal).order) == "pause":
+        if (order := requested(self.journal).order) == "pause":
             self._note("paused", "paused")
-            while (order := orders_of(self.journal).order) == "pause":
+            while (order := requested(self.journal).order) == "pause":
                 self.clocks.sleep(SLICE)
             self._note("running", WALKING)
         if order == "stop":
@@ -263,12 +275,6 @@ class WalkSink:
 
     def _note(self, state: str, why: str) -> None:
         self.journal.set("status", {"state": state, "why": why, "t": self.clocks.epoch()})
-
-
-def _rank(status: os.stat_result, addition: float | None) -> int:
-    """Files older than the newest vdev first, then large before small."""
-    newer = addition is not None and status.st_ctime >= addition
-    return (64 if newer else 0) + 63 - status.st_size.bit_length()
 
 
 OPTIONS = ("engine", "aim", "accept_races", "allow_non_zfs", "during_scan", "rewrite_options")
@@ -357,21 +363,15 @@ def requeue_restored(sys: Sys, journal: Journal, directories: Directories) -> in
     try:
         if not any(_is_back(sys, directories, row) for row in journal.some_copied(SAMPLE)):
             return 0
-        return sum(_put_back(journal, rows) for rows in _originals(sys, journal, directories))
+        last = back = 0
+        while rows := journal.copied(last, PAGE):
+            last = rows[-1].number
+            originals = [again(row) for row in rows if _is_back(sys, directories, row)]
+            journal.record(originals)
+            back += len(originals)
+        return back
     finally:
         directories.close()
-
-
-def _originals(sys: Sys, journal: Journal, directories: Directories) -> Iterator[list[FileRow]]:
-    last = 0
-    while rows := journal.copied(last, PAGE):
-        last = rows[-1].number
-        yield [row for row in rows if _is_back(sys, directories, row)]
-
-
-def _put_back(journal: Journal, rows: list[FileRow]) -> int:
-    journal.record([again(row) for row in rows])
-    return len(rows)
 
 
 def _is_back(sys: Sys, directories: Directories, row: FileRow) -> bool:

@@ -1,14 +1,10 @@
-"""Check early, and again and again, whether moved blocks leave the vdevs they were on.
-
-And write the line of each day.
-"""
+"""Check early, and again and again, whether moved blocks leave the vdevs they were on."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
@@ -113,21 +109,16 @@ class BenefitCheck:
     """One a directory of the job: they may be on datasets of which one keeps its blocks."""
     balancing: bool
     """Whether the job balances the vdevs; with another aim they need not change."""
-    _already: int | None = None
-    """Bytes that the runs before this one moved."""
-    _moved: int = 0
     _told: float = field(default=float("-inf"))
 
     def begin(self, rows: Sequence[FileRow]) -> None:
         """Note where files lie before a portion."""
-        if self._already is None:
-            self._already = self.accounts.job.journal.moved_bytes()
+        self.accounts.begin()
         for sample in self.samples:
             sample.note(rows)
 
     def finished(self, outcomes: Sequence[FileOutcome]) -> None:
         """Take in what became of files."""
-        self._moved += sum(done.bytes for done in outcomes if done.outcome == "moved")
         for sample in self.samples:
             sample.finished(outcomes)
 
@@ -145,33 +136,6 @@ class BenefitCheck:
     def _look(self) -> None:
         self._told = self.accounts.job.clocks.monotonic()
         watching = self.accounts.watch
-        if watching and self.balancing and watching.in_vain(self._worked):
+        if watching and self.balancing and watching.in_vain(self.accounts.moved):
             raise StopJobError(IN_VAIN)
-        self.day()
-
-    @property
-    def _worked(self) -> int:
-        """Bytes this run has moved."""
-        return self._moved + self.accounts.unfinished
-
-    def day(self) -> None:
-        """Write the line of today; nothing for a run that has moved nothing."""
-        if self._already is None:
-            return
-        day = self.accounts.job.clocks.local().strftime("%Y-%m-%d")
-        line = {"day": day, "moved_bytes": self._already + self._worked, **self._line()}
-        self.accounts.job.journal.add_day(day, line)
-
-    def _line(self) -> dict[str, Any]:
-        accounts, watching = self.accounts, self.accounts.watch
-        spaces = watching.look() if watching else None
-        return {
-            "files_done": accounts.files_done,
-            "files_skipped": accounts.files_skipped,
-            "files_replaced": accounts.files_replaced,
-            "files_failed": accounts.files_failed,
-            "fragmentation": watching.fragmentation if watching else None,
-            "spread": watching.spread() if watching else None,
-            "free_bytes": round(sum(space.free for space in spaces)) if spaces else None,
-            "eta_seconds": accounts.as_json()["eta_seconds"],
-        }
+        self.accounts.day()

@@ -88,7 +88,7 @@ class FreeSpace:
     """Batches in a row that met a full filesystem."""
     trend: Trend = field(default_factory=Trend)
 
-    def room(self, fresh: bool = False, device: int | None = None) -> int:
+    def room(self, device: int | None = None, fresh: bool = False) -> int:
         """Bytes that may be written before the floor is reached, as of half a second ago.
 
         On the filesystem of ``device``, or on each. Raises StopJobError when all of the job's
@@ -101,10 +101,6 @@ class FreeSpace:
             self.trend.note(now, min(self._rooms.values()))
         least = min(self._rooms.values())
         return max(0, least if device is None else self._rooms.get(device, least))
-
-    def room_on(self, device: int) -> int:
-        """The same on the filesystem of a device."""
-        return self.room(device=device)
 
     def _look(self, reserves: Mapping[bytes, int]) -> Mapping[int, int]:
         if reserves != self._reserves:

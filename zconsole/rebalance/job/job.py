@@ -1,11 +1,13 @@
-"""A job at work, and what a journal says of its job: what it is to do, and what it left."""
+"""A job at work, what others ask of it, and what a journal says of it: its task, what it left."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
@@ -15,24 +17,54 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.job_store import NAME
 from zconsole.rebalance.planning.settings import FLOOR, Settings
-from zconsole.system.records import from_json
+from zconsole.system.records import from_json, parse_json
+from zconsole.system.state_dir import create_private, read_private
 
 WALKING = "counting files"
 """What a job says that is still being planned by the process that will run it."""
 _OUTCOMES = {State.SKIPPED: "skipped", State.FAILED: "failed"}
 
 
-class JobOrders(NamedTuple):
-    """The orders of an operator since a job began: run, pause or stop, and changed limits."""
-
-    order: str
-    limits: Mapping[str, Any]
+MOST_BYTES = 1 << 16
+"""Of a request."""
 
 
-def orders_of(journal: Journal) -> JobOrders:
-    """The newest orders; those of a job that was never given any are to run as it was planned."""
-    data = journal.get("control", dict) or {}
-    return JobOrders(data.get("order", "run"), data.get("limits") or {})
+class Request(NamedTuple):
+    """What an operator asked of a job since it began; its status tells what it obeys."""
+
+    order: str = "run"
+    """run, pause or stop."""
+    limits: Mapping[str, Any] = {}
+    """Those that were changed."""
+
+    def encoded(self) -> bytes:
+        """What its file holds."""
+        return json.dumps(self._asdict()).encode()
+
+
+def request_file(journal: Path) -> Path:
+    """Where a job is asked: there from when on a process reads it that works at the job."""
+    return journal.with_name(f"{journal.name}.request")
+
+
+def requested(journal: Journal) -> Request:
+    """The newest request; earlier versions had theirs in the journal.
+
+    Raises NotUnderstoodError, StateError, sqlite3.Error.
+    """
+    file = request_file(journal.path)
+    with understood(file):
+        try:
+            data = parse_json(read_private(file, MOST_BYTES))
+        except FileNotFoundError:
+            data = journal.get("control", dict) or {}
+        return Request(data.get("order", "run"), data.get("limits") or {})
+
+
+def read_requests(journal: Journal) -> None:
+    """Have a request file, by which others know that this process reads it."""
+    with suppress(FileExistsError):
+        create_private(request_file(journal.path), requested(journal).encoded())
 
 
 class Floor(NamedTuple):
@@ -79,8 +111,7 @@ class Job:
         self.journal, self.terms, self.clocks = journal, terms, clocks
         self.stop: str | None = None
         """Why to stop, as a signal handler says."""
-        self._order, changed = orders_of(journal)
-        self.limits = terms.settings.limits.changed(changed)
+        self.limits = terms.settings.limits.changed(requested(journal).limits)
         """As they are now; another object once they have changed."""
 
     @property
@@ -89,31 +120,30 @@ class Job:
         return self.terms.reserves_at(self.limits.min_free)
 
     def obey(self) -> str | None:
-        """Heed signals, and what other processes wrote into the journal; whether that is to pause.
+        """Heed signals, and what other processes ask; whether that is to pause.
 
         Raises StopJobError.
         """
         if self.stop:
             raise StopJobError(self.stop)
-        if self.journal.others_wrote():
-            self._order, changed = orders_of(self.journal)
-            limits = self.terms.settings.limits.changed(changed)
-            self.limits = self.limits if limits == self.limits else limits
-        if self._order == "stop":
+        order, changed = requested(self.journal)
+        limits = self.terms.settings.limits.changed(changed)
+        self.limits = self.limits if limits == self.limits else limits
+        if order == "stop":
             raise StopJobError("stop")
-        return "paused" if self._order == "pause" else None
+        return "paused" if order == "pause" else None
 
 
 @contextmanager
-def understood(journal: Journal) -> Iterator[None]:
-    """Raises NotUnderstoodError where the journal's values do not have this version's shape.
+def understood(file: Path) -> Iterator[None]:
+    """Raises NotUnderstoodError where what a file says does not have this version's shape.
 
     It is damaged, or of another version.
     """
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        text = f"{journal.path} says what this version does not understand: {error!r}"
+        text = f"{file} says what this version does not understand: {error!r}"
         raise NotUnderstoodError(text) from error
 
 
@@ -122,9 +152,11 @@ def terms_of(journal: Journal) -> JobTerms:
     data = journal.get("job")
     if data is None:
         raise NotUnderstoodError(f"{journal.path}: the walk was not finished; delete it")
-    with understood(journal):
+    with understood(journal.path):
+        if not NAME.fullmatch(data["name"]):  # names of files are made of it
+            raise ValueError(f"{data['name']!r} is not a job's id")
         return JobTerms(
-            name=_named(data["name"]),
+            name=data["name"],
             settings=from_json(Settings, data["settings"]),
             engines=data["engines"],
             spaces=tuple(Space(*space) for space in data["spaces"]),
@@ -134,13 +166,6 @@ def terms_of(journal: Journal) -> JobTerms:
             created=data.get("created"),
             rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
         )
-
-
-def _named(name: str) -> str:
-    """A job's id: names of files are made of it. Raises ValueError for what is none."""
-    if not NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is not a job's id")
-    return name
 
 
 def walking_settings(journal: Journal, alive: bool) -> Settings | None:

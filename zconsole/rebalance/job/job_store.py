@@ -109,14 +109,11 @@ def files() -> list[Path]:
         where: tuple[Path, ...] = (state.state_dir(create=False),)
     else:
         where = state.state_dirs()
-    found = [file for path in where for file in _listed(path / "rebalance")]
+    found: list[Path] = []
+    for path in (each / "rebalance" for each in where):
+        with contextlib.suppress(FileNotFoundError), safe_directory(path):
+            found += path.glob("*.json")
     return [file for file in found if NAME.fullmatch(file.stem)]
-
-
-def _listed(where: Path) -> list[Path]:
-    with contextlib.suppress(FileNotFoundError), safe_directory(where):
-        return list(where.glob("*.json"))
-    return []
 
 
 def _journal_of(file: Path) -> Path:

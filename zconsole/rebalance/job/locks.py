@@ -22,7 +22,7 @@ from itertools import combinations
 from pathlib import Path, PurePosixPath
 
 from zconsole.errors import UsageError, ZconsoleError
-from zconsole.rebalance.engine.directories import DirectoryRow, open_path
+from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import job_store
@@ -92,8 +92,11 @@ def claim(sys: Sys, path: bytes, mount: Callable[[int], Mount | None] = mount_of
         above = _above(sys, fd, number)
     finally:
         sys.close(fd)
-    name = os.fsdecode(path)
-    return Claim(name, status.st_dev, status.st_ino, above, _inside(name, mount(number)))
+    name, there = os.fsdecode(path), mount(number)
+    inside = None
+    if there is not None and PurePosixPath(name).is_relative_to(there.point):
+        inside = str(PurePosixPath(there.root) / PurePosixPath(name).relative_to(there.point))
+    return Claim(name, status.st_dev, status.st_ino, above, inside)
 
 
 def _above(sys: Sys, fd: int, mount: int) -> tuple[int, ...]:
@@ -113,12 +116,6 @@ def _above(sys: Sys, fd: int, mount: int) -> tuple[int, ...]:
         os.close(here)
 
 
-def _inside(path: str, mount: Mount | None) -> str | None:
-    if mount is None or not PurePosixPath(path).is_relative_to(mount.point):
-        return None
-    return str(PurePosixPath(mount.root) / PurePosixPath(path).relative_to(mount.point))
-
-
 class BusyTreeError(ZconsoleError):
     """Another job works on the tree, inside it, or around it."""
 
@@ -130,12 +127,14 @@ class TreeLocks:
         """Take the locks. Raises BusyTreeError, UsageError, StateError, OSError."""
         self.roots = tuple(roots)
         claims = [claim(sys, root) for root in roots]
-        _refuse_own(claims)
+        for one, other in combinations(claims, 2):
+            if one.overlaps(other):
+                raise UsageError(f"{one.path} and {other.path} overlap. Name only one of them")
         where = state_dir(create=True) / "locks"
         make_directory(where)
         with _turn(where / TURN):
-            for other in _others(where):
-                _refuse_overlap(claims, other)
+            for others in _others(where):
+                _refuse_overlap(claims, others)
             self._file = where / f"tree-{os.urandom(8).hex()}.lock"
             self._fd: int | None = _written(self._file, claims)
 
@@ -161,13 +160,6 @@ def job_at_work(roots: Sequence[bytes]) -> str | None:
     except (OSError, StateError):
         return None  # no job has been here yet, or they are not for this user to see
     return None
-
-
-def _refuse_own(claims: Sequence[Claim]) -> None:
-    """Raise UsageError where two directories of one job overlap, through a bind mount."""
-    for one, other in combinations(claims, 2):
-        if one.overlaps(other):
-            raise UsageError(f"{one.path} and {other.path} overlap. Name only one of them")
 
 
 @contextlib.contextmanager
@@ -247,22 +239,15 @@ def refuse_interrupted(roots: Sequence[bytes]) -> None:
 
 
 def _in_the_way(record: Record, wanted: Sequence[Claim]) -> str | None:
+    """A directory of a job's unfinished work that meets others, where it still is."""
     # A journal that is gone or damaged can be neither asked nor resumed.
     with (
         contextlib.suppress(ZconsoleError, OSError, sqlite3.Error),
         closing(Journal.open(record.journal, write=False)) as journal,
     ):
-        there = [found for row in journal.roots() if (found := _found(row)) is not None]
-        common = [one.path for one in there if any(one.overlaps(other) for other in wanted)]
-        if common and journal.is_interrupted():
-            return common[0]
+        for root in journal.roots() if journal.is_interrupted() else ():
+            with contextlib.suppress(OSError):
+                found = claim(Sys(), root.name)
+                if found.inode == root.ino and any(map(found.overlaps, wanted)):
+                    return found.path
     return None
-
-
-def _found(root: DirectoryRow) -> Claim | None:
-    """Where a root is now; None where it is not the directory that was walked."""
-    try:
-        found = claim(Sys(), root.name)
-    except OSError:
-        return None
-    return found if found.inode == root.ino else None

@@ -34,7 +34,7 @@ from zconsole.rebalance.job.batches import Batches, FilesystemSync
 from zconsole.rebalance.job.effect import BenefitCheck, Samples
 from zconsole.rebalance.job.free_space import READ_ONLY, FreeSpace
 from zconsole.rebalance.job.holds import Holds, Pacer, WorkPhase
-from zconsole.rebalance.job.job import Job, terms_of
+from zconsole.rebalance.job.job import Job, read_requests, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
@@ -87,7 +87,7 @@ class JobRunner:
         policy = Policy(
             accept_races=job.terms.settings.accept_races,
             zfs=reader.version() if pool_of(places) is not None else None,
-            room=self._space.room_on,
+            room=self._space.room,
         )
         self._engine = copy_engine(self._place, policy, self._syncs.one, self._tick)
         self._rewriter = Rewriter(
@@ -127,7 +127,7 @@ class JobRunner:
             stopped_by = str(error)
         except UnsupportedError as error:
             self._settle(str(error))
-            self._end(str(error))
+            self.accounts.end(str(error))
             raise ZconsoleError(f"refused: {error} (--accept-races)") from error
         except OSError as error:
             if error.errno != errno.EROFS:
@@ -135,7 +135,7 @@ class JobRunner:
             stopped_by = READ_ONLY
         self._settle(stopped_by)
         seconds = self.job.clocks.monotonic() - began  # before the end waits for txgs to settle
-        self._end(stopped_by)
+        self.accounts.end(stopped_by)
         return self.accounts.summary(stopped_by, seconds)
 
     def _left_over(self) -> bool:
@@ -149,13 +149,6 @@ class JobRunner:
         """Leave nothing unfinished behind, where anything can be changed."""
         if stopped_by != READ_ONLY:
             self._left_over()
-
-    def _end(self, stopped_by: str) -> None:
-        self.accounts.end(stopped_by)
-        if self.accounts.watch is not None:
-            self._judge.day()
-        self.accounts.count()
-        self.accounts.publish()
 
     # Setting up.
 
@@ -194,7 +187,9 @@ class JobRunner:
             copied, rewritten = self._by_engine(rows)
             began, handled = self.job.clocks.monotonic(), self.accounts.handled
             self._pacer.wait(WorkPhase.BETWEEN)
-            self._copy(copied)
+            if copied:
+                self.accounts.current = copied[0]
+                self._report(self._engine.run(copied), "copy")
             self._rewrite(rewritten)
             if len(self._directories) > OPEN_DIRECTORIES:
                 self._directories.close()
@@ -230,11 +225,6 @@ class JobRunner:
             self._pacer.wait(WorkPhase.BETWEEN)
             return space.room(fresh=True)
         return space.room()
-
-    def _copy(self, rows: list[FileRow]) -> None:
-        if rows:
-            self.accounts.current = rows[0]
-            self._report(self._engine.run(rows), "copy")
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._phase = WorkPhase.REWRITING
@@ -280,25 +270,21 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
     """
     held = locked(record) if locks is None else nullcontext()
     with held, closing(Journal.open(record.journal)) as journal:
-        return _run(journal, show, locks)
-
-
-def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, bool]:
-    os.umask(UMASK)
-    job, reader, system = Job(journal, terms_of(journal), JobClocks()), FactsReader(), Sys()
-    places = plan.places(job.terms.settings.dirs, reader, snapshots=False)
-    for place in places:
-        if place.mount.read_only:
-            raise ZconsoleError(f"{os.fsdecode(place.root)}: {READ_ONLY}")
-    locks = _locked(system, [place.root for place in places], held)
-    try:
-        journal.retry()
-        with ThreadPoolExecutor(THREADS) as threads:
+        os.umask(UMASK)
+        read_requests(journal)
+        job, reader, system = Job(journal, terms_of(journal), JobClocks()), FactsReader(), Sys()
+        places = plan.places(job.terms.settings.dirs, reader, snapshots=False)
+        for place in places:
+            if place.mount.read_only:
+                raise ZconsoleError(f"{os.fsdecode(place.root)}: {READ_ONLY}")
+        with (
+            closing(_locked(system, [place.root for place in places], locks)),
+            ThreadPoolExecutor(THREADS) as threads,
+        ):
+            journal.retry()
             runner = JobRunner(system, reader, job, places, show, threads)
             with _signals(job, runner.alarm):
                 summary = runner.run()
-    finally:
-        locks.close()
     show([{"summary": summary}])
     for place in places:
         if not Path(os.fsdecode(place.root)).is_dir():

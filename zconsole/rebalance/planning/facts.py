@@ -279,14 +279,14 @@ def last_addition(history: str) -> int | None:
 def spaces_of(listed: CapacityRow, version: Version, wanted: str = "normal") -> tuple[Space, ...]:
     """The top-level vdevs of one class, with what their free bytes count for in a version."""
     by_disks = bool(version) and version[:2] < FREE_BYTES_ONLY
-    return tuple(_space(row, by_disks) for row in listed.vdevs if row.vclass == wanted)
-
-
-def _space(row: CapacityRow, by_disks: bool) -> Space:
-    shape = draid_shape(row.name)
-    disks = disks_of(row.kind, row.devices, shape.spares if shape else 0) or 1
-    weight = float(disks) if by_disks else 1.0
-    return Space(row.name, row.space_bytes or 0, row.alloc_bytes or 0, weight, row.devices)
+    found = []
+    for row in listed.vdevs:
+        if row.vclass == wanted:
+            shape = draid_shape(row.name)
+            disks = disks_of(row.kind, row.devices, shape.spares if shape else 0) or 1
+            weight, alloc = float(disks) if by_disks else 1.0, row.alloc_bytes or 0
+            found.append(Space(row.name, row.space_bytes or 0, alloc, weight, row.devices))
+    return tuple(found)
 
 
 _TYPES = {

@@ -56,16 +56,13 @@ def places(
         in_zfs = mount.kind == "zfs" and mount.source
         dataset = reader.dataset(mount.source, snapshots) if in_zfs else None
         found.append(JobDirectory(root, mount, dataset))
-    _refuse_nested([place.root for place in found])
-    return found
-
-
-def _refuse_nested(roots: Sequence[bytes]) -> None:
+    roots = [place.root for place in found]
     for root in roots:
         for other in roots:
             inside = root != other and root.startswith(other.rstrip(b"/") + b"/")
             if inside or roots.count(root) > 1:
                 raise UsageError(f"{os.fsdecode(root)} is inside {os.fsdecode(other)}")
+    return found
 
 
 def make(
@@ -79,7 +76,11 @@ def make(
 
     Raises NotFoundError for a directory that is gone, UnavailableError, and what ``sink`` raises.
     """
-    pool = _pool(reader, found)
+    # With directories on other pools as well, the plan is refused.
+    names = sorted({place.dataset.pool for place in found if place.dataset})
+    pool = reader.pool(names[0]) if names else None
+    if pool is not None and os.geteuid() == 0:
+        pool = replace(pool, added=reader.added(pool.name))
     surveys, split = _surveyed(sys, found, pool, settings.limits, sink)
     in_use = Users().look()
     plans = [
@@ -89,7 +90,7 @@ def make(
     _leave_out_split(plans, split)
     listed = forecast.listed(reader, plans)
     for each, files in zip(plans, listed, strict=True):
-        each.differs = plan_notes.differing(settings.aim, each, pool, files)
+        each.differs = tuple(plan_notes.differing(settings.aim, each, pool, files))
     made = judged(plans, pool, settings, listed)
     refused, notes = made.document.refused, [*plan_notes.of_rights()]
     notes += plan_notes.of_quotas(reader.run, plans)
@@ -116,15 +117,6 @@ def judged(
     notes += plan_notes.of_options(settings.rewrite_options, plans, pool)
     refused = _refusal(found, plans, settings)
     return RebalancePlan(plans, pool, replace(found, notes=tuple(notes), refused=refused))
-
-
-def _pool(reader: FactsReader, found: Sequence[JobDirectory]) -> PoolFacts | None:
-    """The pool of the first directory on one; with directories on others, the plan is refused."""
-    names = sorted({place.dataset.pool for place in found if place.dataset})
-    pool = reader.pool(names[0]) if names else None
-    if pool is not None and os.geteuid() == 0:
-        return replace(pool, added=reader.added(pool.name))
-    return pool
 
 
 def _surveyed(

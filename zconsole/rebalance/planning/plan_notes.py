@@ -20,6 +20,7 @@ from zconsole.rebalance.engine.holders import PROC
 from zconsole.rebalance.planning import blocks, engine_choice, forecast
 from zconsole.rebalance.planning.blocks import Listed
 from zconsole.rebalance.planning.engine_choice import COPIES, FEATURE, SINCE
+from zconsole.rebalance.planning.exports import processes_of
 from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
@@ -62,30 +63,27 @@ def in_vain(
     pool: PoolFacts,
     listed: Sequence[Listed],
 ) -> tuple[str | None, list[str]]:
-    """Why a job is refused, or what to note, where the files looked at have nothing to gain."""
+    """Why a job is refused, or what to note, where the files looked at have nothing to gain.
+
+    Refused only where no file is left that might have something to gain.
+    """
     if aim == "width":
-        return _width(plans, pool, listed)
-    if aim == "recordsize":
-        return _record(plans)
-    return None, []
-
-
-def _width(
-    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Listed]
-) -> tuple[str | None, list[str]]:
-    if not any(layout.parity for _, layout in blocks.layouts_of(pool)):
-        return "no raidz vdev: there is no width to gain", []
-    shares = [blocks.narrowed(files, pool) for files in listed]
-    if any(share is None or share < 1 - NO_GAIN for share in shares):
+        if not any(layout.parity for _, layout in blocks.layouts_of(pool)):
+            return "no raidz vdev: there is no width to gain", []
+        shares = [blocks.narrowed(files, pool) for files in listed]
+        if any(share is None or share < 1 - NO_GAIN for share in shares):
+            return None, []
+        looked, words = sum(map(len, listed)), "as wide as it would be written now"
+    elif aim == "recordsize":
+        same = [_has_record(f, plan) for plan in plans for f in plan.found.sample.files if f.size]
+        if not same or not all(same):
+            return None, []
+        looked, words = len(same), "of the recordsize it would get"
+    else:
         return None, []
-    return _said(sum(map(len, listed)), plans, "as wide as it would be written now")
-
-
-def _record(plans: Sequence[DirectoryPlan]) -> tuple[str | None, list[str]]:
-    files = [(file, plan) for plan in plans for file in plan.found.sample.files if file.size]
-    if not files or not all(_has_record(file, plan) for file, plan in files):
-        return None, []
-    return _said(len(files), plans, "of the recordsize it would get")
+    if looked >= sum(plan.found.files for plan in plans):
+        return f"every file is {words}", []
+    return None, [f"each of {looked} files looked at is {words}"]
 
 
 def _has_record(file: Taken, plan: DirectoryPlan) -> bool:
@@ -94,30 +92,13 @@ def _has_record(file: Taken, plan: DirectoryPlan) -> bool:
     return file.block == record if file.size > record else file.size <= file.block
 
 
-def _said(looked: int, plans: Sequence[DirectoryPlan], words: str) -> tuple[str | None, list[str]]:
-    """Refused only where no file is left that might have something to gain."""
-    if looked >= sum(plan.found.files for plan in plans):
-        return f"every file is {words}", []
-    return None, [f"each of {looked} files looked at is {words}"]
-
-
 def differing(
     aim: str, plan: DirectoryPlan, pool: PoolFacts | None, listed: Listed
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """Settings that count for what is written now, and that files looked at do not have."""
     dataset = plan.place.dataset
     if dataset is None or pool is None or plan.choice.engine is None:
-        return ()
-    return tuple(_differing(aim, plan, dataset, pool, listed))
-
-
-def _differing(
-    aim: str,
-    plan: DirectoryPlan,
-    dataset: Dataset,
-    pool: PoolFacts,
-    listed: Listed,
-) -> Iterator[str]:
+        return
     files = [file for file in plan.found.sample.files if file.size]
     others = sum(not _has_record(file, plan) for file in files)
     if others and plan.choice.engine == "copy":  # rewriting keeps the recordsize
@@ -174,29 +155,21 @@ def of_quotas(run: Run, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
             flight = max(plan.in_flight, flights.get(dataset.name, (0, 0))[1])
             flights[dataset.name] = (dataset, flight)
     for dataset, flight in flights.values():
-        yield from _of_dataset(dataset, flight)
+        own, left = clean(dataset.name), dataset.number("available")
+        for name in ("quota", "refquota"):
+            limit = dataset.number(name)
+            if limit and left is not None and left < flight:
+                text = f"{name} of {size(limit)}: {size(left)} left, and copies count twice"
+                yield f"{own}: {text} until they are in place"
         near = (quota for quota in held(run, dataset.name) if quota.left < flight)
-        tight = sorted(near, key=attrgetter("left"))
-        if tight:
-            yield _words(dataset.name, tight)
-
-
-def _of_dataset(dataset: Dataset, flight: int) -> Iterator[str]:
-    left = dataset.number("available")
-    for name in ("quota", "refquota"):
-        limit = dataset.number(name)
-        if limit and left is not None and left < flight:
-            text = f"{name} of {size(limit)}: {size(left)} left, and copies count twice"
-            yield f"{clean(dataset.name)}: {text} until they are in place"
-
-
-def _words(dataset: str, tight: Sequence[Quota]) -> str:
-    named = ", ".join(f"{q.holder} ({size(q.left)} of {size(q.limit)} left)" for q in tight[:NAMED])
-    more = f" and {len(tight) - NAMED} more" if len(tight) > NAMED else ""
-    return (
-        f"{clean(dataset)}: near their quotas are {named}{more}: copies count twice until they are"
-        " in place, so that files of theirs, and what they write meanwhile, may find it exceeded"
-    )
+        if tight := sorted(near, key=attrgetter("left")):
+            named = [f"{q.holder} ({size(q.left)} of {size(q.limit)} left)" for q in tight[:NAMED]]
+            more = f" and {len(tight) - NAMED} more" if len(tight) > NAMED else ""
+            yield (
+                f"{own}: near their quotas are {', '.join(named)}{more}: copies count twice until"
+                " they are in place, so that files of theirs, and what they write meanwhile, may"
+                " find it exceeded"
+            )
 
 
 def held(run: Run, dataset: str) -> list[Quota]:
@@ -288,7 +261,7 @@ def of_others(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PRO
         )
     if any(plan.shared for plan in copied):
         yield "exported over NFS or SMB: files that other hosts hold open are not seen"
-    if _shares_with_guests(proc):
+    if any(_is_sharing(place, name) for place, name, _ in processes_of(proc)):
         yield "a directory is shared with a virtual machine: files it has cached are not seen"
 
 
@@ -309,22 +282,17 @@ def _in_container(proc: Path) -> bool:
         return (proc / "self/ns/pid").stat().st_ino != INITIAL
 
 
-def _shares_with_guests(proc: Path) -> bool:
-    with holders.opened(str(proc)) as table:
-        return any(_is_sharing(proc / process) for process in holders.processes(table))
-
-
-def _is_sharing(process: Path) -> bool:
+def _is_sharing(process: Path, name: str) -> bool:
+    """Whether a process shares a directory with a virtual machine."""
+    if not name.startswith(_VIRTUAL):
+        return name in _GUESTS
     try:
-        name = (process / "comm").read_text(errors="replace").strip()
-        if name.startswith(_VIRTUAL):
-            line = Patient().call((process / "cmdline").read_bytes)  # of its memory: may hang
-            return any(word in _SHARING for word in line.split(b"\0"))
+        line = Patient().call((process / "cmdline").read_bytes)  # of its memory: may hang
     except NoAnswerError:
         return True
     except OSError:
         return False  # it ended
-    return name in _GUESTS
+    return any(word in _SHARING for word in line.split(b"\0"))
 
 
 def _in_unmounted_overlay(look: FilesInUse, proc: Path) -> str | None:
@@ -352,17 +320,14 @@ def _first_in_overlay(look: FilesInUse, proc: Path, at: list[str]) -> str | None
         for process, link in links:
             at.append(process)
             with contextlib.suppress(OSError):  # it ended, or may not be looked at
-                if _is_in_overlay(table, link, known):
+                fd = os.open(link, os.O_PATH | os.O_CLOEXEC, dir_fd=table)
+                try:
+                    number, kind = mounts.mount_number(fd), mounts.filesystem_type(fd)
+                finally:
+                    os.close(fd)
+                if number not in known and kind in _STACKED:
                     return process
     return None
-
-
-def _is_in_overlay(table: int, link: str, known: set[int]) -> bool:
-    fd = os.open(link, os.O_PATH | os.O_CLOEXEC, dir_fd=table)
-    try:
-        return mounts.mount_number(fd) not in known and mounts.filesystem_type(fd) in _STACKED
-    finally:
-        os.close(fd)
 
 
 def of_options(

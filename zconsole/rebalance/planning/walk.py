@@ -71,7 +71,8 @@ class Walk:
             fd = open_path(self._sys, root)
             below = mounts_below(root)
             self._mount = mount_number(fd) if below else None
-            self._device = b"%d:%d" % _numbers(self._sys.fstat(fd).st_dev)
+            device = self._sys.fstat(fd).st_dev
+            self._device = b"%d:%d" % (os.major(device), os.minor(device))
             yield from self._tree(self._row(None, root, fd), fd, _by_name(root, below))
 
     def _row(self, parent: int | None, name: bytes, fd: int) -> DirectoryRow:
@@ -168,10 +169,6 @@ class Walk:
         if there.kind in LOCAL and not entry.is_dir(follow_symlinks=False):
             return None
         return "mount point" if there.device == self._device else "other dataset"
-
-
-def _numbers(device: int) -> tuple[int, int]:
-    return os.major(device), os.minor(device)
 
 
 def _by_name(root: bytes, mounts: Sequence[MountPoint]) -> Mounted:

@@ -94,16 +94,6 @@ def test_a_new_journal_leaves_nothing_to_roll_back_after_a_power_cut(
     assert found == ["wal"]
 
 
-def test_only_what_others_write_is_noticed(journal: Journal, path: Path) -> None:
-    assert not journal.others_wrote()
-    journal.set("key", 1)
-    assert not journal.others_wrote()
-    with closing(Journal.open(path)) as other:
-        other.set("key", 2)
-        assert journal.others_wrote()
-    assert not journal.others_wrote()
-
-
 def test_a_missing_journal_and_no_journal_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no journal"):
         Journal.open(tmp_path / "none.db")

@@ -15,12 +15,13 @@ import pytest
 from tests.unit.cli.test_rebalance import Shell
 from zconsole.cli import rebalance
 from zconsole.cli.main import main
-from zconsole.errors import ExitCode, ZconsoleError
+from zconsole.errors import ExitCode, NotUnderstoodError, ZconsoleError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import control, creation, job_store, runner
 from zconsole.rebalance.job.control import AuditedJobs
 from zconsole.rebalance.job.creation import Created
+from zconsole.rebalance.job.job import read_requests, request_file, requested
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.job.runner import Show
@@ -98,11 +99,47 @@ def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None
     assert (found["current"] is None) is (state != "running")
 
 
+def test_a_job_of_an_earlier_version_is_told_in_its_journal_until_this_one_runs_it(
+    tree: Path,
+) -> None:
+    record = created(tree, "running")
+    request_file(record.journal).unlink()
+    with job_store.locked(record):
+        control.ask(record, "pause", {"rate": 5.0})
+    with closing(Journal.open(record.journal)) as journal:
+        assert journal.get("control") == {"order": "pause", "limits": {"rate": 5.0}}
+        assert not request_file(record.journal).exists()
+        read_requests(journal)
+        with job_store.locked(record):
+            control.ask(record, None, {"min_free": 0.5})
+        assert journal.get("control") == {"order": "pause", "limits": {"rate": 5.0}}
+        assert requested(journal) == ("pause", {"rate": 5.0, "min_free": 0.5})
+
+
+def test_a_damaged_request_is_said_to_be_one(tree: Path) -> None:
+    record = created(tree, "stopped")
+    for damaged in (b"", b"[]", b'{"order"'):
+        request_file(record.journal).write_bytes(damaged)
+        with pytest.raises(NotUnderstoodError, match=r"\.db\.request says"):
+            control.status(record)
+
+
+def test_a_journal_in_the_place_of_one_that_was_deleted_has_no_request(tree: Path) -> None:
+    record = created(tree, "stopped")
+    control.ask(record, "stop", {"rate": 1.0})
+    record.journal.unlink()
+    job_store.remove(record)
+    settings = Settings((str(tree),), allow_non_zfs=True)
+    creation.create(settings, FactsReader(), record.journal)
+    with closing(Journal.open(record.journal)) as journal:
+        assert requested(journal) == ("run", {})
+
+
 def test_limits_are_seen_once_the_job_obeys_them(tree: Path) -> None:
     record = created(tree, "running")
     with closing(Journal.open(record.journal)) as journal:
-        journal.set("control", {"order": "run", "limits": {"rate": 5.0}})
         journal.set("status", {"state": "running", "limits": {"rate": 9.0}})
+    control.ask(record, None, {"rate": 5.0})
     assert control.status(record).limits.rate == 5.0, "dead: those it will obey"
     with job_store.locked(record):
         assert control.status(record).limits.rate == 9.0
@@ -297,7 +334,7 @@ class Orders:
 def made(monkeypatch: pytest.MonkeyPatch, log: MemoryLog) -> tuple[AuditedJobs, Orders]:
     orders = Orders(log)
     monkeypatch.setattr(job_store, "is_alive", lambda record: True)
-    monkeypatch.setattr(control, "_write_control", orders.take)
+    monkeypatch.setattr(control, "ask", orders.take)
     monkeypatch.setattr(control, "start", orders.start)
     return AuditedJobs(log, ("zconsole", "rebalance"), lambda: 5.0), orders
 

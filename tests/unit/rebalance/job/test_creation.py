@@ -22,7 +22,7 @@ from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import control, creation, job_store
 from zconsole.rebalance.job.control import AuditedJobs
 from zconsole.rebalance.job.creation import how_it_differs, is_same_filesystem
-from zconsole.rebalance.job.job import WALKING
+from zconsole.rebalance.job.job import WALKING, request_file
 from zconsole.rebalance.job.locks import BusyTreeError
 from zconsole.rebalance.planning.facts import FactsReader, mount_of
 from zconsole.rebalance.planning.settings import Settings
@@ -71,6 +71,7 @@ def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) ->
     (stopped,) = control.listed([])
     assert (stopped.state, stopped.why) == ("stopped", "stop")
     assert stopped.settings.dirs == (str(tree),)
+    control.take_up(job_store.find(stopped.job), {})
     assert creation.recount(job_store.find(stopped.job), FactsReader()) is not None
     assert creation.recount(job_store.find(stopped.job), FactsReader()) is None
     (counted,) = control.listed([])
@@ -144,7 +145,7 @@ def test_an_order_of_before_does_not_hold_the_next_run(tree: Path) -> None:
     created = create(tree, JobClocks())
     shell = Shell(tree.parent)
     journal = created.record.journal
-    control._write_control(created.record, "stop", None)
+    control.ask(created.record, "stop")
     assert shell("run", "--yes", "--journal", journal).returncode == 0
     assert shell.status()["state"] == "stopped"
     done = shell("run", "--yes", "--json", "--journal", journal)
@@ -333,9 +334,8 @@ def test_it_is_resumed_and_what_was_left_is_settled(half: Path, shell: Shell, by
     assert done.returncode == 0, done.stderr
     ended = shell.wait(lambda status: status["state"] == "finished")
     assert (ended["files_done"], ended["failed"]) == (2, {})
-    with closing(sqlite3.connect(ended["journal"])) as db:
-        (control,) = db.execute("SELECT value FROM meta WHERE key = 'control'").fetchone()
-    assert json.loads(control) == {"order": "run", "limits": CHANGED}
+    asked = request_file(Path(ended["journal"])).read_text()
+    assert json.loads(asked) == {"order": "run", "limits": CHANGED}
     found = {path.name: path.read_bytes() for path in half.iterdir()}
     assert found == {"first": b"one", "second": b"other"}
 

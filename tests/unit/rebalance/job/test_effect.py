@@ -14,6 +14,8 @@ import pytest
 from tests.unit.rebalance.job.counted import accounts_of
 from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.pool.allocator import Space
+from zconsole.rebalance.backend import REPLACED
+from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
@@ -52,6 +54,7 @@ class Case:
     def __post_init__(self) -> None:
         day = datetime(2026, 11, 22, tzinfo=UTC)
         clocks = JobClocks(self.clock, self.clock, local=lambda: day)
+        self.journal.add_directory(DirectoryRow(1, None, b"/", 0, 0))
         self.accounts = accounts_of(self.journal, self.clock, clocks)
         spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
         self.accounts.watch = SpreadWatch(reader, "tank", spaces, 1.0, self.clock)
@@ -68,6 +71,11 @@ class Case:
     def look(self) -> None:
         self.clock.now += INTERVAL
         self.judge.chunk()
+
+    def report(self, *outcomes: FileOutcome) -> None:
+        """What became of files, as the runner tells it."""
+        self.judge.finished(outcomes)
+        self.accounts.report(outcomes, "copy")
 
     def moved_after(self, looks: int) -> int:
         """What the line of the day says has moved, once so many looks let the job go on."""
@@ -110,7 +118,7 @@ def test_new_properties_are_not_judged_by_where_the_data_lies(journal: Journal) 
 def test_what_was_copied_and_then_left_alone_is_no_sign_of_nothing_moving(journal: Journal) -> None:
     case = Case(journal)
     case.accounts.handled = 8 * ENOUGH
-    case.judge.finished([FileOutcome(ROW, "skipped", 0, "changed")])
+    case.report(FileOutcome(ROW, "skipped", 0, "changed"))
     assert case.moved_after(2 * STRIKES) == 0
 
 
@@ -125,8 +133,7 @@ def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
 
 def test_the_line_of_a_day_counts_what_moved(journal: Journal) -> None:
     case = Case(journal)
-    case.judge.finished([FileOutcome(ROW, "moved", 50), FileOutcome(ROW, "skipped", 0, "changed")])
-    case.accounts.files_done, case.accounts.files_skipped = 2, 1
+    case.report(FileOutcome(ROW, "moved", 50), FileOutcome(ROW, "skipped", 0, "changed"))
     case.judge.portion()
     (day,) = journal.days()
     told = {key: day[key] for key in ("day", "moved_bytes", "files_done", "files_skipped")}
@@ -136,9 +143,8 @@ def test_the_line_of_a_day_counts_what_moved(journal: Journal) -> None:
 
 def test_the_line_of_a_day_counts_files_that_need_no_move_apart(journal: Journal) -> None:
     case = Case(journal)
-    case.accounts.files_done, case.accounts.files_skipped = 3, 2
-    case.accounts.files_replaced = 1
-    case.judge.finished([FileOutcome(ROW, "moved", 50)])
+    left = [FileOutcome(ROW, "skipped", 0, why) for why in ("changed", REPLACED)]
+    case.report(FileOutcome(ROW, "moved", 50), *left)
     case.judge.portion()
     (day,) = journal.days()
     assert (day["files_skipped"], day["files_replaced"]) == (2, 1)

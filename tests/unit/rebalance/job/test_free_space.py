@@ -95,6 +95,8 @@ def space_of(floors: dict[str, Floor], rooms: dict[bytes, int] | None = None) ->
 class Unordered:
     """A journal without orders."""
 
+    path = Path("/nowhere/job.db")
+
     def get(self, *_: object) -> None:
         """Nothing."""
 
@@ -111,7 +113,7 @@ def test_every_filesystem_has_its_own_room(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(os, "statvfs", lambda path: disks[path])
     monkeypatch.setattr(Path, "stat", lambda path, **_: disks[str(path)])
     space = space_of({"/large": Floor(100, 0.0), "/small": Floor(480, 20.0)})
-    assert [space.room_on(device) for device in (1, 2)] == [9900, 20]
+    assert [space.room(device) for device in (1, 2)] == [9900, 20]
     assert space.room() == 20
     space.job.limits = Limits(min_free=1.0)
     assert space.room(fresh=True) == 0

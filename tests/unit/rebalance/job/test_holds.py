@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.faults.harness import ask
 from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of, job_of
 from zconsole.rebalance.engine.item import StopJobError
@@ -244,8 +245,7 @@ class Control:
 
     def order(self, order: str, **limits: Any) -> None:
         """Give an order as another process does."""
-        with closing(Journal.open(self.job.journal.path)) as journal:
-            journal.set("control", {"order": order, "limits": limits})
+        ask(self.job.journal.path, order, **limits)
 
 
 @pytest.fixture
@@ -313,9 +313,9 @@ def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
 ) -> None:
     effect = SimpleNamespace(reached=lambda target, handled: target == 0.3)
     control.holds.accounts.watch = cast("SpreadWatch", effect)
-    control.job.limits = Limits(until_spread=0.2)
+    control.order("run", until_spread=0.2)
     assert control.holds.why(phase) is None
-    control.job.limits = Limits(until_spread=0.3)
+    control.order("run", until_spread=0.3)
     if phase is WorkPhase.COPYING:
         assert control.holds.why(phase) is None
     else:

@@ -215,13 +215,13 @@ def test_settings_that_files_were_not_written_with_are_named(
 ) -> None:
     made = planned(engine=engine, **{"recordsize": "65536", **properties})
     made.found.sample.files = [Taken(0, 200 * KIB, 64 * KIB)]
-    found = plan_notes.differing("balance", made, RAIDZ, listed({0: text}))
+    found = tuple(plan_notes.differing("balance", made, RAIDZ, listed({0: text})))
     assert [each for each in found if "parity" not in each or text == NARROW] == said
 
 
 def test_without_zdb_a_plan_says_that_sizes_may_change() -> None:
     made = planned(engine="rewrite", compression="zstd")
-    assert plan_notes.differing("balance", made, RAIDZ, {}) == ()
+    assert not [*plan_notes.differing("balance", made, RAIDZ, {})]
     (said,) = plan_notes.differing("properties", made, RAIDZ, {})
     assert said == "compression=zstd, copies=1: only zdb tells what is there (root)"
 
@@ -240,7 +240,9 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     stat = Path.stat
     (tmp_path / "1/ns").mkdir(parents=True)
     (tmp_path / "1/ns/pid").touch()
-    (tmp_path / "7").mkdir()
+    (tmp_path / "7/ns").mkdir(parents=True)
+    for process in ("1", "7"):
+        (tmp_path / process / "ns/mnt").symlink_to("mnt:[1]")
     (tmp_path / "1/comm").write_text("systemd\n")
     (tmp_path / "7/comm").write_text("sh\n")
 
