@@ -131,28 +131,3 @@ def start_unless_locked(lock: Path, argv: Sequence[str], log: Path) -> None:
     if held is not None:
         os.close(held)
         start_detached(argv, log)
-
-
-class Child:
-    """A program of this process's own, in a session of its own; nobody waits for its end."""
-
-    def __init__(self, argv: Sequence[str]) -> None:
-        """Start it. Raises OSError if absent."""
-        pipe, null = subprocess.PIPE, subprocess.DEVNULL
-        self._process = spawned(argv, pipe, null, os.environ, str(PACKAGE_ROOT))
-
-    def line(self) -> str:
-        """The next line that it prints, stripped; empty at its end. May hang."""
-        stdout = self._process.stdout
-        return "" if stdout is None else stdout.readline().decode("utf-8", "replace").strip()
-
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended."""
-        return self._process.poll() is None
-
-    def kill(self) -> None:
-        """End it and all that it started; one that is stuck in the kernel is left to itself."""
-        if self.running:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        _let_go(self._process)
