@@ -20,7 +20,6 @@ KERNEL = "writes a parameter of the kernel, or /dev/null in the place of a strea
 NAMED = "reads or writes a file that the operator names"
 ENGINE = "moves the operator's files, by descriptors of their directories"
 PACKAGED = "reads a file of the package itself"
-MADE = "writes files of the package itself, in a checkout"
 CREATED = "makes a new file where the operator is, by a descriptor of that directory"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
@@ -45,7 +44,6 @@ ELSEWHERE = {
     "system/mounts.py": SYSTEM,
     "system/private_copy.py": NAMELESS,
     "output/prometheus/metrics.py": NAMED,
-    "output/prometheus/__main__.py": MADE,
     "pool/hazards.py": PACKAGED,
     "zfs/sources/libzfs/helper.py": KERNEL,
     "zfs/sources/open_text.py": NAMED,
