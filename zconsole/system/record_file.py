@@ -1,7 +1,8 @@
 """Dataclasses kept as JSON in files of the state directory, which only their owner can change.
 
-A record that several processes change has a lock file beside it. The disk may hang, perhaps on the
-very pool that is watched, so every call of `LockedRecord` is given up in time.
+A record that several processes change has a lock file beside it, and so have files of one writer.
+The disk may hang, perhaps on the very pool that is watched: every call of `LockedRecord` is given
+up in time.
 """
 
 from __future__ import annotations
@@ -9,16 +10,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from zconsole.errors import ZconsoleError
 from zconsole.system.patient import Patient
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.safe_path import make_directory
-from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
+from zconsole.system.state_dir import (
+    StateError,
+    lock_within,
+    read_private,
+    try_lock,
+    write_private,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -28,6 +37,9 @@ ANSWER = 2.0
 """Seconds for the disk to answer."""
 WRITTEN = 10.0
 """Seconds for the disk to have what was written: a pool that resilvers may take some."""
+
+Write = Callable[[Path, bytes], None]
+"""Replaces the content of a file. Raises StateError."""
 
 _T = TypeVar("_T")
 _D = TypeVar("_D", bound="DataclassInstance")
@@ -92,6 +104,66 @@ class LockedRecord(Generic[_D]):
             write_record(self.path, new)
         finally:
             os.close(kept)
+
+
+@dataclass(slots=True)
+class LockedStore:
+    """Files of which each has one writer, the process that holds its lock; all read them.
+
+    With ``directory`` None, none are written.
+    """
+
+    directory: Path | None
+    readable: Sequence[Path] = ()
+    """Directories they are read from, the first that has one; that one alone when empty."""
+    write: Write = write_private
+    patient: Patient = field(default_factory=Patient)
+    """Asks the disk whatever is waited for."""
+    _locks: dict[str, int | None] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.readable = tuple(self.readable) or ((self.directory,) if self.directory else ())
+
+    def mine(self, lock: str) -> bool:
+        """Whether this process holds a lock file, or got it now. Raises StateError."""
+        if self._locks.get(lock) is None and self.directory is not None:
+            attempt = partial(try_lock, self.directory / lock)
+            self._locks[lock] = self.patient.call(attempt, late=_let_go)
+        return self._locks.get(lock) is not None
+
+    def kept(
+        self, name: re.Pattern[str], load: Callable[[Path, bytes], _T], most: int
+    ) -> Iterator[_T]:
+        """The contents of every file of such a name, which may have ``most`` bytes.
+
+        Of files of one name the first counts that ``load`` understands; the others are left out.
+        """
+        found: set[str] = set()
+        for path in (path for place in self.readable for path in files_in(place, name)):
+            if path.name not in found:
+                with contextlib.suppress(OSError, ValueError, ZconsoleError):
+                    content = load(path, read_private(path, most))
+                    found.add(path.name)
+                    yield content
+
+    def close(self) -> None:
+        """Release every lock."""
+        for handle in self._locks.values():
+            _let_go(handle)
+        self._locks.clear()
+
+
+def _let_go(handle: int | None) -> None:
+    if handle is not None:
+        os.close(handle)
+
+
+def files_in(directory: Path, name: re.Pattern[str]) -> list[Path]:
+    """The files of a directory that have such a name; none where it can't be read."""
+    try:
+        return [path for path in directory.iterdir() if name.fullmatch(path.name)]
+    except OSError:
+        return []
 
 
 def read_record(cls: type[_T], path: Path, most: int = MOST_BYTES) -> _T:
