@@ -76,7 +76,7 @@ class Hours:
             asyncio.run(self.night.after(hours))
             scan = self.night.pool.scan
             word = "runs" if scan.running else "is paused" if scan.paused_since else "is over"
-            windows = [asdict(window) for window in self.night.records.read().values()]
+            windows = [asdict(window) for window in self.night.records.windows()]
             print(f"{hours:g} hours later: the scrub {word};", json.dumps(windows))
         print("\n".join(self.night.said))
 
@@ -84,7 +84,7 @@ class Hours:
 def hours(words: Sequence[str]) -> int:
     """Go on with scrub hours that were left after so many looks."""
     found = Hours()
-    kept = tuple(found.night.records.read().values())
+    kept = found.night.records.windows()
     found.go_on(int(words[0]), kept)
     return 0
 

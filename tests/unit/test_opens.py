@@ -20,12 +20,10 @@ KERNEL = "writes a parameter of the kernel, or /dev/null in the place of a strea
 NAMED = "reads or writes a file that the operator names"
 ENGINE = "moves the operator's files, by descriptors of their directories"
 PACKAGED = "reads a file of the package itself"
-MADE = "writes files of the package itself, in a checkout"
 CREATED = "makes a new file where the operator is, by a descriptor of that directory"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": PACKAGED,
-    "hardware/blink.py": SYSTEM,
     "hardware/led.py": "switches the LED of a bay, in sysfs",
     "hardware/machine.py": SYSTEM,
     "cli/completion_scripts.py": PACKAGED,
@@ -46,7 +44,6 @@ ELSEWHERE = {
     "system/mounts.py": SYSTEM,
     "system/private_copy.py": NAMELESS,
     "output/prometheus/metrics.py": NAMED,
-    "output/prometheus/__main__.py": MADE,
     "pool/hazards.py": PACKAGED,
     "zfs/sources/libzfs/helper.py": KERNEL,
     "zfs/sources/open_text.py": NAMED,

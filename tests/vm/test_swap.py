@@ -49,16 +49,10 @@ class Operator:
         self.take_offline()
 
     def take_offline(self) -> None:
-        """Up to the pull: offline, then made to be found."""
+        """Up to the pull; no bay has a light, so the serial number is said."""
         self.see("Take virtio-LABDISK1 .*offline")  # the list of steps has another line of it
         self.do("zpool offline tank")
-        self.find()
-
-    def find(self) -> None:
-        """The disk blinks, as no bay has a light."""
-        self.see("Make port .*LABDISK1")
-        self.do("zconsole light blink")
-        self.see("Pull port .*LABDISK1")
+        self.see("Pull port .*LABDISK1", "serial number stands on its label")
 
     def do(self, command: str) -> None:
         """Enter: read the plan of the step, go from Cancel to Run, and see it done.
@@ -121,19 +115,6 @@ def port(vm: Machine, disk: int) -> str:
     return vm.run(f"{links}; true").stdout.split()[0]
 
 
-def until(vm: Machine, test: str) -> None:
-    """Wait for a minute at most until a shell line of the guest succeeds."""
-    vm.run(["timeout", "60", "sh", "-c", f"until {test} >/dev/null; do sleep 0.2; done"])
-
-
-def assert_read(vm: Machine, disk: int) -> None:
-    """A disk that no pool uses is read: it blinks. The first word of its stat counts reads."""
-    node = vm.run(["readlink", "-f", vm.disks[disk].path]).stdout.strip()
-    stat = f"/sys/class/block/{node.removeprefix('/dev/')}/stat"
-    before = vm.run(f"cat {stat}").stdout.split()[0]
-    until(vm, f"awk '$1 <= {before} {{ exit 1 }}' {stat}")
-
-
 @pytest.mark.slow
 def test_a_disk_is_swapped_by_keys_and_the_wrong_pull_is_caught(failing: Machine) -> None:
     vm, operator = failing, Operator(failing)
@@ -142,18 +123,11 @@ def test_a_disk_is_swapped_by_keys_and_the_wrong_pull_is_caught(failing: Machine
     operator.to_pull()
     assert states(vm)["LABDISK1"] == "OFFLINE"
     pull_the_wrong_one(operator)
-    pull_the_right_one(operator)
+    operator.vm.pull(OLD)
     operator.see("Insert the new disk into")
     vm.plug(NEW, bay)
     assert port(vm, NEW) == place
     finish(operator)
-
-
-def pull_the_right_one(operator: Operator) -> None:
-    """Where it blinks; what read it ends with that."""
-    assert_read(operator.vm, OLD)
-    operator.vm.pull(OLD)
-    until(operator.vm, "! pgrep -f '[z]console.hardware.blink'")
 
 
 def pull_the_wrong_one(operator: Operator) -> None:
@@ -231,9 +205,9 @@ def test_where_a_disk_is_free_it_replaces_first(pool: PoolFactory) -> None:
     operator.open()
     operator.begin("Replace first")
     operator.do("zpool replace tank")
-    operator.find()
+    operator.see("Pull port .*LABDISK1", "serial number stands on its label")
     assert "LABDISK1" not in states(pool.machine)
-    pull_the_right_one(operator)
+    operator.vm.pull(OLD)
     scrub_and_report(operator)
     assert kept(pool.machine)["mode"] == "replace-first"
 
@@ -248,7 +222,7 @@ def test_a_hot_spare_stands_in_until_the_new_disk_is_filled(pool: PoolFactory) -
     operator.do("zpool replace tank")
     operator.take_offline()
     assert rows(vm, SPARE) == ["ONLINE", "INUSE"]
-    pull_the_right_one(operator)
+    operator.vm.pull(OLD)
     vm.plug(NEW, bay)
     operator.see("Replace .* with", "LABDISK4")
     operator.do("zpool replace")

@@ -5,12 +5,13 @@ The guest has no systemd: its parts that could break libzfs or zpool are done by
 
 from __future__ import annotations
 
+from importlib import resources
+
 import pytest
 
 from tests.vm.pools import PoolFactory
 from tests.vm.terminal import ZCONSOLE, samples
 from zconsole.cli.shipped_files import FILES
-from zconsole.output.prometheus.__main__ import SHARE
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,7 @@ READ_ONLY = "mount --make-rprivate / && mount -o remount,bind,ro / && mount -o r
 
 
 def test_the_unit_takes_what_is_tried_here():
-    unit = (SHARE / FILES["export-unit"]).read_text()
+    unit = (resources.files("zconsole") / "share" / FILES["export-unit"]).read_text()
     for line in ("CapabilityBoundingSet=", "NoNewPrivileges=yes", "ProtectSystem=strict"):
         assert f"\n{line}\n" in unit
 

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.autopilots import Autopilots, MachineAutopilots
@@ -112,9 +111,7 @@ def live_backend(read_only: bool) -> ActionBackend:
     async def _freeze(name: str, value: int) -> None:
         await guard.start(runner, directory, name, value, FROZEN, mark)
 
-    control = Control(
-        parameters, FileTunableStore(directory, partial(state_dir, create=True)), log, mark
-    )
+    control = Control(parameters, FileTunableStore(directory), log, mark)
     return ActionBackend(
         runner,
         LastingRunner(),

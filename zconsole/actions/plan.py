@@ -104,8 +104,6 @@ class LightOrder:
 
     on: bool
     device: Device | None = None
-    blink: bool = False
-    """Whether the disk is to blink by reads, in place of the LED of its bay."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""``zconsole light``: the lights of bays that are on, switching them, making a disk blink."""
+"""``zconsole light``: the lights of bays that are on, and switching them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from collections.abc import Callable
 from functools import partial
 
 from zconsole.actions.lights import MachineLights
-from zconsole.actions.locate import busy_doubt
 from zconsole.actions.plan import LightOrder
 from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UsageError
-from zconsole.hardware import blink
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.light import LocateLights
 from zconsole.hardware.light_records import LitSlot
@@ -29,8 +27,8 @@ FOUND = 10.0
 
 def run(args: argparse.Namespace) -> int:
     """List or switch lights; returns the exit code. Raises ZconsoleError."""
-    if args.action in ("on", "blink") and args.disk is None:
-        raise UsageError(f"{args.action} needs a DISK: its path, or its serial number")
+    if args.action == "on" and args.disk is None:
+        raise UsageError("on needs a DISK: its path, or its serial number")
     if args.disk == "":
         raise UsageError("empty DISK: name its path or its serial number")
     if args.action in ("list", "resume") and args.disk:
@@ -41,7 +39,6 @@ def run(args: argparse.Namespace) -> int:
     actions: dict[str, Callable[[], str]] = {
         "on": lambda: _switched(LightOrder(True, _disk(args.disk))),
         "off": lambda: _off(args.disk),
-        "blink": lambda: _blink(_disk(args.disk)),
         "resume": lambda: "\n".join(LocateLights().tidy()),
     }
     if said := actions[args.action]():
@@ -88,17 +85,6 @@ def _off(word: str | None) -> str:
         if word in (lit.serial, lit.bay):
             return lights.unlight(lit.slot) or ""
     return _switched(LightOrder(False, _disk(word)))
-
-
-def _blink(device: Device) -> str:
-    """Make a disk blink here, until interrupted."""
-    read = blink.reader(device.node)
-    if doubt := busy_doubt(blink.busy_disks(), device):
-        say(doubt)
-    say(f"{device.path} blinks; to stop it: Ctrl-C")
-    end = time.monotonic() + blink.LASTING
-    blink.blink(read, lambda: time.monotonic() >= end, time.sleep)
-    return f"{device.path} no longer blinks"
 
 
 def _disk(word: str) -> Device:

@@ -309,8 +309,8 @@ def _configure_light(parser: argparse.ArgumentParser) -> None:
         "action",
         nargs="?",
         default="list",
-        choices=("list", "on", "off", "blink", "resume"),
-        help="list the lights that are on (default), switch one, make a disk blink, or resume"
+        choices=("list", "on", "off", "resume"),
+        help="list the lights that are on (default), switch one, or resume"
         " after a reboot: light those again whose time isn't over",
     )
     text = "its path or serial number; off without one: every light that zconsole switched on"
@@ -371,7 +371,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     ),
     "swap": ("be led through a disk swap, step by step", _configure_swap),
     "tunables": ("list, set and restore the tunables of scans and rebuilds", _configure_tunables),
-    "light": ("light the bay of a disk for four hours, or make it blink", _configure_light),
+    "light": ("light the bay of a disk for four hours", _configure_light),
     "scrub": ("scrub a pool only in some hours of the day", _configure_scrub),
     "report": (
         "report on a scan, or compare two: rates, limits, devices, ETAs",

@@ -12,12 +12,11 @@ from zconsole.cli import event_loop
 from zconsole.cli.output import say, say_gaps
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.output import json
-from zconsole.scan_report.markdown import compared, markdown
 from zconsole.scan_report.recorder import ReportKeeper
+from zconsole.scan_report.renderer import compared, markdown, svg
 from zconsole.scan_report.report import ScanReport, dumped
 from zconsole.scan_report.statistics import differences, set_apart
 from zconsole.scan_report.store import ReportStore, read_report
-from zconsole.scan_report.svg import svg
 from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dirs

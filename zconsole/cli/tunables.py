@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     _check(args)
     if not parameters.era:
         raise UnavailableError(NOT_LOADED)
-    memory = FileTunableStore(state_dir(create=False), partial(state_dir, create=True))
+    memory = FileTunableStore(state_dir(create=False))
     control = Control(parameters, memory, audit_log())
     if args.action == "hold-latency":
         asked = hold_latency.wanted(args.words)

@@ -18,7 +18,7 @@ from zconsole.actions.backend import ActionBackend, live_backend
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.refresh import FreshFrame, Refresher, situation_of
 from zconsole.actions.scrub_window import LOOK, due
-from zconsole.actions.window_records import KEEPER, WindowRecords
+from zconsole.actions.window_records import KEEPER, MachineWindows
 from zconsole.cli import local
 from zconsole.cli.swap import RoundsOnDemand
 from zconsole.errors import ZconsoleError
@@ -41,11 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     lock = try_lock(args.state / KEEPER)
     if lock is None:  # another one does it
         return 0
-    asyncio.run(_keep_here(WindowRecords(args.state), lock))
+    asyncio.run(_keep_here(MachineWindows(args.state), lock))
     return 0
 
 
-async def _keep_here(records: WindowRecords, lock: int) -> None:
+async def _keep_here(records: MachineWindows, lock: int) -> None:
     feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0)
     rounds = RoundsOnDemand(feed)
     keeper = WindowKeeper(records, live_backend(read_only=False), rounds.frames, rounds.fresh)
@@ -62,7 +62,7 @@ class WindowKeeper:
 
     def __init__(
         self,
-        records: WindowRecords,
+        records: MachineWindows,
         backend: ActionBackend,
         frames: Frames,
         fresh: FreshFrame,
@@ -78,12 +78,12 @@ class WindowKeeper:
     async def look(self) -> None:
         """Look at every window once; what fails is tried again at the next look."""
         try:
-            windows = await in_daemon_thread(self._records.read)
+            windows = await in_daemon_thread(self._records.windows)
             frames = await self._frames()
         except (OSError, ZconsoleError) as error:
             self._said(str(error))
             return
-        for window in windows.values():
+        for window in windows:
             frame = next((f for f in frames if f.guid == window.guid), None)
             if frame is None or frame.problem:
                 continue  # exported, or it does not answer: what is kept of it stays

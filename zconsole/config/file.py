@@ -1,15 +1,14 @@
 """The configuration file: where it is, whether it can be trusted, and what of it counts.
 
 Root reads the machine's only, everybody else one in the XDG directory. Like state it counts only
-where nobody but its user and root can change it. A wrong entry doesn't keep the others from
-counting.
+where nobody but its user and root can change it. Nothing of a file counts that is not TOML; a wrong
+entry doesn't keep the others from counting.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,8 +25,6 @@ LARGEST = 16384
 of its length to read."""
 _LONGEST = 200
 """Characters of a problem that are shown; a wrong value may be as long as the file."""
-_BROKEN_LINES = 3
-"""Lines that are not TOML and are left out; with more, nothing of the file counts."""
 KEYS = "keys"
 """The table of keys."""
 
@@ -95,8 +92,20 @@ def read_config(environ: Mapping[str, str] = os.environ) -> Config:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         problem = str(reason).removeprefix(f"{path} ").removeprefix(f"{path}: ")
         return Config(path, exists=True, wrong=(WrongEntry("", problem),))
-    table, broken = parsed(data)
-    return _understood(Config(path, exists=True, wrong=broken), table, owner)
+    import tomllib  # lazy: most machines have no such file
+
+    try:
+        table = tomllib.loads(data.decode())
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        problem = f"line {line} is not UTF-8"
+    except RecursionError:
+        problem = "not TOML: nested too deep"
+    except ValueError as error:  # not only TOMLDecodeError: int() refuses thousands of digits
+        problem = f"not TOML: {error}"
+    else:
+        return _understood(path, table, owner)
+    return Config(path, exists=True, wrong=(WrongEntry("", problem),))
 
 
 def read_trusted(path: Path) -> tuple[bytes, int]:
@@ -110,60 +119,10 @@ def read_trusted(path: Path) -> tuple[bytes, int]:
     return contents(handle, LARGEST), owner
 
 
-def parsed(data: bytes) -> tuple[Mapping[str, Any], tuple[WrongEntry, ...]]:
-    """The TOML without the lines that are not, and what is wrong with those."""
-    import tomllib  # lazy: most machines have no such file
-
-    try:
-        lines = data.decode().split("\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        return {}, (WrongEntry("", f"line {line} is not UTF-8"),)
-    wrong: list[WrongEntry] = []
-    while len(wrong) <= _BROKEN_LINES:
-        try:
-            return tomllib.loads("\n".join(lines)), tuple(wrong)
-        except RecursionError:
-            return {}, (WrongEntry("", "not TOML: nested too deep"),)
-        except ValueError as error:  # not only TOMLDecodeError: int() refuses thousands of digits
-            wrong.append(WrongEntry("", f"not TOML: {error}"))
-            lines = _without_bad_line(lines, error)
-    return {}, (wrong[0],)
-
-
-def _without_bad_line(lines: Sequence[str], error: ValueError) -> list[str]:
-    """The lines with the one blank that tomllib stumbles over.
-
-    That is the line it names or, as after a bracket that is not closed, the one before that:
-    whichever leaves more that can be read.
-    """
-    number = min(_line_of(error), len(lines))
-    named = [n for n in range(number) if lines[n].strip()][-2:]
-    tries = [[*lines[:n], "", *lines[n + 1 :]] for n in reversed(named)]
-    return max(tries, key=_read_to, default=[])
-
-
-def _read_to(lines: Sequence[str]) -> int:
-    """The number of the line up to which these are TOML."""
-    import tomllib
-
-    try:
-        tomllib.loads("\n".join(lines))
-    except ValueError as error:
-        return _line_of(error)
-    return sys.maxsize
-
-
-def _line_of(error: ValueError) -> int:
-    """The number of the line that an error of tomllib names; of the end, one behind all others."""
-    _, found, rest = str(error).rpartition("(at line ")
-    return int(rest.partition(",")[0]) if found else sys.maxsize - 1
-
-
-def _understood(config: Config, table: Mapping[str, Any], owner: int) -> Config:
+def _understood(path: Path, table: Mapping[str, Any], owner: int) -> Config:
     values: dict[str, Any] = {}
     keys: dict[str, tuple[str, ...]] = {}
-    wrong = list(config.wrong)
+    wrong: list[WrongEntry] = []
     for name, value in table.items():
         try:
             if name == KEYS:
@@ -172,7 +131,7 @@ def _understood(config: Config, table: Mapping[str, Any], owner: int) -> Config:
                 values[name] = _value(name, value, owner)
         except ValueError as error:
             wrong.append(WrongEntry(name, str(error)))
-    return replace(config, values=values, keys=keys, wrong=tuple(wrong))
+    return Config(path, exists=True, values=values, keys=keys, wrong=tuple(wrong))
 
 
 def _value(name: str, value: object, owner: int) -> Any:

@@ -32,8 +32,6 @@ LASTING = 4 * 3600.0
 """Seconds a light is on, unless it is switched off before."""
 ANSWER = 10.0
 """Seconds an enclosure may take to answer: one whose processor died never does."""
-WHOLE = 60.0
-"""Seconds for all of it: a state directory on a pool that hangs is given up then."""
 CONFIRM = (0.0, 1.0)
 """Seconds to wait before each look whether the enclosure says that the light is on."""
 RETRY = 3600.0
@@ -66,7 +64,6 @@ class LocateLights:
         self._root = root
         self._clock = clock
         self._log = log or audit_log(lambda: self._directory)
-        self._patient = Patient()
 
     def time(self) -> float:
         """Now, by the clock of the records (epoch seconds)."""
@@ -78,20 +75,22 @@ class LocateLights:
         ``serial`` is of the disk in it. Raises NotFoundError where the bay has no light,
         ZconsoleError where it cannot be switched.
         """
-        return self._in_time(partial(self._light_and_hold, slot, serial, until, bay or slot.name))
+        try:
+            lit = self._light(slot, serial, until, bay or slot.name)
+        except NoAnswerError:
+            self._start_holder()  # it may go on only later
+            raise
+        self._start_holder()
+        return lit
 
     def unlight(self, slot: LedSlot) -> str | None:
         """Put back what was found there; returns what came of it, None where it was not lit here.
 
         Raises ZconsoleError where it cannot be switched now; it is tried again later.
         """
-
-        def _unlight() -> str | None:
-            with self._records.open() as opened:
-                record = opened.records.get(slot.key)
-                return None if record is None else self._put_back(opened, record)
-
-        return self._in_time(_unlight)
+        with self._records.open() as opened:
+            record = opened.records.get(slot.key)
+            return None if record is None else self._put_back(opened, record)
 
     def force_off(self, slot: LedSlot) -> str:
         """Switch a light off, whoever lit it. Raises NotFoundError, ZconsoleError."""
@@ -102,17 +101,12 @@ class LocateLights:
 
     def unlight_all(self) -> tuple[str, ...]:
         """``unlight`` for each light that was lit here; failures are told, not raised."""
-
-        def _all() -> tuple[str, ...]:
-            with self._records.open() as opened:
-                return self._each(opened, partial(self._put_back, opened))
-
-        return self._in_time(_all)
+        with self._records.open() as opened:
+            return self._each(opened, partial(self._put_back, opened))
 
     def lit(self) -> tuple[LitSlot, ...]:
         """The lights that are on by now, as far as is known, the first to go off first."""
-        found = self._in_time(self._records.read)
-        return tuple(sorted(found.values(), key=lambda record: record.until))
+        return tuple(sorted(self._records.read().values(), key=lambda record: record.until))
 
     def tidy(self) -> tuple[str, ...]:
         """Put back lights whose time is over, and light the others again after a reboot.
@@ -120,17 +114,12 @@ class LocateLights:
         Call it at each start. A light that somebody else switched off is forgotten. Returns what
         was done, in words; failures are told, not raised.
         """
-
-        def _tidy() -> tuple[tuple[str, ...], bool]:
-            if not self._records.read():  # nothing is made where there was never a light
-                return (), False
-            with self._records.open() as opened:
-                said = self._each(opened, partial(self._tidied, opened))
-                return said, bool(opened.records)
-
-        said, waiting = self._in_time(_tidy)
-        if waiting:
-            self._in_time(self._start_holder)
+        if not self._records.read():  # nothing is made where there was never a light
+            return ()
+        with self._records.open() as opened:
+            said = self._each(opened, partial(self._tidied, opened))
+        if opened.records:
+            self._start_holder()
         return said
 
     # For the holder
@@ -140,16 +129,12 @@ class LocateLights:
 
         It is released before anybody can add a light: who adds one, then starts a holder.
         """
-
-        def _idle() -> bool:
-            with self._records.open() as opened:
-                now = self._clock()
-                if any(now < record.until + RETRY for record in opened.records.values()):
-                    return False
-                os.close(lock)
-                return True
-
-        return self._in_time(_idle)
+        with self._records.open() as opened:
+            now = self._clock()
+            if any(now < record.until + RETRY for record in opened.records.values()):
+                return False
+            os.close(lock)
+            return True
 
     def put_back_from_memory(self, known: Iterable[LitSlot]) -> tuple[LitSlot, ...]:
         """Put back those whose time is over, without the file; returns those that are left."""
@@ -166,16 +151,6 @@ class LocateLights:
         return tuple(left)
 
     # Inside
-
-    def _light_and_hold(self, slot: LedSlot, serial: str, until: float, bay: str) -> LitSlot:
-        """Light a bay, and have a process wait for its time, also where it may go on only later."""
-        try:
-            lit = self._light(slot, serial, until, bay)
-        except NoAnswerError:
-            self._start_holder()
-            raise
-        self._start_holder()
-        return lit
 
     def _light(self, slot: LedSlot, serial: str, until: float, bay: str) -> LitSlot:
         led = self._required(slot, serial)
@@ -308,9 +283,6 @@ class LocateLights:
         where = {"slot": asdict(record.slot), "serial": record.serial, "bay": record.bay}
         fields = {"kind": "light", "light": value, **where, "ok": True, "result": result}
         self._log.note(self._clock(), "ended", **fields)
-
-    def _in_time(self, job: Callable[[], _T]) -> _T:
-        return self._patient.call(job, WHOLE)
 
     def _start_holder(self) -> None:
         """Have a process wait for the time of each light, unless one does."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from zconsole.hardware.led import LedSlot
-from zconsole.system.record_file import read_record, write_record
-from zconsole.system.safe_path import make_directory
-from zconsole.system.state_dir import StateError, lock_within
+from zconsole.system.record_file import LockedRecord
 
 NAME, LOCK = "lights.json", "lights.lock"
 PATIENCE = 25.0
@@ -63,56 +60,36 @@ class _File:
     version: int = 1
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class OpenRecords:
     """The records while they are locked."""
 
     records: Records
-    path: Path
-    saved: list[LitSlot] = field(default_factory=list)
+    _write: Callable[[_File], None]
 
     def put(self, record: LitSlot) -> None:
         """Keep a record; on the disk when this returns. Raises StateError."""
         self.records[record.slot.key] = record
-        self.save()
+        self._write(_File(tuple(self.records.values())))
 
     def drop(self, record: LitSlot) -> None:
         """Forget a record. Raises StateError."""
-        self.records.pop(record.slot.key, None)
-        self.save()
-
-    def save(self) -> None:
-        """Write the file, if anything changed. Raises StateError."""
-        lights = list(self.records.values())
-        if lights != self.saved:
-            write_record(self.path, _File(tuple(lights)))
-            self.saved = lights
+        del self.records[record.slot.key]
+        self._write(_File(tuple(self.records.values())))
 
 
 class LightRecords:
     """The file in the state directory, locked while it is changed."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._path = directory / NAME
+        self._file = LockedRecord(_File(()), directory / NAME, LOCK, PATIENCE)
 
     def read(self) -> Records:
         """The records as they are now, without a lock. Raises StateError for a damaged file."""
-        try:
-            file = read_record(_File, self._path)
-        except FileNotFoundError:
-            return {}
-        return {record.slot.key: record for record in file.lights}
+        return {record.slot.key: record for record in self._file.read().lights}
 
     @contextlib.contextmanager
     def open(self) -> Iterator[OpenRecords]:
         """The records, to be read and changed by one at a time. Raises StateError."""
-        make_directory(self._directory)
-        handle = lock_within(self._directory / LOCK, PATIENCE)
-        if handle is None:
-            raise StateError("another zconsole has been switching a light for too long; try again")
-        try:
-            records = self.read()
-            yield OpenRecords(records, self._path, list(records.values()))
-        finally:
-            os.close(handle)
+        with self._file.open() as write:
+            yield OpenRecords(self.read(), write)

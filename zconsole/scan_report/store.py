@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from zconsole.errors import NotFoundError, NotUnderstoodError
+from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
 from zconsole.scan_report.report import ScanReport, dumped, loaded
-from zconsole.system import state_dir
-from zconsole.system.async_writer import LockedStore
-from zconsole.system.state_dir import StateError
+from zconsole.system.record_file import LockedStore, files_in
+from zconsole.system.state_dir import read_private, remove
 
 MOST_BYTES = 4 * 2**20
 KEPT = 50
 """Reports of one pool that are kept, the newest; and that of its last full scrub."""
-_NAME = re.compile(r"report-(\d+)-(\d+)-(resilver|scrub|rebuild|errorscrub)\.json", re.ASCII)
 
 
 class ReportStore(LockedStore):
@@ -27,7 +26,7 @@ class ReportStore(LockedStore):
     def save(self, report: ScanReport) -> bool:
         """Write a report unless another console does; raises StateError when it cannot be."""
         name = f"report-{report.guid}-{report.start:.0f}-{report.function}.json"
-        if self.directory is None or not _NAME.fullmatch(name):
+        if self.directory is None or not _named().fullmatch(name):
             return False
         if not self.mine(f"report-{report.guid}.lock"):
             return False
@@ -49,26 +48,28 @@ class ReportStore(LockedStore):
 
         Raises StateError where the disk doesn't answer.
         """
-        return self.patient.call(partial(_last_full_scrub, self.readable, guid))
+
+        def _last() -> float | None:
+            # The first found is the newest; it is mostly the only file that is read.
+            paths = [path for place in self.readable for path in files_in(place, _named(guid))]
+            return next(filter(None, map(_full_scrub, _newest_first(paths))), None)
+
+        return self.patient.call(_last)
 
     def reports(self, pool: str | None = None, guid: str | None = None) -> list[ScanReport]:
         """Every readable report of a pool, or of all, newest first; damaged ones are left out."""
-        found: dict[str, ScanReport] = {}
-        for directory in self.readable:
-            for path in _files(directory, guid):
-                report = _read(path)
-                if report is not None and pool in (None, report.pool):
-                    found.setdefault(path.name, report)
-        return sorted(found.values(), key=lambda report: -report.start)
+        found = self.kept(_named(guid), _loaded, MOST_BYTES)
+        chosen = (report for report in found if pool in (None, report.pool))
+        return sorted(chosen, key=lambda report: -report.start)
 
     def _forget_old(self, guid: str) -> None:
         if self.directory is None:
             return
-        paths = _newest_first(_files(self.directory, guid))
+        paths = _newest_first(files_in(self.directory, _named(guid)))
         scrub = next(filter(_full_scrub, paths), None) if len(paths) > KEPT else None
         for path in paths[KEPT:]:
             if path != scrub:
-                state_dir.remove(path)
+                remove(path)
 
 
 def read_report(path: Path) -> ScanReport:
@@ -83,37 +84,27 @@ def read_report(path: Path) -> ScanReport:
     return loaded(data.decode("utf-8-sig", "replace"), str(path))
 
 
-def _files(directory: Path, guid: str | None) -> list[Path]:
-    try:
-        names = [path for path in directory.iterdir() if _NAME.fullmatch(path.name)]
-    except OSError:
-        return []
-    return [path for path in names if guid is None or path.name.startswith(f"report-{guid}-")]
+def _named(guid: str | None = None) -> re.Pattern[str]:
+    """How the reports of a pool are called, or of all; GUID, start, function."""
+    whose = r"\d+" if guid is None else re.escape(guid)
+    words = rf"report-{whose}-\d+-(resilver|scrub|rebuild|errorscrub)\.json"
+    return re.compile(words, re.ASCII)
 
 
-def _last_full_scrub(directories: Iterable[Path], guid: str) -> float | None:
-    """The first found is the newest; it is mostly the only file that is read."""
-    paths = [path for directory in directories for path in _files(directory, guid)]
-    return next(filter(None, map(_full_scrub, _newest_first(paths))), None)
+def _loaded(path: Path, data: bytes) -> ScanReport:
+    return loaded(data.decode(), str(path))
 
 
 def _full_scrub(path: Path) -> float | None:
-    """See ScanReport.full_scrub."""
-    report = _read(path) if path.name.endswith("-scrub.json") else None
-    return None if report is None else report.full_scrub
+    """See ScanReport.full_scrub; None where it is no report of a scrub that can be read."""
+    if path.name.endswith("-scrub.json"):
+        with contextlib.suppress(ZconsoleError, OSError, UnicodeDecodeError):
+            return _loaded(path, read_private(path, MOST_BYTES)).full_scrub
+    return None
 
 
 def _newest_first(paths: Iterable[Path]) -> list[Path]:
+    def _start(path: Path) -> int:
+        return int(path.name.split("-")[2])
+
     return sorted(paths, key=_start, reverse=True)
-
-
-def _start(path: Path) -> int:
-    match = _NAME.fullmatch(path.name)
-    return int(match[2]) if match else 0
-
-
-def _read(path: Path) -> ScanReport | None:
-    try:
-        return loaded(state_dir.read_private(path, MOST_BYTES).decode(), str(path))
-    except (StateError, NotUnderstoodError, FileNotFoundError, UnicodeDecodeError):
-        return None

@@ -14,7 +14,7 @@ from zconsole.pool.redundancy import is_complete
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.disk import device_of
 from zconsole.swap.effects import Effect, effects, hindrance, with_filled
-from zconsole.swap.light import plan_blink, plan_light
+from zconsole.swap.light import plan_light
 from zconsole.swap.resilver import filling, just_ran
 from zconsole.swap.stage import Answer, SwapStage
 from zconsole.swap.view import MachineView
@@ -107,38 +107,15 @@ def plan_offline_safely(s: Situation, key: str, along: Collection[str] = ()) -> 
 
 
 def light(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
-    """Switch the bay's light on, or make the disk blink; None once it does, or where it can't."""
+    """Switch the bay's light on; None once it is, or where there is none."""
     del now
-    if "light" in c.passed or c.pulled is not None or c.left_early:
+    if not c.old.light or "light" in c.passed or c.pulled is not None or c.left_early:
         return None
-    if not c.old.light:
-        return _blinking(c, v)
     return SwapStage(
         "light",
         f"Switch on the light of {c.old.spot}",
         ("It shows which disk to pull; it goes off at the end.",),
         plan=plan_light(v.situation, c.old, on=True),
-        answers=(SKIP_LIGHT,),
-    )
-
-
-def _blinking(c: Checklist, v: MachineView) -> SwapStage | None:
-    title = f"Make {c.old.words} blink"
-    if c.old.node and not v.devices and not c.was_gone:  # they were read before, and will be again
-        return SwapStage(
-            "light", title, waits="the machine's disks to be read", answers=(SKIP_LIGHT,)
-        )
-    device = device_of(c.old, v.devices)
-    if device is None or not device.node:
-        return None
-    return SwapStage(
-        "light",
-        title,
-        (
-            "The bay has no light that can be switched: short reads make the disk's own light"
-            " blink, where it has one. It ends after the pull.",
-        ),
-        plan=plan_blink(v.situation, c.old, v.busy),
         answers=(SKIP_LIGHT,),
     )
 

@@ -49,18 +49,14 @@ OUT_ALREADY = "not needed: it is out already"
 """What it says of taking offline a disk that left before."""
 
 
-def needed_steps(
-    mode: str, light: bool, blinks: bool, spared: bool, along: bool
-) -> tuple[str, ...]:
+def needed_steps(mode: str, light: bool, spared: bool, along: bool) -> tuple[str, ...]:
     """The steps of a way that are needed here, for plan and checklist alike.
 
-    ``light``: the bay has one; ``blinks``: the disk can blink instead; ``spared``: a hot spare
-    stands in; ``along``: other devices are on the disk, so that it has to be taken offline though
-    its own device left the pool.
+    ``light``: the bay has one; ``spared``: a hot spare stands in; ``along``: other devices are on
+    the disk, so that it has to be taken offline though its own device left the pool.
     """
     idle = {
-        *(("light",) if not (light or blinks) else ()),
-        *(("light-off",) if not light else ()),
+        *(("light", "light-off") if not light else ()),
         *(("return-spare",) if not spared else ()),
         *(("offline",) if mode == REPLACE_FIRST and not along else ()),
     }
@@ -161,9 +157,7 @@ class Checklist:
 
     def listed(self, at: str) -> tuple[str, ...]:
         """The steps that people see, ``at`` being the current one; what it never needs is not."""
-        old = self.old
-        blinks = bool(old.node) and not self.was_gone
-        needed = needed_steps(self.mode, bool(old.light), blinks, self.spared, self.along)
+        needed = needed_steps(self.mode, bool(self.old.light), self.spared, self.along)
         ran = {entry.step for entry in self.log if entry.command}
         return tuple(
             step for step in self.steps if step in needed or step in ran or step == at != "explain"

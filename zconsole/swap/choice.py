@@ -92,8 +92,7 @@ class SwapChoice:
     def steps(self, way: SwapWay) -> tuple[str, ...]:
         """The steps of a way that this machine needs, as its checklist lists them."""
         spared = self.spared or way.mode == SPARE_FIRST
-        blinks = bool(self.old.node) and not self.gone
-        return needed_steps(way.mode, bool(self.old.light), blinks, spared, self.along)
+        return needed_steps(way.mode, bool(self.old.light), spared, self.along)
 
     def with_left(self, left: float | None) -> SwapChoice:
         """The same where the ETA of the resilver that runs is known: ``left`` seconds."""

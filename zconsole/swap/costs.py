@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from zconsole.swap.checklist import REPLACE_FIRST, Checklist
-from zconsole.swap.stage import NO_NEED
 
 
 class StepCost(NamedTuple):
@@ -46,8 +45,6 @@ def cost_of(c: Checklist, step: str) -> StepCost:
     """What a step of this checklist costs."""
     if step == "pull" and c.mode == REPLACE_FIRST:
         return StepCost(final="the old disk has left the pool already")
-    if step == "light" and not c.old.light:
-        return StepCost(final=f"{NO_NEED}the reads end by themselves")
     if step == "replace" and c.same:
         return StepCost("takes it offline again")
     if step == "resilver" and c.same:

@@ -199,7 +199,7 @@ def after_run(
 
 def _step_of(c: Checklist, stage: SwapStage, plan: ActionPlan) -> str:
     """What the log counts a plan to: a light may be switched at any step."""
-    if plan.action in ("locate", "blink"):
+    if plan.action == "locate":
         return stage.step if stage.step == "light-off" else "light"
     return PUT_BACK if c.wrong else stage.step
 
@@ -216,8 +216,6 @@ _ENDS = ("begun", "done", "failed", "refused")
 
 def _done(c: Checklist, stage: SwapStage, plan: ActionPlan) -> Checklist:
     """What no sample shows: a light that is on or off."""
-    if plan.action == "blink":
-        return c.passing("light")
     if plan.action != "locate":
         return c
     if any(step.light is not None and step.light.on for step in plan.steps):

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from zconsole.actions.candidates import Candidate, held, judge
+from zconsole.actions.locate import ON_LABEL
 from zconsole.actions.target import find
-from zconsole.hardware import blink, light
+from zconsole.hardware import light
 from zconsole.hardware.device import Device
 from zconsole.swap.before import still_read
 from zconsole.swap.checklist import REPLACE_FIRST, Checklist
@@ -69,15 +70,12 @@ def _how_found(c: Checklist, now: float) -> Iterator[str]:
         hours = f"{light.LASTING / 3600:g} hours"
         out = f"The light of {c.old.spot} went off after {hours}: switch it off and on again."
         yield f"The light of {c.old.spot} is on." if _lasts(c, now, light.LASTING) else out
-    elif not c.old.light and _lasts(c, now, blink.LASTING):
-        yield (
-            "The disk blinks, half a second on and half a second off, as long as the console that"
-            " began it runs. Where other disks blink too, that proves nothing."
-        )
     elif not c.old.light:
         yield "The bay has no light that can be switched."
     if c.old.mark:
         yield f"Its label says {c.old.mark}{f', {c.old.model}' if c.old.model else ''}."
+        if c.old.serial and not c.old.light:
+            yield f"The serial number stands {ON_LABEL}."
     else:
         yield "Its serial number is unknown: be sure of the bay."
     yield (

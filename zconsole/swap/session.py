@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,28 +10,20 @@ from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import FreshFrame, Refresher
-from zconsole.errors import ZconsoleError
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.guide import Guide, is_own, leaving, started
-from zconsole.swap.light import blinking_ends, can_blink
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.progress import absent, current, noticed
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import SwapStore
 from zconsole.swap.view import MachineView
-from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame
 
 Frames = Callable[[], Awaitable[Sequence[Frame]]]
 """The newest frame of every pool."""
-
-
-def just_pulled(before: Checklist, after: Checklist) -> bool:
-    """Whether a disk that may have been made to blink is out since the look before."""
-    return can_blink(before.old) and before.pulled is None and after.pulled is not None
 
 
 class SwapSession:
@@ -60,23 +51,7 @@ class SwapSession:
 
     async def view_of(self, c: Checklist) -> MachineView | None:
         """What a checklist is judged by; None while its pool is not imported."""
-        v = await self.view(partial(is_own, c), c.old)
-        if v is None or not can_blink(c.old):
-            return v
-        # What is busy is measured for a while: not in the hours of a resilver that comes before.
-        now = self._backend.clock()
-        if current(noticed(c, v, now), v, now).step != "light":
-            return v
-        return replace(v, busy=await self.busy())
-
-    async def busy(self) -> Mapping[str, float]:
-        """The disks that do I/O now, with their share of time."""
-        return await in_daemon_thread(self._backend.lights.busy)
-
-    async def end_blinking(self, c: Checklist) -> None:
-        """End the reads that made the old disk blink."""
-        with suppress(ZconsoleError, OSError):  # reads of a disk that is out end by themselves
-            await in_daemon_thread(self._backend.lights.switch, blinking_ends(c.old))
+        return await self.view(partial(is_own, c), c.old)
 
     def begin(
         self,
@@ -104,12 +79,7 @@ class SwapSession:
 
     async def stage(self, guide: Guide) -> SwapStage:
         """The current step of a checklist, seen now."""
-        c = guide.checklist
-        v = await self.view_of(c)
-        stage = guide.look(v, self._backend.clock())
-        if just_pulled(c, guide.checklist):
-            await self.end_blinking(c)
-        return stage
+        return guide.look(await self.view_of(guide.checklist), self._backend.clock())
 
     def answer(self, guide: Guide, name: str) -> None:
         """Take an answer of the current stage, by its name."""

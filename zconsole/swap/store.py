@@ -15,7 +15,7 @@ from typing import Protocol
 
 from zconsole.swap.checklist import OPEN, STEPS, Checklist
 from zconsole.system import state_dir
-from zconsole.system.async_writer import LockedStore
+from zconsole.system.record_file import LockedStore
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import StateError
 
@@ -96,13 +96,7 @@ class FileSwapStore(LockedStore):
         return self.patient.call(self._read)
 
     def _read(self) -> tuple[Checklist, ...]:
-        found: dict[str, Checklist] = {}
-        for directory in self.readable:
-            for path in _files(directory):
-                c = _load(path)
-                if c is not None:
-                    found.setdefault(c.id, c)
-        return newest_first(found.values())
+        return newest_first(self.kept(_NAME, _load, MOST_BYTES))
 
     def _forget_old(self) -> None:
         closed = [c for c in self._read() if c.state != OPEN]
@@ -130,18 +124,8 @@ def loaded(data: bytes) -> Checklist:
     return from_json(Checklist, document.get("checklist"), "checklist")
 
 
-def _files(directory: Path) -> list[Path]:
-    try:
-        return [path for path in directory.iterdir() if _NAME.fullmatch(path.name)]
-    except OSError:
-        return []
-
-
-def _load(path: Path) -> Checklist | None:
-    try:
-        c = loaded(state_dir.read_private(path, MOST_BYTES))
-    except (StateError, OSError, ValueError):
-        return None
-    match = _NAME.fullmatch(path.name)
-    known = c.mode in STEPS and c.at in c.steps
-    return c if match is not None and c.id == match[1] and known else None
+def _load(path: Path, data: bytes) -> Checklist:
+    c = loaded(data)
+    if path.name != f"swap-{c.id}.json" or c.mode not in STEPS or c.at not in c.steps:
+        raise ValueError("not the checklist of its name, or one of another version")
+    return c

@@ -25,8 +25,6 @@ class MachineView:
     """What disks say of themselves, by ``Device.path``; what was not asked is missing."""
     leaving: tuple[SwapDisk, ...] = ()
     """Disks that other open checklists swap: their pull is no mistake."""
-    busy: Mapping[str, float] = field(default_factory=dict)
-    """Disks that do I/O now, with their share of time; looked for only where a disk may blink."""
     boot: str = ""
     """The id of this boot; empty where unknown."""
 

@@ -1,20 +1,15 @@
 """Files written in the background: a slow sync delays nothing else.
 
-On a resilvering pool one fsync(2) may take seconds, on a hung pool forever. Files shared by several
-processes have one writer, by a lock.
+On a resilvering pool one fsync(2) may take seconds, on a hung pool forever.
 """
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 from zconsole.system import state_dir
-from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError
 
 Write = Callable[[Path, bytes], None]
@@ -66,37 +61,3 @@ class AsyncWriter:
             self._thread = None
             self._changed.notify_all()
             return None
-
-
-@dataclass(slots=True)
-class LockedStore:
-    """The files of one writer; with ``directory`` None, none are written."""
-
-    directory: Path | None
-    readable: Sequence[Path] = ()
-    """Directories they are read from, the first that has one; that one alone when empty."""
-    write: Write = state_dir.write_private
-    patient: Patient = field(default_factory=Patient)
-    """Asks the disk whatever is waited for."""
-    _locks: dict[str, int | None] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        self.readable = tuple(self.readable) or ((self.directory,) if self.directory else ())
-
-    def mine(self, lock: str) -> bool:
-        """Whether this process holds a lock file, or got it now. Raises StateError."""
-        if self._locks.get(lock) is None and self.directory is not None:
-            attempt = partial(state_dir.try_lock, self.directory / lock)
-            self._locks[lock] = self.patient.call(attempt, late=_let_go)
-        return self._locks.get(lock) is not None
-
-    def close(self) -> None:
-        """Release every lock."""
-        for handle in self._locks.values():
-            _let_go(handle)
-        self._locks.clear()
-
-
-def _let_go(handle: int | None) -> None:
-    if handle is not None:
-        os.close(handle)

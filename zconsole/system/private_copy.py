@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from zconsole.system.safe_path import StateError, make_directory
-from zconsole.system.state_dir import lock_within, state_dir
+from zconsole.system.state_dir import locked, state_dir
 
 RUNTIME = Path("/run")
 """Cleared at each boot, and only root may write to it."""
@@ -78,15 +78,11 @@ def _complete(program: zipfile.ZipFile, wanted: Sequence[zipfile.ZipInfo], copy:
     """Write the files that are missing or cut short, as after a crash while they were written."""
     if not any(_is_missing(entry, copy) for entry in wanted):
         return
-    lock = lock_within(copy / ".lock", PATIENCE)
-    if lock is None:
-        raise StateError(f"{copy}: another zconsole is unpacking. Try again")
-    try:
+    busy = StateError(f"{copy}: another zconsole is unpacking. Try again")
+    with locked(copy / ".lock", PATIENCE, busy):
         for entry in wanted:
             if _is_missing(entry, copy):
                 program.extract(entry, copy)
-    finally:
-        os.close(lock)
 
 
 def _is_missing(entry: zipfile.ZipInfo, copy: Path) -> bool:

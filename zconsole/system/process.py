@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from zconsole.system.launcher import PACKAGE_ROOT
+from zconsole.system.patient import in_time
 from zconsole.system.state_dir import open_private, try_lock
 
 SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_STATUS_")
@@ -18,6 +19,8 @@ SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_S
 
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"
 
+STARTED = 10.0
+"""Seconds for the lock and log of a program that is started, on a disk that a scan keeps busy."""
 LAST_MOMENT = 0.2
 """Seconds that a killed process has to end, unless it is stuck in the kernel."""
 
@@ -125,34 +128,14 @@ def start_detached(argv: Sequence[str], log: Path) -> int:
 def start_unless_locked(lock: Path, argv: Sequence[str], log: Path) -> None:
     """``start_detached`` of a program that holds this lock while it runs, unless one does.
 
-    Two that are started at once see to it themselves: only one gets the lock.
+    Two that are started at once see to it themselves: only one gets the lock. Raises as
+    ``start_detached``, and NoAnswerError where the disk doesn't answer.
     """
-    held = try_lock(lock)
-    if held is not None:
-        os.close(held)
-        start_detached(argv, log)
 
+    def _start() -> None:
+        held = try_lock(lock)
+        if held is not None:
+            os.close(held)
+            start_detached(argv, log)
 
-class Child:
-    """A program of this process's own, in a session of its own; nobody waits for its end."""
-
-    def __init__(self, argv: Sequence[str]) -> None:
-        """Start it. Raises OSError if absent."""
-        pipe, null = subprocess.PIPE, subprocess.DEVNULL
-        self._process = spawned(argv, pipe, null, os.environ, str(PACKAGE_ROOT))
-
-    def line(self) -> str:
-        """The next line that it prints, stripped; empty at its end. May hang."""
-        stdout = self._process.stdout
-        return "" if stdout is None else stdout.readline().decode("utf-8", "replace").strip()
-
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended."""
-        return self._process.poll() is None
-
-    def kill(self) -> None:
-        """End it and all that it started; one that is stuck in the kernel is left to itself."""
-        if self.running:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        _let_go(self._process)
+    in_time(_start, STARTED)

@@ -1,21 +1,169 @@
-"""A dataclass kept as JSON in a file of the state directory, which only its owner can change."""
+"""Dataclasses kept as JSON in files of the state directory, which only their owner can change.
+
+A record that several processes change has a lock file beside it, and so have files of one writer.
+The disk may hang, perhaps on the very pool that is watched: every call of `LockedRecord` is given
+up in time.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from dataclasses import asdict
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from zconsole.errors import ZconsoleError
+from zconsole.system.patient import Patient
 from zconsole.system.records import from_json, parse_json
-from zconsole.system.state_dir import StateError, read_private, write_private
+from zconsole.system.safe_path import make_directory
+from zconsole.system.state_dir import (
+    StateError,
+    lock_within,
+    read_private,
+    try_lock,
+    write_private,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 MOST_BYTES = 1 << 20
+ANSWER = 2.0
+"""Seconds for the disk to answer."""
+WRITTEN = 10.0
+"""Seconds for the disk to have what was written: a pool that resilvers may take some."""
+
+Write = Callable[[Path, bytes], None]
+"""Replaces the content of a file. Raises StateError."""
 
 _T = TypeVar("_T")
+_D = TypeVar("_D", bound="DataclassInstance")
+
+
+class LockedRecord(Generic[_D]):
+    """A dataclass in one file, changed by one process at a time and read by all."""
+
+    def __init__(self, empty: _D, path: Path, lock: str, patience: float) -> None:
+        """``empty`` stands for a file that is not there; ``lock`` is the name of the lock file.
+
+        ``patience``: seconds to wait while another process holds the lock.
+        """
+        self.path = path
+        self._empty = empty
+        self._lock = path.with_name(lock)
+        self._patience = patience
+        self._patient = Patient()
+
+    def read(self) -> _D:
+        """The contents now, without the lock.
+
+        Raises StateError where the file is damaged, not private, or the disk doesn't answer.
+        """
+        try:
+            return self._patient.call(partial(read_record, type(self._empty), self.path), ANSWER)
+        except FileNotFoundError:
+            return self._empty
+
+    @contextlib.contextmanager
+    def open(self, patience: float | None = None) -> Iterator[Callable[[_D], None]]:
+        """Hold the lock, and give a function that puts new contents in place of the old.
+
+        They are on the disk when it returns. Both raise StateError where the directory isn't there
+        and can't be made, isn't ours to write or doesn't answer, or where another process keeps the
+        lock. ``patience``: seconds to wait for that instead of the usual ones.
+        """
+        seconds = self._patience if patience is None else patience
+        lock = self._patient.call(partial(self._locked, seconds), seconds + ANSWER, late=os.close)
+        try:
+            yield lambda new: self._patient.call(partial(self._write, new, lock), WRITTEN)
+        finally:
+            os.close(lock)
+
+    def _locked(self, seconds: float) -> int:
+        make_directory(self.path.parent)
+        lock = lock_within(self._lock, seconds)
+        if lock is None:
+            raise StateError(
+                f"{self._lock} is locked by another zconsole for over {seconds:g} s."
+                " End that one (see /proc/locks) and try again"
+            )
+        return lock
+
+    def _write(self, new: _D, lock: int) -> None:
+        """Write the file under the lock, however long that takes.
+
+        A write that comes late must not undo what another process wrote meanwhile.
+        """
+        kept = os.dup(lock)
+        try:
+            write_record(self.path, new)
+        finally:
+            os.close(kept)
+
+
+@dataclass(slots=True)
+class LockedStore:
+    """Files of which each has one writer, the process that holds its lock; all read them.
+
+    With ``directory`` None, none are written.
+    """
+
+    directory: Path | None
+    readable: Sequence[Path] = ()
+    """Directories they are read from, the first that has one; that one alone when empty."""
+    write: Write = write_private
+    patient: Patient = field(default_factory=Patient)
+    """Asks the disk whatever is waited for."""
+    _locks: dict[str, int | None] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.readable = tuple(self.readable) or ((self.directory,) if self.directory else ())
+
+    def mine(self, lock: str) -> bool:
+        """Whether this process holds a lock file, or got it now. Raises StateError."""
+        if self._locks.get(lock) is None and self.directory is not None:
+            attempt = partial(try_lock, self.directory / lock)
+            self._locks[lock] = self.patient.call(attempt, late=_let_go)
+        return self._locks.get(lock) is not None
+
+    def kept(
+        self, name: re.Pattern[str], load: Callable[[Path, bytes], _T], most: int
+    ) -> Iterator[_T]:
+        """The contents of every file of such a name, which may have ``most`` bytes.
+
+        Of files of one name the first counts that ``load`` understands; the others are left out.
+        """
+        found: set[str] = set()
+        for path in (path for place in self.readable for path in files_in(place, name)):
+            if path.name not in found:
+                with contextlib.suppress(OSError, ValueError, ZconsoleError):
+                    content = load(path, read_private(path, most))
+                    found.add(path.name)
+                    yield content
+
+    def close(self) -> None:
+        """Release every lock."""
+        for handle in self._locks.values():
+            _let_go(handle)
+        self._locks.clear()
+
+
+def _let_go(handle: int | None) -> None:
+    if handle is not None:
+        os.close(handle)
+
+
+def files_in(directory: Path, name: re.Pattern[str]) -> list[Path]:
+    """The files of a directory that have such a name; none where it can't be read."""
+    try:
+        return [path for path in directory.iterdir() if name.fullmatch(path.name)]
+    except OSError:
+        return []
 
 
 def read_record(cls: type[_T], path: Path, most: int = MOST_BYTES) -> _T:
@@ -31,9 +179,4 @@ def read_record(cls: type[_T], path: Path, most: int = MOST_BYTES) -> _T:
 
 def write_record(path: Path, record: DataclassInstance) -> None:
     """Put it in the place of the file; on the disk when this returns. Raises StateError."""
-    write_private(path, dumped(record).encode("ascii"))
-
-
-def dumped(record: DataclassInstance) -> str:
-    """Its JSON, as ``read_record`` reads it; ASCII."""
-    return json.dumps(asdict(record))
+    write_private(path, json.dumps(asdict(record)).encode("ascii"))

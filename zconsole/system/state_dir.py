@@ -249,6 +249,21 @@ def try_lock(path: Path) -> int | None:
     return handle
 
 
+@contextlib.contextmanager
+def locked(path: Path, seconds: float, busy: Exception) -> Iterator[None]:
+    """Hold a lock file for the time of a ``with`` block; its end releases it.
+
+    Raises ``busy`` where another process has held it for so many seconds, else as ``try_lock``.
+    """
+    handle = lock_within(path, seconds)
+    if handle is None:
+        raise busy
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
 def lock_within(
     path: Path, seconds: float, sleep: Callable[[float], None] = time.sleep
 ) -> int | None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from zconsole.pool.model import Scan
 from zconsole.system import state_dir
-from zconsole.system.async_writer import LockedStore
+from zconsole.system.record_file import LockedStore
 from zconsole.system.records import RecordError, from_json, parse_json
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import Estimate, Forecast

@@ -7,15 +7,12 @@ again and what was remembered means nothing.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from zconsole.system.patient import Patient
-from zconsole.system.record_file import dumped, read_record
-from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
+from zconsole.system.record_file import LockedRecord
+from zconsole.system.state_dir import StateError, read_private
 
 NAME = "tunables.json"
 PILOT = "autopilot.lock"
@@ -23,10 +20,6 @@ PILOT = "autopilot.lock"
 KEPT_CHANGES = 500
 """Changes kept for the rate timeline."""
 
-ANSWER = 2.0
-"""Seconds for the disk to answer."""
-WRITTEN = 10.0
-"""Seconds for the disk to have what was written: a pool that resilvers may take some."""
 PATIENCE = 10.0
 """Seconds to wait while another console changes a parameter."""
 HURRY = 1.0
@@ -100,15 +93,8 @@ class FileTunableStore:
     A directory that doesn't answer is given up: then the contents are those that were read last.
     """
 
-    def __init__(self, directory: Path, check: Callable[[], object] = lambda: None) -> None:
-        """The file in a directory; ``check`` is called before each change.
-
-        It raises StateError for a directory that may not be used.
-        """
-        self._check = check
-        self._path = directory / NAME
-        self._lock = directory / f"{NAME}.lock"
-        self._patient = Patient()
+    def __init__(self, directory: Path) -> None:
+        self._file = LockedRecord(_File("", {}, ()), directory / NAME, f"{NAME}.lock", PATIENCE)
         self._last = SavedTunables("")
 
     @contextlib.contextmanager
@@ -116,69 +102,36 @@ class FileTunableStore:
         """What was set in this era, to read and change by one at a time; written back if changed.
 
         ``patience`` is the seconds to wait for one's turn. What was set in another era counts no
-        more. Raises StateError when the directory is not there, not ours to write or doesn't
-        answer, or when another process keeps the lock.
+        more. Raises StateError when the directory is not ours to write or doesn't answer, or when
+        another process keeps the lock.
         """
-        self._patient.call(self._check)
-        handle = self._patient.call(
-            partial(self._locked, patience), patience + ANSWER, late=os.close
-        )
-        try:
+        with self._file.open(patience) as write:
             found = self.peek(era)
-            saved = _dump(found)
+            saved = _file(found)
 
             def _save() -> None:
                 nonlocal saved
-                if (text := _dump(found)) != saved:
-                    self._patient.call(partial(self._write, text, handle), WRITTEN)
-                    saved, self._last = text, found.copy()
+                if (changed := _file(found)) != saved:
+                    write(changed)
+                    saved, self._last = changed, found.copy()
 
             found.save = _save
             try:
                 yield found
             finally:
                 _save()
-        finally:
-            os.close(handle)
 
     def peek(self, era: str) -> SavedTunables:
         """What was set in this era, only to be read; without a lock.
 
         As it was read last where it cannot be read now, and empty where nothing was set.
         """
-        try:
-            self._last = self._patient.call(self._read, ANSWER)
-        except FileNotFoundError:
-            self._last = SavedTunables(era)
-        except (OSError, StateError):
-            pass
-        return self._last.copy() if self._last.era == era else SavedTunables(era)
-
-    def _read(self) -> SavedTunables:
-        file, pilot = read_record(_File, self._path), ""
         with contextlib.suppress(OSError, StateError):
-            pilot = newest_pilot(self._path.parent)
-        return SavedTunables(file.era, dict(file.values), list(file.changes), pilot)
-
-    def _write(self, text: str, lock: int) -> None:
-        """Write the file under the lock, however long that takes.
-
-        A write that comes late must not undo what another console wrote meanwhile.
-        """
-        kept = os.dup(lock)
-        try:
-            write_private(self._path, text.encode("ascii"))
-        finally:
-            os.close(kept)
-
-    def _locked(self, patience: float) -> int:
-        handle = lock_within(self._lock, patience)
-        if handle is None:
-            raise StateError(
-                f"{self._lock} is locked by another zconsole for over {patience:g} s."
-                " End that one (see /proc/locks) and try again"
-            )
-        return handle
+            file, pilot = self._file.read(), ""
+            with contextlib.suppress(OSError, StateError):
+                pilot = newest_pilot(self._file.path.parent)
+            self._last = SavedTunables(file.era, dict(file.values), list(file.changes), pilot)
+        return self._last.copy() if self._last.era == era else SavedTunables(era)
 
 
 def newest_pilot(directory: Path) -> str:
@@ -203,6 +156,5 @@ class _File:
     version: int = 1
 
 
-def _dump(saved: SavedTunables) -> str:
-    changes = tuple(saved.changes[-KEPT_CHANGES:])
-    return dumped(_File(saved.era, saved.values, changes))
+def _file(saved: SavedTunables) -> _File:
+    return _File(saved.era, dict(saved.values), tuple(saved.changes[-KEPT_CHANGES:]))

@@ -15,7 +15,7 @@ from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.layout import Layout, layouts
-from zconsole.actions.locate import plan_blink, plan_lights_off, plan_locate
+from zconsole.actions.locate import plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, failing
 from zconsole.actions.replace import plan_batch, plan_replace
@@ -115,8 +115,7 @@ def _details(plan: ActionPlan) -> Iterator[str]:
         yield from (f"  needs: for this step, {need.text}" for need in step.requires)
         if step.light is not None:
             where = step.light.device.path if step.light.device else "every light"
-            what = "blink" if step.light.blink else "light"
-            yield f"    {what} {'on' if step.light.on else 'off'}: {where}"
+            yield f"    light {'on' if step.light.on else 'off'}: {where}"
         if step.window is not None:
             yield f"    hours of {step.window.pool}: {step.window.hours or 'any'}"
     needs = "; ".join(need.text for need in plan.preconditions)
@@ -273,8 +272,6 @@ def _of_vdev(s: Situation, target: Target, leaves: Sequence[Target]) -> dict[str
         "sit in": lambda now: plan_sit_out(now, key, on=False),
         "light on": lambda now: plan_locate(now, key, on=True),
         "light off": lambda now: plan_locate(now, key, on=False),
-        "blink": lambda now: plan_blink(now, key, True, {"/dev/sda": 0.4, "/dev/sdb": 0.1}),
-        "blink no more": lambda now: plan_blink(now, key, False, {}),
         **{f"{change} trim": _trim(key, change) for change in CHANGES},
         **{f"{change} initialize": _initialize(key, change) for change in CHANGES},
     }

@@ -166,15 +166,6 @@ def _lit(told: Told) -> None:
     told.answer("no-scrub")
 
 
-def _blinking(told: Told) -> None:
-    told.blinks = True
-    told.begin()
-    told.do()
-    told.do()
-    told.wait(3600)
-    told.look()
-
-
 def _replaced_first(told: Told) -> None:
     """A free disk takes over; a wrong disk is pulled on the way."""
     told.hands.insert(NEW, EMPTY)
@@ -454,7 +445,6 @@ def _absent(told: Told) -> None:
 _SWAPS: Mapping[str, Callable[[Told], object]] = {
     "the right way": _right,
     "with lights": _lit,
-    "blinking": _blinking,
     "replaced first": _replaced_first,
     "a hot spare first": _spared,
     "a hot spare not marked yet": _spared_unmarked,

@@ -388,25 +388,19 @@ async def test_a_raidz_is_widened_once_its_name_is_typed():
         assert "scrub" in a.screen
 
 
-async def test_a_bay_is_lit_or_its_disk_blinks():
+async def test_a_bay_is_lit_and_every_light_goes_off():
     async with acting("mirror-scrub", size=(110, 40)) as a:
         disk = next(leaf for leaf in a.feed.world.pools[0].leaves() if leaf.present)
         await a.to(disk.name)
         await a.press("A")
-        await pick(a, "Light its bay, or make it blink")
+        await pick(a, "Light its bay")
         assert "goes on for 4 hours, also over a reboot" in await a.read(a.rest())
-        assert "proves nothing now: other disks are busy" in await a.read(a.press("v"))
-        assert f"/dev/{disk.disk} blinks" in await a.read(a.press(*RUN))
-        await a.press("escape", "A")
-        await pick(a, "Light its bay, or make it blink")
         assert f"the light of Slot 01 (serial {disk.serial}) is on" in await a.read(a.press(*RUN))
-        lights, lit = a.backend.lights, a.feed.world.lit
-        assert [slot for _, slot in lit] == ["Slot 01"]
-        assert list(lights.blinking) == [f"/dev/{disk.disk}"]
+        assert [slot for _, slot in a.feed.world.lit] == ["Slot 01"]
         await a.press("escape", "A")
         await pick(a, "Switch off every light lit from here")
         assert "every light is off" in await a.read(a.press(*RUN))
-        assert (a.feed.world.lit, lights.blinking) == ({}, {})
+        assert a.feed.world.lit == {}
 
 
 async def test_lights_are_tidied_when_the_console_starts(monkeypatch):

@@ -6,11 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.records import replace
 from tests.ui.swap.steps import Swapping, question, ran, swapping
-from zconsole.sim.backends.lights import SimulatedLights
 from zconsole.swap.disk import SwapDisk
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
@@ -155,53 +152,15 @@ async def test_the_main_screen_has_no_line_of_a_swap_that_was_just_closed():
         assert await main_line(s) == ""
 
 
-@pytest.fixture
-def dark(monkeypatch):
-    """Bays without lights."""
+async def test_without_a_light_the_serial_number_is_said_and_where_it_stands(monkeypatch):
     monkeypatch.setattr("zconsole.sim.backends.actions.locate_of", lambda *_: None)
-
-
-@pytest.mark.usefixtures("dark")
-async def test_without_a_light_the_disk_blinks_until_it_is_out():
     async with swapping() as s:
         await s.begin()
-        assert "Make Slot 07 (serial RGYCXAL5) blink" in await s.read(s.do())
-        assert "The disk blinks" in await s.read(s.do())
-        (node,) = s.backend.lights.blinking
-        await s.pull("Slot 08")
-        assert list(s.backend.lights.blinking) == [node]
-        wrong = s.swap.hands.drawer()[-1].rpartition(" ")[2]
-        await s.insert(wrong, "Slot 08")
-        await s.do()
-        await s.seen("Pull Slot 07")
-        await s.do("H")
+        shown = await s.read(s.do())
+        assert "Its label says serial RGYCXAL5" in shown
+        assert "The serial number stands on its label after S/N" in shown
+        assert "H light" not in s.screen
         assert "Insert the new disk into Slot 07" in await s.read(s.pull("Slot 07"))
-        assert not s.backend.lights.blinking
-
-
-@pytest.mark.usefixtures("dark")
-async def test_busy_disks_are_named_also_where_it_blinks_once_more_and_giving_up_ends_it(
-    monkeypatch,
-):
-    asked: list[bool] = []
-
-    def _busy(_: SimulatedLights) -> dict[str, float]:
-        asked.append(True)
-        return {"sdq": 0.42}
-
-    monkeypatch.setattr(SimulatedLights, "busy", _busy)
-    async with swapping() as s:
-        await s.begin()
-        assert not asked
-        await s.do()
-        assert asked
-        await s.do()
-        await s.press("H")
-        assert "other disks are busy, too (sdq 42 %)" in await s.read(s.on(ConfirmScreen))
-        await s.press("escape")
-        assert s.backend.lights.blinking
-        await s.do("X", word=GIVE_UP)
-        assert not s.backend.lights.blinking
 
 
 async def test_who_knows_the_bay_is_told_what_going_on_without_the_light_means():

@@ -12,28 +12,9 @@ from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 
 
-class Blinks:
-    """Disks that blink, without a process."""
-
-    def __init__(self) -> None:
-        self.nodes: set[str] = set()
-
-    def start(self, node: str) -> None:
-        self.nodes.add(node)
-
-    def stop(self, node: str) -> bool:
-        was = node in self.nodes
-        self.nodes.discard(node)
-        return was
-
-    def stop_all(self) -> int:
-        return sum([self.stop(node) for node in list(self.nodes)])
-
-
 @pytest.fixture
 def chassis(tmp_path: Path, monkeypatch) -> Chassis:
     monkeypatch.setattr("zconsole.system.process.start_detached", lambda argv, log: 0)
-    monkeypatch.setattr("zconsole.hardware.blink.Blinker", Blinks)
     made = Chassis(tmp_path)
     made.enclosure()
     return made
@@ -87,19 +68,9 @@ def test_a_disk_without_a_light_is_refused(lights):
             lights.switch(LightOrder(on, Device("/dev/sda", "/dev/sda")))
 
 
-def test_blinking_and_its_end_leave_the_light_alone(chassis, lights):
-    order = LightOrder(True, device(chassis), blink=True)
-    assert lights.switch(order) == "/dev/sda blinks"
-    off = LightOrder(False, device(chassis), blink=True)
-    assert lights.switch(off) == "/dev/sda no longer blinks"
-    assert lights.switch(off) == "/dev/sda wasn't blinking"
-    assert (values(chassis), chassis.lights().lit()) == (["0", "0"], ())
-
-
 def test_all_go_off_together(chassis, lights):
     assert lights.switch(LightOrder(False)) == "no light was on"
     lights.switch(LightOrder(True, device(chassis)))
-    lights.switch(LightOrder(True, device(chassis), blink=True))
     said = lights.switch(LightOrder(False))
-    assert said == "1 disk stopped blinking; the light of bay 1 (serial S1) is off"
+    assert said == "the light of bay 1 (serial S1) is off"
     assert values(chassis) == ["0", "0"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.actions.window_records import KEEPER, NAME, MachineWindows, WindowRecords
+from zconsole.actions.window_records import KEEPER, NAME, MachineWindows
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.state_dir import StateError, try_lock
 
@@ -21,17 +21,17 @@ def state(tmp_path: Path) -> Path:
 
 def test_hours_that_are_set_are_kept_and_a_keeper_started(state):
     started: list[Path] = []
-    machine = MachineWindows(lambda _: state, started.append)
+    machine = MachineWindows(state, started.append)
     said = machine.switch(ScrubWindow("tank", "1", "22:00-06:00", begun=True))
     assert said == "tank is scrubbed only in the hours 22:00-06:00"
-    assert MachineWindows(lambda _: state).windows() == (NIGHT,)
+    assert MachineWindows(state).windows() == (NIGHT,)
     assert started == [state]
     assert "paused waits to be resumed" in machine.switch(ScrubWindow("tank", "1", ""))
     assert machine.windows() == ()
 
 
 def test_a_scrub_paused_for_other_hours_is_paused_for_the_new_ones_too(state):
-    machine = MachineWindows(lambda _: state, lambda _: None)
+    machine = MachineWindows(state, lambda _: None)
     machine.switch(ScrubWindow("tank", "1", "22:00-06:00", begun=True, paused=True))
     machine.switch(ScrubWindow("tank", "1", "23:00-05:00", begun=True))
     (window,) = machine.windows()
@@ -40,29 +40,29 @@ def test_a_scrub_paused_for_other_hours_is_paused_for_the_new_ones_too(state):
 
 def test_after_a_reboot_the_keeper_is_started_again_where_hours_are_set(state):
     started: list[Path] = []
-    machine = MachineWindows(lambda _: state, started.append)
+    machine = MachineWindows(state, started.append)
     machine.resume()
     assert started == []
-    with WindowRecords(state).open() as windows:
+    with MachineWindows(state).open() as windows:
         windows["1"] = NIGHT
     machine.resume()
     assert started == [state]
 
 
 def test_what_somebody_else_changed_meanwhile_is_left_alone(state):
-    records = WindowRecords(state)
+    records = MachineWindows(state)
     with records.open() as windows:
         windows["1"] = NIGHT
     other = ScrubWindow("tank", "1", "01:00-02:00")
     assert records.replaced(other, None) is False
     assert records.replaced(NIGHT, other) is True
-    assert records.read() == {"1": other}
+    assert records.windows() == (other,)
     assert records.replaced(other, None) is True
-    assert records.read() == {}
+    assert records.windows() == ()
 
 
 def test_a_keeper_ends_only_where_no_hours_are_left(state):
-    records = WindowRecords(state)
+    records = MachineWindows(state)
     lock = try_lock(state / KEEPER)
     assert lock is not None
     with records.open() as windows:
@@ -79,4 +79,4 @@ def test_a_damaged_file_is_named(state):
     (state / NAME).write_text("{}")
     (state / NAME).chmod(0o600)
     with pytest.raises(StateError, match="is damaged"):
-        WindowRecords(state).read()
+        MachineWindows(state).windows()

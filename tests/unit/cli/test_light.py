@@ -22,7 +22,8 @@ def chassis(tmp_path: Path, monkeypatch) -> Chassis:
     monkeypatch.setenv("ZCONSOLE_STATE", str(made.state))
     monkeypatch.setattr("zconsole.system.process.start_detached", lambda argv, log: 0)
     others = (Device(node, node, serial="SAME") for node in ("/dev/sdb", "/dev/sdc"))
-    paths = (Device(node, node, serial="TWO", wwn="naa.5") for node in ("/dev/sdd", "/dev/sde"))
+    led = str(made.led(number=2))
+    paths = (Device(n, n, serial="TWO", wwn="naa.5", locate=led) for n in ("/dev/sdd", "/dev/sde"))
     known = (disk, *others, *paths, Device("/dev/sdf", "/dev/sdf"))
     monkeypatch.setattr(light, "disks", lambda *_: known)
     monkeypatch.setattr(light, "LocateLights", made.lights)
@@ -74,7 +75,6 @@ def test_after_a_reboot_it_is_lit_again(chassis, capsys):
     ("words", "code", "text"),
     [
         (["on"], 2, "on needs a DISK"),
-        (["blink"], 2, "blink needs a DISK"),
         (["list", "S1"], 2, "list takes no DISK"),
         (["on", "S2"], 3, "S2 is not a disk"),
         (["on", "SAME"], 2, "SAME is the serial number of 2 disks: /dev/sdb, /dev/sdc"),
@@ -89,22 +89,6 @@ def test_what_cannot_be_is_said_in_one_line(chassis, capsys, words, code, text):
     assert chassis.led().read_text() == "0"
 
 
-@pytest.mark.usefixtures("chassis")
-def test_two_paths_to_one_disk_are_one_disk(monkeypatch):
-    asked = []
-    monkeypatch.setattr(light.blink, "reader", asked.append)
-    monkeypatch.setattr(light.blink, "LASTING", 0.0)
-    monkeypatch.setattr(light.blink, "busy_disks", dict)
-    assert main(["light", "blink", "TWO"]) == 0
-    assert asked == ["/dev/sdd"]
-
-
-def test_blinking_goes_on_until_its_time_is_over(chassis, capsys, monkeypatch):
-    monkeypatch.setattr(light.blink, "reader", lambda node: lambda: None)
-    monkeypatch.setattr(light.blink, "busy_disks", lambda: {"sdb": 0.5})
-    monkeypatch.setattr(light.blink, "LASTING", 0.0)
-    assert main(["light", "blink", "S1"]) == 0
-    said = capsys.readouterr().err
-    assert "blinking proves nothing now" in said
-    assert "/dev/disk/by-id/d0 blinks; to stop it: Ctrl-C" in said
-    assert chassis.led().read_text() == "0"
+def test_two_paths_to_one_disk_are_one_disk(chassis):
+    main(["light", "on", "TWO"])
+    assert (chassis.led(number=2).read_text(), len(chassis.lights().lit())) == ("1", 1)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from zconsole.actions.window_records import WindowRecords
+from zconsole.actions.window_records import MachineWindows
 from zconsole.cli.main import main
 from zconsole.cli.scrub import line
 from zconsole.pool.scrub_window import ScrubWindow
@@ -18,7 +18,7 @@ NIGHT = ScrubWindow("tank", "1", "22:00-06:00", begun=True, paused=True)
 def state(tmp_path, monkeypatch):
     tmp_path.chmod(0o700)
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
-    with WindowRecords(tmp_path).open() as windows:
+    with MachineWindows(tmp_path).open() as windows:
         windows["1"] = NIGHT
     return tmp_path
 
@@ -36,7 +36,7 @@ def test_the_hours_are_listed(capsys):
 
 
 def test_without_hours_the_list_says_how_to_set_some(state, capsys):
-    with WindowRecords(state).open() as windows:
+    with MachineWindows(state).open() as windows:
         windows.clear()
     assert main(["scrub"]) == 0
     said = capsys.readouterr()

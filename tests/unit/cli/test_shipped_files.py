@@ -10,10 +10,10 @@ import subprocess
 import pytest
 
 from tests.table import rows
+from tests.unit.output.prometheus.shipped import SHARE
 from zconsole.cli.main import main
 from zconsole.cli.options import COMMANDS, parser_of
 from zconsole.cli.shipped_files import FILES, INSTALLED, for_program, shipped
-from zconsole.output.prometheus.__main__ import SHARE
 
 UNITS = sorted(name for name in FILES.values() if name.endswith(".service"))
 TOOL = shutil.which("systemd-analyze")

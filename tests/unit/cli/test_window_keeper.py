@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.actions.window_records import WindowRecords
+from zconsole.actions.window_records import MachineWindows
 from zconsole.cli.window_keeper import WindowKeeper
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.backends.actions import simulated_backend
@@ -24,7 +24,7 @@ class Night:
         self.world = World(scenario, 1)
         self.pool = self.world.pools[0]
         self.session, self.elapsed = Session(), 0.0
-        self.records = WindowRecords(state)
+        self.records = MachineWindows(state)
         self.said: list[str] = []
         self.backend = simulated_backend(self.world)
 
@@ -56,7 +56,8 @@ class Night:
 
     @property
     def window(self) -> ScrubWindow:
-        return self.records.read()[str(self.pool.guid)]
+        (window,) = self.records.windows()
+        return window
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ async def test_it_is_over_once_the_scrub_was_stopped(night):
     await night.after(0.1)
     await night.backend.runner.run(("zpool", "scrub", "-s", night.pool.name), 1.0)
     await night.after(0.1)
-    assert night.records.read() == {}
+    assert night.records.windows() == ()
     assert not night.pool.scan.active
     assert night.said[-1] == f"{night.pool.name}: the scrub has ended"
 

@@ -17,12 +17,11 @@ from zconsole.cli import event_loop, report
 from zconsole.cli.main import main
 from zconsole.cli.report import recorded
 from zconsole.errors import NotUnderstoodError
-from zconsole.scan_report.markdown import compared, markdown
 from zconsole.scan_report.recorder import ReportKeeper
+from zconsole.scan_report.renderer import compared, markdown, svg
 from zconsole.scan_report.report import dumped, loaded
 from zconsole.scan_report.statistics import differences, promises
 from zconsole.scan_report.store import ReportStore
-from zconsole.scan_report.svg import svg
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
 

@@ -47,8 +47,6 @@ class Play:
     boot: str = "first"
     lights: bool = False
     """Whether its bays have lights."""
-    blinks: bool = False
-    """Whether a disk without a light is made to blink; else whoever pulls it knows its bay."""
     devices: Callable[[tuple[Device, ...]], tuple[Device, ...]] = lambda found: found
     """What the machine shows of its disks."""
     guide: Guide | None = None
@@ -122,9 +120,6 @@ class Play:
     def look(self) -> SwapStage:
         assert self.guide is not None
         stage = self.guide.look(self.view(), self.now)
-        if stage.step == "light" and not self.lights and not self.blinks and self.guide.leads:
-            self.guide.answer("no-light", self.now)
-            stage = self.guide.look(self.view(), self.now)
         if not self.steps or self.steps[-1] != stage.step:
             self.steps.append(stage.step)
         return stage

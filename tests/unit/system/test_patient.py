@@ -15,6 +15,7 @@ from tests.unit.tunables.conftest import Kernel
 from zconsole.cli import local
 from zconsole.config.file import read_config
 from zconsole.errors import ZconsoleError
+from zconsole.system import record_file
 from zconsole.system.patient import Patient
 from zconsole.system.safe_path import StateError
 from zconsole.tunables import store
@@ -50,7 +51,7 @@ def hang(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], threading.Eve
         monkeypatch.setattr(os, "open", never)
         return back
 
-    monkeypatch.setattr(store, "ANSWER", SHORT)
+    monkeypatch.setattr(record_file, "ANSWER", SHORT)
     monkeypatch.setattr(Patient.call, "__defaults__", (SHORT, lambda _: None))
     yield begin
     back.set()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 import pytest
 
-from zconsole.system.record_file import read_record, write_record
-from zconsole.system.state_dir import StateError
+from tests.unit.waiting import soon
+from zconsole.system import record_file
+from zconsole.system.patient import NoAnswerError
+from zconsole.system.record_file import LockedRecord, read_record, write_record
+from zconsole.system.state_dir import StateError, write_private
 
 
 @dataclass(frozen=True)
@@ -45,3 +49,42 @@ def test_a_file_that_is_too_large_is_not_read(path):
     write_record(path, Kept(("x" * 100,)))
     with pytest.raises(StateError, match="over 50 bytes"):
         read_record(Kept, path, 50)
+
+
+def test_a_locked_record_is_changed_by_one_at_a_time_and_read_by_all(path):
+    ours = LockedRecord(Kept(()), path, "kept.lock", 1.0)
+    theirs = LockedRecord(Kept(()), path, "kept.lock", 0.0)
+    with ours.open() as write:
+        with (
+            pytest.raises(StateError, match=r"kept\.lock is locked by another zconsole"),
+            theirs.open(),
+        ):
+            pass
+        assert theirs.read() == Kept(())
+        write(Kept(("a",)))
+        assert theirs.read() == Kept(("a",))
+    with theirs.open() as write:
+        write(Kept(("b",)))
+    assert ours.read() == Kept(("b",))
+
+
+def test_a_directory_that_does_not_answer_is_given_up_and_what_comes_late_keeps_the_lock(
+    path, monkeypatch
+):
+    answers = Event()
+
+    def late(to, data):
+        answers.wait(30.0)
+        write_private(to, data)
+
+    monkeypatch.setattr(record_file, "WRITTEN", 0.05)
+    monkeypatch.setattr(record_file, "write_private", late)
+    ours = LockedRecord(Kept(()), path, "kept.lock", 1.0)
+    theirs = LockedRecord(Kept(()), path, "kept.lock", 0.0)
+    with pytest.raises(NoAnswerError), ours.open() as write:
+        write(Kept(("a",)))
+    with pytest.raises(StateError, match="is locked"), theirs.open():
+        pass
+    answers.set()
+    assert soon(path.exists)
+    assert theirs.read() == Kept(("a",))

@@ -10,7 +10,6 @@ from tests.unit.tunables.test_guard import freeze, soon
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.system.audit import AuditError, MemoryLog
 from zconsole.system.state_dir import StateError, write_private
-from zconsole.tunables import store
 from zconsole.tunables.catalog import TUNABLES
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
@@ -183,7 +182,7 @@ def test_a_disk_that_fails_once_the_kernel_has_the_value_is_no_failure(kernel, m
         written.append(data)
         write_private(path, data)
 
-    monkeypatch.setattr(store, "write_private", save)
+    monkeypatch.setattr("zconsole.system.record_file.write_private", save)
     (setting,) = kernel.console().set({TIME: 5000}, 1.0)
     assert (kernel.read(TIME), setting.original) == (5000, 3000)
 
@@ -264,14 +263,15 @@ def test_nothing_is_set_without_a_line_in_some_log_and_everything_is_put_back(ke
     assert kernel.read(TIME) == 3000
 
 
-def test_values_are_put_back_where_nothing_can_be_written(kernel):
+def test_values_are_put_back_where_nothing_can_be_written(kernel, monkeypatch):
     """A full or read-only disk: what was set is known, but can't be forgotten."""
     kernel.console().set({TIME: 5000}, 1.0)
 
-    def read_only() -> None:
+    def read_only(_path) -> None:
         raise StateError("Read-only file system")
 
-    stuck = Control(kernel.parameters, FileTunableStore(kernel.state, read_only), Unwritable())
+    monkeypatch.setattr("zconsole.system.record_file.make_directory", read_only)
+    stuck = Control(kernel.parameters, FileTunableStore(kernel.state), Unwritable())
     with pytest.raises(ZconsoleError):
         stuck.set({SCRUB: 2000}, 2.0)
     assert [entry.put_back for entry in stuck.restore(3.0)] == [True]
@@ -284,7 +284,7 @@ def test_values_that_cannot_be_forgotten_were_put_back_all_the_same(kernel, monk
     def full(_path, _data):
         raise StateError("No space left on device")
 
-    monkeypatch.setattr("zconsole.tunables.store.write_private", full)
+    monkeypatch.setattr("zconsole.system.record_file.write_private", full)
     assert [entry.put_back for entry in kernel.console().restore(2.0)] == [True]
     assert kernel.read(TIME) == 3000
 

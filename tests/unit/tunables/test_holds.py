@@ -257,6 +257,6 @@ def test_due_values_go_back_where_nothing_can_be_written(kernel, monkeypatch):
     def full(_path, _data):
         raise StateError("No space left on device")
 
-    monkeypatch.setattr("zconsole.tunables.store.write_private", full)
+    monkeypatch.setattr("zconsole.system.record_file.write_private", full)
     kernel.console("1:1").settle(2.0, IDLE)
     assert kernel.read(TIME) == 3000

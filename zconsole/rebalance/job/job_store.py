@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,19 +45,13 @@ class Record:
         return self.journal.parent == self.file.parent and not self.journal.exists()
 
 
-@contextlib.contextmanager
-def locked(record: Record) -> Iterator[None]:
+def locked(record: Record) -> AbstractContextManager[None]:
     """For the process that runs a job; the kernel drops the lock when the process dies.
 
     Raises ZconsoleError when the job runs already.
     """
-    handle = state.lock_within(record.file, LOCK_SECONDS)
-    if handle is None:
-        raise ZconsoleError(f"job {record.job} is running already")
-    try:
-        yield
-    finally:
-        os.close(handle)
+    busy = ZconsoleError(f"job {record.job} is running already")
+    return state.locked(record.file, LOCK_SECONDS, busy)
 
 
 def directory() -> Path:

@@ -16,7 +16,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path, PurePosixPath
@@ -33,7 +33,7 @@ from zconsole.system.records import from_json, parse_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import (
     StateError,
-    lock_within,
+    locked,
     read_private,
     remove,
     state_dir,
@@ -162,18 +162,12 @@ def job_at_work(roots: Sequence[bytes]) -> str | None:
     return None
 
 
-@contextlib.contextmanager
-def _turn(path: Path) -> Iterator[None]:
-    handle = lock_within(path, PATIENCE)
-    if handle is None:
-        raise BusyTreeError(
-            f"{path} is locked by another zconsole for over {PATIENCE:g} s."
-            " End that one (see /proc/locks) and try again"
-        )
-    try:
-        yield
-    finally:
-        os.close(handle)
+def _turn(path: Path) -> AbstractContextManager[None]:
+    busy = BusyTreeError(
+        f"{path} is locked by another zconsole for over {PATIENCE:g} s."
+        " End that one (see /proc/locks) and try again"
+    )
+    return locked(path, PATIENCE, busy)
 
 
 def _others(where: Path) -> Iterator[tuple[Claim, ...] | None]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from zconsole.actions.plan import LightOrder
-from zconsole.errors import UsageError, ZconsoleError
-from zconsole.hardware import blink, light
+from zconsole.errors import UsageError
+from zconsole.hardware import light
 from zconsole.hardware.device import Device
 from zconsole.pool.chassis import LeafDisk, SlotKey
 from zconsole.sim.disk import Leaf
@@ -33,56 +33,26 @@ def _slot_of(device: Device) -> SlotKey:
 
 @dataclass(slots=True)
 class SimulatedLights:
-    """Switches the lights of a world's bays, and makes its disks blink; see LightSwitch."""
+    """Switches the lights of a world's bays; see LightSwitch."""
 
     world: World
-    blinking: dict[str, float] = field(default_factory=dict)
 
     def switch(self, order: LightOrder) -> str:
         """See LightSwitch.switch."""
         self.tidy()
         if order.device is None:
             self.world.lit.clear()
-            self.blinking.clear()
             return "every light is off"
-        return (
-            self._blink(order.device.node, order.on)
-            if order.blink
-            else self._light(order.device, order.on)
-        )
-
-    def _light(self, device: Device, on: bool) -> str:
-        slot = _slot_of(device)
+        device, slot = order.device, _slot_of(order.device)
         name = device.bay or slot[1]
         name = f"{name} (serial {device.serial})" if device.serial else name
-        if not on:
+        if not order.on:
             return f"the light of {name} {'is' if self.world.lit.pop(slot, None) else 'was'} off"
         self.world.lit[slot] = self.world.pools[0].now + light.LASTING
         return f"the light of {name} is on"
-
-    def _blink(self, node: str, on: bool) -> str:
-        if not on:
-            stopped = self.blinking.pop(node, None)
-            return f"{node} no longer blinks" if stopped else f"{node} wasn't blinking"
-        if not self._answers(node):
-            raise ZconsoleError(f"{node} doesn't answer, so it doesn't blink")
-        self.blinking[node] = self.world.pools[0].now + blink.LASTING
-        return f"{node} blinks"
-
-    def busy(self) -> Mapping[str, float]:
-        """See LightSwitch.busy."""
-        leaves = (leaf for pool in self.world.pools for leaf in pool.leaves())
-        shares = {leaf.disk: min(1.0, leaf.in_flight) for leaf in leaves if leaf.present}
-        busy = ((name, share) for name, share in shares.items() if share >= blink.BUSY)
-        return dict(sorted(busy, key=lambda pair: -pair[1]))
 
     def tidy(self) -> tuple[str, ...]:
         """See LightSwitch.tidy."""
         now = self.world.pools[0].now
         self.world.lit = {bay: until for bay, until in self.world.lit.items() if until > now}
-        self.blinking = {node: until for node, until in self.blinking.items() if until > now}
         return ()
-
-    def _answers(self, node: str) -> bool:
-        leaves = (leaf for pool in self.world.pools for leaf in (*pool.leaves(), *pool.host.shelf))
-        return any(leaf.present for leaf in leaves if f"/dev/{leaf.disk}" == node)

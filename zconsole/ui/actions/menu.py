@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,7 +12,7 @@ from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.conditions import answering
 from zconsole.actions.growth import plan_autoexpand, plan_expand
-from zconsole.actions.locate import plan_blink, plan_lights_off, plan_locate
+from zconsole.actions.locate import plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.scrub import (
@@ -35,9 +35,8 @@ from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
 from zconsole.pool.model import MULTIHOST
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.add_flow import add_flow
-from zconsole.ui.actions.asking import Planner, confirm
+from zconsole.ui.actions.asking import Planner
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.scrub_flow import dates_flow, window_flow
@@ -209,8 +208,8 @@ def _of_leaf(key: str) -> list[Entry]:
             flow=change_disk,
             about="Leads from finding the disk in its bay to its resilver; asks before each step",
         ),
-        Entry("Light its bay, or make it blink", light_ways(key, on=True, busy={}), light_flow),
-        Entry("Switch its light off", light_ways(key, on=False, busy={})),
+        Entry("Light its bay", (lambda s: plan_locate(s, key, on=True),)),
+        Entry("Switch its light off", (lambda s: plan_locate(s, key, on=False),)),
         Entry("Replace this device", flow=replace_flow, about=_REPLACE),
         Entry(
             "Take it offline",
@@ -261,17 +260,3 @@ def _of_pool(s: Situation) -> list[Entry]:
         Entry("Switch autoexpand off", (lambda s: plan_autoexpand(s, on=False),)),
         Entry("Switch off every light lit from here", (plan_lights_off,)),
     ]
-
-
-async def light_flow(context: FlowContext, key: str) -> bool:
-    """Look which disks are busy, then show both ways to show a disk."""
-    busy = await in_daemon_thread(context.backend.lights.busy)
-    return await confirm(context, light_ways(key, on=True, busy=busy))
-
-
-def light_ways(key: str, on: bool, busy: Mapping[str, float]) -> tuple[Planner, ...]:
-    """The LED of a disk's bay, and its blinking."""
-    return (
-        lambda s: plan_locate(s, key, on),
-        lambda s: plan_blink(s, key, on, busy),
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent
@@ -13,10 +13,9 @@ from zconsole.errors import ZconsoleError
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.guide import Guide
-from zconsole.swap.light import can_blink
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.progress import current
-from zconsole.swap.session import SwapSession, just_pulled
+from zconsole.swap.session import SwapSession
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import SwapStore
 from zconsole.swap.view import MachineView
@@ -125,20 +124,13 @@ class FollowedSwap:
         v = await self._view()
         if self._context.under_way:
             return  # what the plan did is not written yet: seen without it, it would be misread
-        before = self._guide.checklist
         look = partial(self._guide.look, v, self._context.backend.clock())
         self.stage = await in_daemon_thread(look)
-        if just_pulled(before, self._guide.checklist):
-            await self._session.end_blinking(before)
 
     async def situation(self) -> Situation | None:
         """The pool now; None while it is not imported."""
         v = await self._view()
         return None if v is None else v.situation
-
-    async def busy(self) -> Mapping[str, float]:
-        """The disks that do I/O now, with their share of time."""
-        return await self._session.busy()
 
     async def _view(self) -> MachineView | None:
         v = await self._session.view_of(self.checklist)
@@ -166,7 +158,5 @@ class FollowedSwap:
         """Close the checklist: backed out, or given up with something left undone."""
         guide, undone = self._guide, self.stage.undone if self.stage is not None else ()
         if guide is not None:
-            if can_blink(guide.checklist.old):
-                await self._session.end_blinking(guide.checklist)
             async with self._turn:
                 await in_daemon_thread(guide.close, self._context.backend.clock(), undone)

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from zconsole.swap.checklist import DONE, Checklist
-from zconsole.swap.light import can_blink
 from zconsole.swap.stage import SwapStage
 from zconsole.ui.swap.followed import FollowedSwap
-
-
-def findable(c: Checklist) -> bool:
-    """Whether the bay has a light, or the disk is there to blink."""
-    return bool(c.old.light) or (can_blink(c.old) and c.pulled is None and not c.was_gone)
 
 
 def elsewhere(c: Checklist, stage: SwapStage) -> bool:
@@ -48,7 +42,7 @@ def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
         "answer": bool(stage.answers),
         "undo": stage.back is not None and not stage.back.closes,
         # Its bay is not the one to find while another disk has to be put back.
-        "highlight": findable(c) and not stage.alarm and not elsewhere(c, stage),
+        "highlight": bool(c.old.light) and not stage.alarm and not elsewhere(c, stage),
         "report": True,
         "stop": True,
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
-from zconsole.swap.light import can_blink, plan_blink, plan_light
+from zconsole.swap.light import plan_light
 from zconsole.swap.stage import Answer, SwapStage, sentence
 from zconsole.swap.undone import light_words
 from zconsole.ui.actions.asking import confirmation_of
@@ -124,15 +124,10 @@ async def _dark_and_close(
 
 
 async def light_plan(followed: FollowedSwap) -> ActionPlan:
-    """The plan that switches the light of the bay the other way, or makes the disk blink.
-
-    Raises ZconsoleError.
-    """
+    """The plan that switches the light of the bay the other way. Raises ZconsoleError."""
     s, c = await followed.situation(), followed.checklist
     if s is None:
         raise ZconsoleError(f"{c.pool} is not imported")
-    if can_blink(c.old):
-        return plan_blink(s, c.old, await followed.busy())
     return plan_light(s, c.old, on=not c.lit)
 
 

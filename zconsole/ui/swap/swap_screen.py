@@ -23,7 +23,7 @@ from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.hands_flow import insert_disk, pull_disk
-from zconsole.ui.swap.offered import doing, elsewhere, findable, offered
+from zconsole.ui.swap.offered import doing, elsewhere, offered
 from zconsole.ui.swap.questions import answer_question, give_up_question, light_plan, plan_question
 from zconsole.ui.swap.report_file import keep_report, report_directory
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
@@ -233,7 +233,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
     def action_highlight(self) -> None:
         """Switch the light of the bay on or off."""
         c, stage = self._followed.checklist, self._followed.stage
-        if not findable(c):
+        if not c.old.light:
             self._say("The bay has no light that can be switched.")
         elif stage is not None and elsewhere(c, stage) and c.new is not None:
             self._say(f"The disk to compare is in {c.new.spot}: zconsole light on {c.new.whole}.")

@@ -8,14 +8,12 @@ from itertools import combinations
 import pytest
 
 from tests.table import rows
-from zconsole.output.prometheus.alert_rules import NAME, named
-from zconsole.output.prometheus.dashboard import dashboard
-from zconsole.output.prometheus.table import BY_NAME
+from tests.unit.output.prometheus.shipped import BY_NAME, NAME, SHARE, named
 
 
 @pytest.fixture(scope="module")
 def panels():
-    return json.loads(dashboard())["panels"]
+    return json.loads((SHARE / "grafana-dashboard.json").read_text())["panels"]
 
 
 def panel_of(panels, name):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from zconsole.output.prometheus.table import BY_NAME, FAMILIES
+from tests.unit.output.prometheus.shipped import BY_NAME
+from zconsole.output.prometheus.metrics import FAMILIES
 
 
 def test_names_follow_the_custom_and_labels_are_declared():
@@ -22,7 +23,5 @@ def test_each_name_stands_for_one_metric():
     assert len(BY_NAME) == len(FAMILIES)
 
 
-def test_a_counter_and_a_state_are_told_by_name_and_text():
+def test_a_counter_is_told_by_its_name():
     assert [family.name for family in FAMILIES if family.counts] == ["zconsole_device_errors_total"]
-    assert BY_NAME["zconsole_pool_health"].names_state
-    assert not BY_NAME["zconsole_pool_up"].names_state

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from zconsole.actions.plan import LightOrder
-from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 from zconsole.sim.backends.lights import SimulatedLights, locate_of
@@ -56,31 +55,8 @@ def shown(world: World) -> list[str]:
     return [name for (_, name), each in found.items() if each.locate]
 
 
-def test_a_disk_blinks_until_it_is_stopped(world, lights):
-    disk = device(world)
-    assert "blinks" in lights.switch(LightOrder(True, disk, blink=True))
-    assert list(lights.blinking) == [disk.node]
-    assert "no longer blinks" in lights.switch(LightOrder(False, disk, blink=True))
-    assert "wasn't blinking" in lights.switch(LightOrder(False, disk, blink=True))
-
-
-def test_a_disk_that_is_gone_does_not_blink(world, lights):
-    gone = device(world)
-    for leaf in world.pools[0].leaves():
-        leaf.present = False
-    with pytest.raises(ZconsoleError, match="doesn't answer"):
-        lights.switch(LightOrder(True, gone, blink=True))
-
-
 def test_all_go_off_together(world, lights):
     disk = device(world)
     lights.switch(LightOrder(True, disk))
-    lights.switch(LightOrder(True, disk, blink=True))
     lights.switch(LightOrder(False))
-    assert (world.lit, lights.blinking) == ({}, {})
-
-
-def test_disks_of_a_resilver_are_busy(world, lights):
-    leaf = next(leaf for leaf in world.pools[0].leaves() if leaf.present)
-    leaf.in_flight = 0.5
-    assert lights.busy()[leaf.disk] == 0.5
+    assert world.lit == {}
