@@ -10,7 +10,7 @@ def clean(text: str) -> str:
 
     Surrogates (bytes that were not UTF-8) come out as the byte's ``\xNN``.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(_visible(char) for char in text)
 

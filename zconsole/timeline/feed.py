@@ -145,10 +145,9 @@ class Feed:
         loop = asyncio.get_running_loop()
         while self._begun is not None and (left := self._begun + self.pace - loop.time()) > 0:
             self._changed.clear()
-            try:
-                await asyncio.wait_for(self._changed.wait(), left)
-            except TimeoutError:
-                break
+            due = loop.call_later(left, self._changed.set)
+            await self._changed.wait()
+            due.cancel()
         self._begun = loop.time()
         self._pace.begin()
         update = await self.sample()

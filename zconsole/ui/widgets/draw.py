@@ -64,12 +64,13 @@ Line = tuple[Span, ...]
 
 def width_of(line: Iterable[Span]) -> int:
     """Terminal cells a line takes."""
-    return sum(cell_len(span.text) for span in line)
+    texts = [span.text for span in line]
+    return sum([len(text) if text.isascii() else cell_len(text) for text in texts])
 
 
 def fit(text: str, width: int, *, right: bool = False, ellipsis: str = "…") -> str:
     """``text`` in exactly ``width`` cells: padded, or cut at its end with ``ellipsis``."""
-    length = cell_len(text)
+    length = len(text) if text.isascii() else cell_len(text)
     if length == width:
         return text
     if length < width:

@@ -10,11 +10,13 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual._styles_cache import StylesCache
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span, action_at, crop, merged, width_of
@@ -29,6 +31,29 @@ _GAP = re.compile(r"(?<=\S)(?P<fill>[ ─-])(?P=fill){4,}")
 """Blanks or rule in a title that have room for the ways."""
 _WORD = re.compile(r" ?\w\S* ?")
 """The first word of a title, with the blanks beside it."""
+
+
+class _Strips(StylesCache):
+    """The strips of a widget without border, padding or tint.
+
+    Textual's own works out a widget's colors and place, and looks for each of these, at every line.
+    """
+
+    def render_widget(self, widget: Widget, crop: Region) -> list[Strip]:
+        """The strips of these lines; only those that are dirty are rendered anew."""
+        lines, (start, end) = crop.line_range, crop.column_span
+        if dirty := [y for y in lines if y in self._dirty_lines or y not in self._cache]:
+            filters, (_, background) = widget.get_line_filters(), widget.background_colors
+            for y in dirty:
+                strip = widget.render_line(y)
+                for each in filters:
+                    strip = strip.apply_filter(each, background)
+                self._cache[y] = strip
+            self._dirty_lines.difference_update(dirty)
+        strips = [self._cache[y] for y in lines]
+        if (start, end) == (0, widget.outer_size.width):
+            return strips
+        return [strip.crop(start, end) for strip in strips]
 
 
 class LinesView(ScrollView, inherit_bindings=False):
@@ -46,11 +71,17 @@ class LinesView(ScrollView, inherit_bindings=False):
     def __init__(self, *, id: str, focusable: bool = False) -> None:  # noqa: A002
         super().__init__(id=id)
         self.can_focus = focusable
+        self._styles_cache = _Strips()
         self._lines: Sequence[Line] = ()
         self._title: Line | None = None
         self._palette: Palette = {}
         self._drawn: dict[int, tuple[Line, str]] = {}
         self._strips: LRUCache[tuple[Line, str, int], Strip] = LRUCache(_STRIPS)
+
+    @property
+    def size(self) -> Size:
+        """All of its place, as nothing is around the lines; textual works it out at every look."""
+        return self.outer_size
 
     def on_mount(self) -> None:
         """Be drawn in the styles of the app's theme, whichever is on."""
@@ -104,7 +135,7 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def update_lines(self) -> None:
         """Mark the visible lines that differ from what was drawn last."""
-        width, height = self.size  # textual works it out, and the scroll offset, at every look
+        width, height = self.size
         top = self.scroll_offset.y
         total = Size(width, self.line_count() + int(self.has_title))
         if total != self.virtual_size:
