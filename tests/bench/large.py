@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Self, cast
 
-from tests.unit.zfs.sources.libzfs.nvpack import pack
+from tests.unit.zfs.sources.kernel.nvpack import pack
 from zconsole.sim import scan, simulation
 from zconsole.sim.build import BULK, Build
 from zconsole.sim.models import EXOS_16T
@@ -24,8 +24,8 @@ from zconsole.sim.source import EPOCH, raw
 from zconsole.sim.state import SCRUB
 from zconsole.sim.topology import Top
 from zconsole.zfs.raw import Raw
-from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, assembled
-from zconsole.zfs.sources.libzfs.wire import Answers, packed
+from zconsole.zfs.sources.kernel.nvlist import ConfigReader, assembled
+from zconsole.zfs.sources.kernel.wire import Answers, packed
 from zconsole.zfs.sources.pool_poller import leaf_paths
 
 WIDTH = 10

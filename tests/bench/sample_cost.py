@@ -32,7 +32,7 @@ from zconsole.timeline.rates import RateWindows
 from zconsole.timeline.session import Session
 from zconsole.zfs.decode import decode
 from zconsole.zfs.raw import Raw
-from zconsole.zfs.sources.libzfs.client import LibzfsReader
+from zconsole.zfs.sources.kernel.client import KernelReader
 from zconsole.zfs.sources.live import LiveSource
 
 PAUSE = 0.05
@@ -69,7 +69,7 @@ class Bench:
 
     def __init__(self, pool: str) -> None:
         self._pool = pool
-        self._reader = LibzfsReader(ProcessRunner())
+        self._reader = KernelReader(ProcessRunner())
         self._windows = RateWindows()
         self._live = LiveSource([pool])
         self._session = Session()

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zconsole.zfs.sources.libzfs.helper import DESTINATION, DESTINATION_AT, Helper, KernelPool
+from zconsole.zfs.sources.kernel.helper import DESTINATION, DESTINATION_AT, Helper, KernelPool
 
 ARCHIVES = Path(__file__).parents[1] / "fixtures" / "libzfs"
 ALL = "all"

@@ -20,7 +20,7 @@ from zconsole.system.process import DeadlineError
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
 from zconsole.zfs.raw import Raw
-from zconsole.zfs.sources.libzfs.client import LibzfsReader
+from zconsole.zfs.sources.kernel.client import KernelReader
 from zconsole.zfs.sources.reader import ReaderUnusableError, ReadFailedError
 
 PATIENCE = 30.0
@@ -116,6 +116,6 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 @cache
-def _reader() -> LibzfsReader:
+def _reader() -> KernelReader:
     """Return the reader of this process; its helper ends with it."""
-    return LibzfsReader(ProcessRunner(), COMMAND)
+    return KernelReader(ProcessRunner(), COMMAND)

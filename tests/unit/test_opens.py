@@ -45,7 +45,7 @@ ELSEWHERE = {
     "system/private_copy.py": NAMELESS,
     "output/prometheus/metrics.py": NAMED,
     "pool/hazards.py": PACKAGED,
-    "zfs/sources/libzfs/helper.py": KERNEL,
+    "zfs/sources/kernel/helper.py": KERNEL,
     "zfs/sources/open_text.py": NAMED,
     "zfs/sources/replay.py": NAMED,
     "zfs/sources/record.py": NAMED,

@@ -19,7 +19,7 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, steady_clock
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities, Source
-from zconsole.zfs.sources.libzfs.nvlist import ENCLOSURE
+from zconsole.zfs.sources.kernel.nvlist import ENCLOSURE
 from zconsole.zfs.sources.pool_poller import leaf_paths
 
 _T = TypeVar("_T")

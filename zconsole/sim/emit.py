@@ -1,6 +1,6 @@
 """The raw form of a simulated pool: OpenZFS 2.3's config nvlist as JSON, and diskstats rows.
 
-Of the nvlist only the names that are read (``zfs.sources.libzfs.nvlist``), as in a recording.
+Of the nvlist only the names that are read (``zfs.sources.kernel.nvlist``), as in a recording.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from zconsole.hardware.located_source import (
 from zconsole.pool.chassis import LeafDisk
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Capabilities
-from zconsole.zfs.sources.libzfs.nvlist import ENCLOSURE
+from zconsole.zfs.sources.kernel.nvlist import ENCLOSURE
 from zconsole.zfs.sources.record import line_of
 from zconsole.zfs.sources.samples import sample_of
 

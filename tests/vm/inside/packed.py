@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from tests.vm.inside.forms import DEADLINE
 from zconsole.zfs.raw import plain
-from zconsole.zfs.sources.libzfs.helper import DESTINATION, DESTINATION_AT, DEVICE, KernelPool
+from zconsole.zfs.sources.kernel.helper import DESTINATION, DESTINATION_AT, DEVICE, KernelPool
 from zconsole.zfs.sources.live import LiveSource, this_system
 
 

@@ -1,8 +1,9 @@
 """A pool and its vdevs, made of what a reader found in a form.
 
-A reader checks what it reads, once; nothing is looked at twice here. The names are those of
-``zpool status -j``, which the forms have in common: JSON has them, and the kernel's config gets
-them (``libzfs``). What a form tells outright goes into the model as it is.
+A reader checks what it reads, once; nothing is looked at twice here. JSON and the kernel's config
+have figures, of which a vdev's row is worked out as zpool does. Text has the rows, and what a form
+tells outright goes into the model as it is. Names are those of ``zpool status -j``, which the forms
+have in common.
 
 Source: status_callback_json and vdev_stats_nvlist in cmd/zpool/zpool_main.c (2.3.9).
 """
@@ -10,22 +11,14 @@ Source: status_callback_json and vdev_stats_nvlist in cmd/zpool/zpool_main.c (2.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, tzinfo
 from typing import Any, NamedTuple
 
 from zconsole.pool.model import GROUP_KINDS, NOTHING, ErrorCounters, Pool, Vdev
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.names import draid_shape, parity_of
-from zconsole.zfs.decode.scans import (
-    active_function,
-    activities_of,
-    lacks_activity,
-    lacks_scan,
-    rebuilding,
-    scans_of,
-)
+from zconsole.zfs.decode.scans import active_function, rebuilding
 from zconsole.zfs.decode.tree import with_spares
-from zconsole.zfs.decode.values import damaged_files, mapping, number, text_of, word
+from zconsole.zfs.decode.values import damaged_files, number, text_of, word
 from zconsole.zfs.decode.words import (
     aux_text,
     block_size_text,
@@ -93,9 +86,10 @@ class VdevForm(NamedTuple):
     name: str
     kind: str
     below: Nodes
-    figures: Figures
+    figures: Figures | None
+    """None where all of its row is told."""
     told: Mapping[str, Any]
-    """Fields of ``Vdev`` that need no working out: ``guid``, ``path`` and whatever else."""
+    """Fields of ``Vdev`` that need no working out."""
 
 
 Read = Callable[[Any, VdevPlace], VdevForm]
@@ -113,85 +107,55 @@ class _Context(NamedTuple):
     """Top-level vdevs with an active sequential rebuild."""
 
 
-def pool_of(
-    pool: Node,
-    root: Vdev,
-    now: float | None,
-    lacks: str | None = None,
-    moving: tuple[str | None, str | None] = (None, None),
-    zone: tzinfo = UTC,
-    version: str | None = None,
-) -> Pool:
-    """The pool, with zpool's own figures for epoch ``now``, where known.
+def pool_of(printed: Node, root: Vdev, told: Mapping[str, Any]) -> Pool:
+    """The pool, of what is ``printed`` of it by the names of JSON.
 
-    ``lacks``: a part that the form must have; ``moving``: names of the vdevs that a removal and an
-    expansion are about; ``version``: the OpenZFS that runs, where the counters do not tell it.
+    ``told``: fields of ``Pool``, its scans (``work_of``) and whatever else the form tells.
     """
-    scan = mapping(pool.get("scan_stats"), "scan_stats")
-    state, errors = word(pool.get("state")), number(pool.get("error_count"))
-    message, number_of_it = text_of(pool.get("status")), text_of(pool.get("msgid"))
-    see = text_of(pool.get("moreinfo"))
-    return Pool(
-        name=root.name,
-        state=state,
-        root=root,
-        guid=word(pool.get("pool_guid")),
-        message=message,
-        action=text_of(pool.get("action")),
-        see=see or number_of_it,
-        suspension=suspension(state, message, number_of_it, see),
-        lacks=lacks or lacks_scan(scan) or lacks_activity(pool),
-        scans_told=lacks_scan(scan) is None,
-        scans=scans_of(scan, now, zone, version),
-        activities=activities_of(pool, *moving, now, zone),
-        error_count=errors,
-        errors=damaged_files(pool.get("errlist"), errors),
-        comment=text_of(pool.get("comment")),
-    )
+    state, errors = word(printed.get("state")), number(printed.get("error_count"))
+    message, number_of_it = text_of(printed.get("status")), text_of(printed.get("msgid"))
+    see = text_of(printed.get("moreinfo"))
+    known = {
+        "guid": word(printed.get("pool_guid")),
+        "message": message,
+        "action": text_of(printed.get("action")),
+        "see": see or number_of_it,
+        "suspension": suspension(state, message, number_of_it, see),
+        "error_count": errors,
+        "errors": damaged_files(printed.get("errlist"), errors),
+        "comment": text_of(printed.get("comment")),
+    }
+    return Pool(root.name, state, root, **{**known, **told})
 
 
 def root_of(
-    name: str,
-    figures: Figures,
-    told: Mapping[str, Any],
+    form: VdevForm,
     groups: Iterable[tuple[str, Nodes]],
     read: Read,
-    scan: Node,
     devices: Devices,
+    scan: Node = NOTHING,
 ) -> Vdev:
-    """The root vdev, of its own ``figures`` and the top-level vdevs of each class.
+    """The root vdev, of its own form and the top-level vdevs of each class.
 
-    ``told``: see VdevForm; ``scan``: the pool's ``scan_stats``.
+    ``scan``: the pool's ``scan_stats``.
     """
     context = _Context(read, devices, active_function(scan), rebuilding(scan))
-    state = state_word(figures.state, figures.aux)
+    known: dict[str, Any] = {}
+    if form.figures is not None:
+        figures = form.figures
+        known = {
+            "state": state_word(figures.state, figures.aux),
+            "note": aux_text(figures.aux),
+            "errors": _errors(figures, leaf=False),
+            "alloc_bytes": figures.alloc_space,
+            "size_bytes": figures.total_space,
+        }
     children = [
-        _vdev(node, VdevPlace(vclass, state), context) for vclass, nodes in groups for node in nodes
+        _vdev(node, VdevPlace(vclass, known.get("state", "")), context)
+        for vclass, nodes in groups
+        for node in nodes
     ]
-    return Vdev(
-        name=name,
-        kind="root",
-        state=state,
-        note=aux_text(figures.aux),
-        errors=_errors(figures, leaf=False),
-        alloc_bytes=figures.alloc_space,
-        size_bytes=figures.total_space,
-        children=with_spares(tuple(children)),
-        **told,
-    )
-
-
-def layout_of(name: str, kind: str) -> Mapping[str, Any]:
-    """Fields of ``Vdev`` that a printed name and a kind tell of raidz and dRAID."""
-    if not kind.startswith(("raidz", "draid")):
-        return NOTHING
-    shape = draid_shape(name) if kind.startswith("draid") else None
-    return {
-        "nparity": parity_of(kind),
-        "data_disks": shape.data if shape else None,
-        "width": shape.width if shape else None,
-        "failure_group": shape.group if shape else None,
-    }
+    return Vdev(form.name, "root", children=with_spares(tuple(children)), **known, **form.told)
 
 
 def _vdev(node: Any, place: VdevPlace, context: _Context) -> Vdev:
@@ -199,18 +163,24 @@ def _vdev(node: Any, place: VdevPlace, context: _Context) -> Vdev:
     if place.top and form.name in context.rebuilding:
         place = place._replace(rebuilt=True)
     children = _children(form, place, context) if form.below else ()
-    known = _worked_out(form, place, children, context.function)
-    if not children:
-        known |= context.devices.fields(form.name, form.told.get("path"), known["state"])
-    layout = layout_of(form.name, form.kind)
-    return Vdev._make({**_BLANK, **layout, **known, **form.told}.values())
+    known = {**_BLANK, "name": form.name, "kind": form.kind, "vclass": place.vclass}
+    if form.figures is not None:
+        known |= _worked_out(form, form.figures, place, children, context.function)
+    known |= form.told
+    if form.kind.startswith(("raidz", "draid")):
+        known |= _layout(form.name, form.kind)
+    if children:
+        known["children"] = children
+    else:
+        known |= context.devices.fields(form.name, known["path"], known["state"])
+    return Vdev._make(known.values())
 
 
 def _children(form: VdevForm, place: VdevPlace, context: _Context) -> tuple[Vdev, ...]:
     """The vdevs below one; in a replacing or spare group the last device is the new one."""
-    above = state_word(form.figures.state, form.figures.aux) or place.above
+    told = state_word(form.figures.state, form.figures.aux) if form.figures else ""
     written = place.written or form.kind.startswith("draid")
-    under = place._replace(top=False, written=written, above=above)
+    under = place._replace(top=False, written=written, above=told or place.above)
     if form.kind not in GROUP_KINDS:
         return tuple([_vdev(each, under, context) for each in form.below])
     last = len(form.below) - 1
@@ -221,10 +191,14 @@ def _children(form: VdevForm, place: VdevPlace, context: _Context) -> tuple[Vdev
 
 
 def _worked_out(
-    form: VdevForm, place: VdevPlace, children: Sequence[Vdev], function: str | None
+    form: VdevForm,
+    figures: Figures,
+    place: VdevPlace,
+    children: Sequence[Vdev],
+    function: str | None,
 ) -> dict[str, Any]:
     """The fields of a vdev that zpool works out of its figures, or leaves out of its row."""
-    figures, leaf, spare = form.figures, not children, place.vclass == "spare"
+    leaf, spare = not children, place.vclass == "spare"
     state = (spare_word if spare else state_word)(figures.state, figures.aux)
     state = state or _derived_state(form.kind, children, place)
     errors = ErrorCounters() if spare else _errors(figures, leaf)
@@ -232,12 +206,8 @@ def _worked_out(
     marker = _marker(figures, place, function, deferred) if leaf and state == "ONLINE" else ""
     removing, told = bool(figures.removing), figures.noalloc is not None
     fields = {
-        "name": form.name,
-        "kind": form.kind,
-        "vclass": place.vclass,
-        "children": children,
         "state": state,
-        "note": _note(form, errors, marker, leaf),
+        "note": _note(form.told, figures, errors, marker, leaf),
         "errors": errors,
         "resilvering": marker == "(resilvering)",
         "awaiting_resilver": deferred and marker != "(resilvering)",
@@ -263,9 +233,8 @@ def _errors(figures: Figures, leaf: bool) -> ErrorCounters:
     return ErrorCounters(*counted, figures.slow_ios if leaf else None)
 
 
-def _note(form: VdevForm, errors: ErrorCounters, marker: str, leaf: bool) -> str:
+def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf: bool) -> str:
     """The printed note of a vdev; its parts are two blanks apart."""
-    figures = form.figures
     parts = []
     if figures.was is not None:
         parts.append(f"was {figures.was}")
@@ -281,7 +250,7 @@ def _note(form: VdevForm, errors: ErrorCounters, marker: str, leaf: bool) -> str
     if marker:
         parts.append(marker)
     for key, mark in (("initialize", "(initializing)"), ("trim", "(trimming)")):
-        if (progress := form.told.get(key)) is not None and progress.state == "active":
+        if (progress := told.get(key)) is not None and progress.state == "active":
             parts.append(mark)
     return "  ".join(parts)
 
@@ -310,3 +279,14 @@ def _derived_state(kind: str, children: Sequence[Vdev], place: VdevPlace) -> str
     bad = sum(child.state not in ("ONLINE", "DEGRADED") for child in children)
     most = len(children) - 1 if kind in ("mirror", *GROUP_KINDS) else parity_of(kind) or 0
     return "UNAVAIL" if bad > most else "ONLINE" if states == {"ONLINE"} else "DEGRADED"
+
+
+def _layout(name: str, kind: str) -> dict[str, Any]:
+    """The fields that the printed name and the kind of a raidz or dRAID tell."""
+    shape = draid_shape(name) if kind.startswith("draid") else None
+    return {
+        "nparity": parity_of(kind),
+        "data_disks": shape.data if shape else None,
+        "width": shape.width if shape else None,
+        "failure_group": shape.group if shape else None,
+    }

@@ -8,7 +8,6 @@ Figures get the names that ``zpool status -j`` has for them (``builders``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -27,7 +26,7 @@ from zconsole.zfs.decode.builders import (
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
 from zconsole.zfs.decode.names import CLASSES, disk_name
-from zconsole.zfs.decode.scans import copies, scan_stats
+from zconsole.zfs.decode.scans import copies, scan_stats, work_of
 from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
 from zconsole.zfs.decode.words import VDEV_STATES, aux_word
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
@@ -117,7 +116,8 @@ def pool_of_config(
         _figures(tree, values, stats),
         {"guid": word(tree.get("guid")), "io": _io(stats)},
     )
-    root = root_of(config["name"], figures, told, _groups(tree), _read, scans, devices)
+    form = VdevForm(config["name"], "root", (), figures, told)
+    root = root_of(form, _groups(tree), _read, devices, scans)
     printed = {
         **{key: config.get(key) for key in ("pool_guid", "error_count", "comment")},
         **{key: message.get(key) for key in ("status", "action")},
@@ -130,13 +130,12 @@ def pool_of_config(
     removed, expanding = (
         _moving(copied.get(key), tops) for key in ("removal_stats", "raidz_expand_stats")
     )
-    pool = pool_of(printed, root, now, moving=(removed, expanding), version=version)
+    work = work_of(printed, now, (removed, expanding), version=version)
     destroyed = mapping(message.get("destroyed"), "names").items()
-    return replace(
-        pool,
-        suspension=_suspension(config) or pool.suspension,
-        destroyed={str(k): str(v) for k, v in destroyed},
-    )
+    work["destroyed"] = {str(k): str(v) for k, v in destroyed}
+    if (suspended := _suspension(config)) is not None:
+        work["suspension"] = suspended
+    return pool_of(printed, root, work)
 
 
 def _suspension(config: Mapping[str, Any]) -> str | None:

@@ -80,7 +80,39 @@ def active_function(scan: _Node) -> str | None:
     return _FUNCTIONS.get(str(scan.get("function"))) if scan.get("state") == "SCANNING" else None
 
 
-def lacks_scan(scan: _Node) -> str | None:
+def rebuilding(scan: _Node) -> frozenset[str]:
+    """Names of top-level vdevs with an active sequential rebuild."""
+    stats = mapping(scan.get("rebuild_stats"), "rebuild_stats")
+    return frozenset(
+        str(mapping(node, key).get("name", key))
+        for key, node in stats.items()
+        if mapping(node, key).get("state") == "ACTIVE"
+    )
+
+
+def work_of(
+    pool: _Node,
+    now: float | None,
+    moving: tuple[str | None, str | None],
+    zone: tzinfo = UTC,
+    version: str | None = None,
+) -> dict[str, Any]:
+    """Fields of ``Pool`` about scans and other work, with zpool's own figures for epoch ``now``.
+
+    ``moving``: printed names of the vdevs that a removal and an expansion are about; ``version``:
+    the OpenZFS that runs, where the counters themselves do not tell it.
+    """
+    scan = mapping(pool.get("scan_stats"), "scan_stats")
+    lacking = _lacks_scan(scan)
+    return {
+        "scans": scans_of(scan, now, zone, version),
+        "scans_told": lacking is None,
+        "activities": _activities(pool, *moving, now, zone),
+        "lacks": lacking or _lacks_activity(pool),
+    }
+
+
+def _lacks_scan(scan: _Node) -> str | None:
     """Say so where a scan is of a kind, or in a state, that no release known here has."""
     rebuilds = mapping(scan.get("rebuild_stats"), "rebuild_stats").items()
     told = (
@@ -93,22 +125,12 @@ def lacks_scan(scan: _Node) -> str | None:
     return None if known else "its scan is of no known kind or state"
 
 
-def lacks_activity(pool: _Node) -> str | None:
+def _lacks_activity(pool: _Node) -> str | None:
     """Say so where work other than a scan is in a state that no release known here has."""
     words = dict.fromkeys(_COPIES, _STATE_WORDS) | {"checkpoint_stats": _CHECKPOINT_WORDS}
     told = ((mapping(pool.get(key), key).get("state"), known) for key, known in words.items())
     known = all(word in (None, *names) for word, names in told)
     return None if known else "its removal, expansion or checkpoint is in no known state"
-
-
-def rebuilding(scan: _Node) -> frozenset[str]:
-    """Names of top-level vdevs with an active sequential rebuild."""
-    stats = mapping(scan.get("rebuild_stats"), "rebuild_stats")
-    return frozenset(
-        str(mapping(node, key).get("name", key))
-        for key, node in stats.items()
-        if mapping(node, key).get("state") == "ACTIVE"
-    )
 
 
 def scans_of(
@@ -222,17 +244,14 @@ def _rebuild(key: str, node: _Node, zone: tzinfo) -> Scan:
     return completed_rebuild(scan, count(node, "pass_time") // 1_000_000)
 
 
-def activities_of(
+def _activities(
     pool: _Node,
     removed: str | None,
     expanding: str | None,
     now: float | None,
-    zone: tzinfo = UTC,
+    zone: tzinfo,
 ) -> tuple[Activity, ...]:
-    """Removal, checkpoint, expansion and condensing of a pool object, as zpool orders them.
-
-    ``removed`` and ``expanding`` are the printed names of the vdevs they are about.
-    """
+    """Removal, checkpoint, expansion and condensing of a pool object, as zpool orders them."""
     found = []
     removal = mapping(pool.get("removal_stats"), "removal_stats")
     if removal.get("state") in _STATES:

@@ -24,6 +24,7 @@ from zconsole.zfs.decode.builders import (
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.formulas import progress_of
 from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
+from zconsole.zfs.decode.scans import work_of
 from zconsole.zfs.decode.values import is_rounded, mapping, moment, number, word
 
 _LEFT_OUT = dict.fromkeys(("alloc_space", "noalloc", "scan_processed"), 0)
@@ -77,8 +78,8 @@ def is_exact(node: Node) -> bool:
 
 def _pool(key: str, node: Node, now: float | None, devices: Devices, zone: tzinfo) -> Pool:
     root = _root(str(node.get("name", key)), node, devices, zone)
-    moving = _removed(node), _expanding(node, root)
-    return pool_of(node, root, now, _lacks(node, root), moving, zone)
+    told = work_of(node, now, (_removed(node), _expanding(node, root)), zone)
+    return pool_of(node, root, {**told, "lacks": _lacks(node, root) or told["lacks"]})
 
 
 def _lacks(pool: Node, root: Vdev) -> str | None:
@@ -134,7 +135,7 @@ def _root(pool: str, node: Node, devices: Devices, zone: tzinfo) -> Vdev:
         figures = figures._replace(alloc_space=None)
     shown = ((vclass, list(_shown(nodes))) for vclass, nodes in groups)
     scan = mapping(node.get("scan_stats"), "scan_stats")
-    return root_of(pool, figures, told, shown, _read, scan, devices)
+    return root_of(VdevForm(pool, "root", (), figures, told), shown, _read, devices, scan)
 
 
 def _vdev(key: str, value: Node, names: Mapping[str, str], zone: tzinfo) -> VdevForm:

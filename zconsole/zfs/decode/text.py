@@ -15,6 +15,7 @@ from typing import NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Activity, Pool, Scan, Vdev
 from zconsole.pool.topology import data_vdevs
+from zconsole.zfs.decode.builders import pool_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.formulas import in_order
 from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of
@@ -216,25 +217,21 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         state = root.state
     count, names = _errors(block)
     activities = _activities(block, zone)
-    message, see = block.first("status") or None, block.first("see") or None
-    return Pool(
-        name=name or root.name,
-        state=state or None,
-        root=_with_leaving(_cut_short(root) if _ends_in_table(block) else root, activities),
-        guid=block.first("id") or None,
-        message=message,
-        action=block.first("action") or None,
-        see=see,
-        suspension=suspension(state, message, see, block.first("errors")),
-        lacks=lacks,
-        scans_told=_tells_scans(block, lacks),
-        scans=scans,
-        activities=activities,
-        error_count=count,
-        damaged=count is None and (_tells_damage(block) or _says_damage(message, root)),
-        errors=names,
-        comment=block.first("comment") or None,
-    )
+    tags = {"pool_guid": "id", "moreinfo": "see"}
+    tags |= {tag: tag for tag in ("status", "action", "comment")}
+    printed = {name: block.first(tag) or None for name, tag in tags.items()}
+    message = printed["status"]
+    told = {
+        "suspension": suspension(state, message, printed["moreinfo"], block.first("errors")),
+        "lacks": lacks,
+        "scans_told": _tells_scans(block, lacks),
+        "scans": scans,
+        "activities": activities,
+        "damaged": count is None and (_tells_damage(block) or _says_damage(message, root)),
+    }
+    root = _with_leaving(_cut_short(root) if _ends_in_table(block) else root, activities)
+    figures = {"state": state or None, "error_count": count, "errlist": names}
+    return pool_of({**printed, **figures}, root, told)
 
 
 def _tells_scans(block: _Block, lacks: str | None) -> bool:

@@ -7,16 +7,16 @@ to one column, STATE, READ, WRITE, CKSUM and, when asked for, SLOW, POWER and DI
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
+from typing import Any
 
 from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progress, Vdev
 from zconsole.units import parse_size
-from zconsole.zfs.decode.builders import layout_of
+from zconsole.zfs.decode.builders import VdevForm, VdevPlace, root_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.names import CLASSES, kind_of, leaf_kind
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
-from zconsole.zfs.decode.tree import with_spares
 from zconsole.zfs.decode.values import parse_date
 
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
@@ -81,18 +81,17 @@ def config_of(
     """
     columns, rows = _rows(lines)
     top = _root_row(rows, pool, columns)
-    nodes = _nested(rows[1:] if top else rows, top)
-    children = with_spares(tuple(_vdev(node, running, zone, devices) for node in nodes))
-    if top is None:
-        return Vdev(name=pool or "", kind="root", state=UNKNOWN_STATE, children=children)
-    return Vdev(
-        name=pool or top.name,
-        kind="root",
-        state=top.state or UNKNOWN_STATE,
-        note=top.note,
-        errors=ErrorCounters(*top.counters),
-        children=children,
-    )
+    groups = [(node.vclass, [node]) for node in _nested(rows[1:] if top else rows, top)]
+
+    def _read(node: _Node, place: VdevPlace) -> VdevForm:
+        del place
+        return _vdev(node, running, zone, devices.paths)
+
+    told: dict[str, Any] = {"state": UNKNOWN_STATE}
+    if top is not None:
+        told = {"state": top.state, "note": top.note, "errors": ErrorCounters(*top.counters)}
+    name = pool or (top.name if top else "")
+    return root_of(VdevForm(name, "root", (), None, told), groups, _read, devices)
 
 
 def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:
@@ -143,27 +142,6 @@ def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
     return tops
 
 
-def _vdev(node: _Node, running: str | None, zone: tzinfo, devices: Devices) -> Vdev:
-    row = node.row
-    kind = kind_of(row.name) or (UNKNOWN_KIND if node.children else leaf_kind(row.name))
-    vdev = Vdev(
-        name=row.name,
-        kind=kind,
-        vclass=node.vclass,
-        state=row.state or "",
-        path=row.name if row.name.startswith("/") else None,
-        note=row.note,
-        errors=ErrorCounters(*row.counters),
-        children=tuple(_vdev(child, running, zone, devices) for child in node.children),
-        **layout_of(row.name, kind),
-    )
-    vdev = with_note(vdev, running, zone)
-    if vdev.children:
-        return vdev
-    path = vdev.path or devices.paths.get(vdev.name)
-    return vdev._replace(path=path, **devices.fields(vdev.name, path, vdev.state))
-
-
 _RESILVERED = re.compile(r"(?<![\d.,])(\d++(?:[.,]\d++)?[BKMGTPE]?) resilvered")
 _BLOCK_SIZE = re.compile(r"block size: (\d+)B configured, (\d+)B native")
 _PROGRESS = re.compile(
@@ -172,33 +150,42 @@ _PROGRESS = re.compile(
 )
 
 
-def with_note(vdev: Vdev, running: str | None, zone: tzinfo) -> Vdev:
-    """The vdev with what its note tells; ``running``: the active scan's function.
+def _vdev(node: _Node, running: str | None, zone: tzinfo, paths: Mapping[str, str]) -> VdevForm:
+    """``running``: the active scan's function; ``paths``: those of printed names."""
+    row, leaf = node.row, not node.children
+    kind = kind_of(row.name) or (leaf_kind(row.name) if leaf else UNKNOWN_KIND)
+    was = row.note[4:].partition("  ")[0] if row.note.startswith("was ") else None
+    path = row.name if row.name.startswith("/") else was
+    told = {
+        "state": row.state or "",
+        "path": path or (paths.get(row.name) if leaf else None),
+        "note": row.note,
+        "errors": ErrorCounters(*row.counters),
+        **(_noted(row.note, leaf, running, zone) if row.note else {}),
+    }
+    return VdevForm(row.name, kind, node.children, None, told)
+
+
+def _noted(note: str, leaf: bool, running: str | None, zone: tzinfo) -> dict[str, Any]:
+    """The fields of a vdev that its note tells.
 
     Source: print_status_config, print_status_initialize and print_status_trim in
     cmd/zpool/zpool_main.c (2.3.9).
     """
-    text = vdev.note
-    if not text:
-        return vdev
     # Solaris 10 prints the amount on each resilvered leaf, also after the end.
-    amount = _RESILVERED.search(text)
-    sizes = _BLOCK_SIZE.search(text)
-    removing = "(removing)" in text
-    leaf = not vdev.children
-    was = text[4:].partition("  ")[0] if text.startswith("was ") else None
-    return vdev._replace(
-        path=vdev.path or was,
-        resilvering="(resilvering)" in text or (amount is not None and running == "resilver"),
-        awaiting_resilver="(awaiting resilver)" in text,
-        removing=removing,
-        scan_processed=parse_size(amount[1]) if amount else None,
-        ashift=int(sizes[1]).bit_length() - 1 if sizes else None,
-        physical_ashift=int(sizes[2]).bit_length() - 1 if sizes else None,
-        initialize=_progress(text, "initialized", "(initializing)", zone) if leaf else None,
-        trim=_progress(text, "trimmed", "(trimming)", zone) if leaf else None,
-        allocating=False if removing or "(non-allocating)" in text else None,
-    )
+    amount, sizes = _RESILVERED.search(note), _BLOCK_SIZE.search(note)
+    removing = "(removing)" in note
+    return {
+        "resilvering": "(resilvering)" in note or (amount is not None and running == "resilver"),
+        "awaiting_resilver": "(awaiting resilver)" in note,
+        "removing": removing,
+        "scan_processed": parse_size(amount[1]) if amount else None,
+        "ashift": int(sizes[1]).bit_length() - 1 if sizes else None,
+        "physical_ashift": int(sizes[2]).bit_length() - 1 if sizes else None,
+        "initialize": _progress(note, "initialized", "(initializing)", zone) if leaf else None,
+        "trim": _progress(note, "trimmed", "(trimming)", zone) if leaf else None,
+        "allocating": False if removing or "(non-allocating)" in note else None,
+    }
 
 
 def _progress(text: str, what: str, marker: str, zone: tzinfo) -> Progress | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.system.host import Clocks
 from zconsole.system.process import Completed, DeadlineError
-from zconsole.zfs.sources.libzfs.wire import packed, requested
+from zconsole.zfs.sources.kernel.wire import packed, requested
 from zconsole.zfs.sources.live import System
 
 HANG = "hang"

@@ -16,7 +16,7 @@ from tests.unit.zfs.sources.source_fakes import (
     FakeSpawner,
     printed,
 )
-from zconsole.zfs.sources.libzfs.wire import packed
+from zconsole.zfs.sources.kernel.wire import packed
 from zconsole.zfs.sources.reader import FallbackReader, ReaderOption
 
 

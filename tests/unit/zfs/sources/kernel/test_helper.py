@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from tests.table import rows
-from tests.unit.zfs.sources.libzfs.nvpack import pack, pool, vdev
+from tests.unit.zfs.sources.kernel.nvpack import pack, pool, vdev
 from tests.unit.zfs.sources.source_fakes import FakeChannel, FakeSpawner, gone, helper
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import DeadlineError
-from zconsole.zfs.sources.libzfs.client import COMMAND, CRASHES_ALLOWED, LibzfsReader
-from zconsole.zfs.sources.libzfs.helper import (
+from zconsole.zfs.sources.kernel.client import COMMAND, CRASHES_ALLOWED, KernelReader
+from zconsole.zfs.sources.kernel.helper import (
     DESTINATION,
     DESTINATION_AT,
     LARGEST,
@@ -27,8 +27,8 @@ from zconsole.zfs.sources.libzfs.helper import (
     Helper,
     KernelPool,
 )
-from zconsole.zfs.sources.libzfs.nvlist import NvlistError, assembled
-from zconsole.zfs.sources.libzfs.wire import AT_ONCE, RECORD, Answers, packed, requested, requests
+from zconsole.zfs.sources.kernel.nvlist import NvlistError, assembled
+from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, Answers, packed, requested, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
 READY = packed({"ready": "x"})
@@ -177,9 +177,9 @@ def test_a_pool_is_read_by_one_thread_at_a_time(served):
     assert pool.most == 1
 
 
-def reader(make) -> tuple[LibzfsReader, FakeSpawner]:
+def reader(make) -> tuple[KernelReader, FakeSpawner]:
     spawner = FakeSpawner({"helper": make})
-    return LibzfsReader(spawner), spawner
+    return KernelReader(spawner), spawner
 
 
 async def test_a_config_comes_back_as_the_raw_form():
@@ -337,14 +337,14 @@ async def test_the_deadline_of_a_call_does_not_count_the_start_of_the_helper():
 
 
 async def test_a_helper_that_never_starts_is_unusable():
-    source = LibzfsReader(FakeSpawner({"helper": FakeChannel}), start_deadline=0.01)
+    source = KernelReader(FakeSpawner({"helper": FakeChannel}), start_deadline=0.01)
     with pytest.raises(ReaderUnusableError, match="does not start"):
         await source.read("tank", 5)
 
 
 STUCK_HELPER = """
 import os, time
-from zconsole.zfs.sources.libzfs.wire import packed
+from zconsole.zfs.sources.kernel.wire import packed
 os.write(1, packed({"ready": "fake"}))
 while True: time.sleep(60)
 """
@@ -352,7 +352,7 @@ while True: time.sleep(60)
 
 async def test_a_real_helper_that_never_answers_delays_neither_read_nor_close():
     command = (sys.executable, "-c", STUCK_HELPER)
-    source = LibzfsReader(ProcessRunner(), command)
+    source = KernelReader(ProcessRunner(), command)
     with pytest.raises(DeadlineError) as caught:
         await source.read("tank", 0.1)
     reading = asyncio.create_task(source.read("tank", 60))

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.table import rows
-from tests.unit.zfs.sources.libzfs.nvpack import STATS, pack, pool, vdev
-from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, NvlistError, assembled
+from tests.unit.zfs.sources.kernel.nvpack import STATS, pack, pool, vdev
+from zconsole.zfs.sources.kernel.nvlist import ConfigReader, NvlistError, assembled
 from zconsole.zfs.sources.record import line_of
 
 EXTENDED = {"vdev_rebuild_active_queue": 3, "vdev_disk_r_lat_histo": [1, 2, 3]}

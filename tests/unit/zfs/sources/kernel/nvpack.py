@@ -6,7 +6,7 @@ import struct
 import sys
 from typing import Any
 
-from zconsole.zfs.sources.libzfs.nvlist import NVLIST, NVLIST_ARRAY, STRING, U64, U64_ARRAY
+from zconsole.zfs.sources.kernel.nvlist import NVLIST, NVLIST_ARRAY, STRING, U64, U64_ARRAY
 
 BOOLEAN = 1
 STATS = list(range(48))

@@ -10,11 +10,11 @@ from zconsole.system.async_process import ProcessRunner
 from zconsole.system.launcher import PACKAGE_ROOT, own
 from zconsole.system.pipe_io import ByteProcess
 from zconsole.system.process import DeadlineError
-from zconsole.zfs.sources.libzfs.nvlist import Form, assembled
-from zconsole.zfs.sources.libzfs.wire import Answers, requests
+from zconsole.zfs.sources.kernel.nvlist import Form, assembled
+from zconsole.zfs.sources.kernel.wire import Answers, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
-COMMAND = own("zconsole.zfs.sources.libzfs.helper")
+COMMAND = own("zconsole.zfs.sources.kernel.helper")
 CRASHES_ALLOWED = 2
 REMIND = 0.1
 """Seconds after which the helper goes on with other pools where one does not come back."""
@@ -22,7 +22,7 @@ START_DEADLINE = 30.0
 """Seconds to load Python, which touches no pool: a busy machine may need many."""
 
 
-class LibzfsReader:
+class KernelReader:
     """Reads pools through a helper process, replaced when a call passes its deadline."""
 
     name = "libzfs"

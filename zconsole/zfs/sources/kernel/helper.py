@@ -19,8 +19,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
-from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, Form, NvlistError, Values
-from zconsole.zfs.sources.libzfs.wire import AT_ONCE, RECORD, packed, requested
+from zconsole.zfs.sources.kernel.nvlist import ConfigReader, Form, NvlistError, Values
+from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, packed, requested
 
 DEVICE = "/dev/zfs"
 POOL_STATS = 0x5A05
