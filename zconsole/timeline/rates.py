@@ -3,18 +3,17 @@
 Bytes and operations come from the kernel's own counters against the kernel's own clock, else
 from rates a source gave ready-made, else from diskstats. A counter that fell, a device that was
 swapped or a clock that jumped restarts the window: for one sample there is no rate, never an
-absurd one. Past rates of vdevs and scans stand in bounded tables, for sparklines.
+absurd one. Past rates of vdevs and scans are kept, a bounded number, for sparklines.
 """
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Collection, Mapping, Sequence
+from itertools import repeat
 from math import nan
-from operator import itemgetter, mul, sub
+from operator import mul, sub
 from typing import NamedTuple
 
 from zconsole.pool.model import IoRates, Vdev
@@ -38,366 +37,221 @@ and seconds they waited in all; seconds that the devices were busy. 0 for what n
 Source = tuple[str | None, bool, tuple[str, ...] | None, bool]
 """What counts a vdev's I/O: its path, whether it has ``IoCounters``, the devices of its
 ``BlockCounters``; without any, whether there are histograms in their place."""
-NEW: Source = ("", False, (), False)
-"""That of a vdev not seen before."""
 NONE = IoRates()
 
-_WIDTH = 8
-"""How many ``Numbers``."""
-_NOTHING = (0.0,) * 5
-_ZEROS = (0.0,) * _WIDTH
 
+class _Reading(NamedTuple):
+    """What was counted of a vdev by one sample."""
 
-class _Row(NamedTuple):
-    """One sample: the ``Numbers`` of every vdev, one after the other.
-
-    As objects they take ten times the room. They are exact up to 2^53, and beyond by far enough
-    for a rate.
-    """
-
-    number: int
-    """Which sample it is."""
     clock: float
-    counted: array[float]
-
-    def of(self, place: int) -> array[float]:
-        """Those of one vdev."""
-        return self.counted[_WIDTH * place : _WIDTH * (place + 1)]
+    source: Source
+    ready: IoRates
+    """Rates that the source of the sample gives."""
+    counted: Numbers
 
 
 class RateWindows:
-    """The last few samples of all vdevs of a pool."""
+    """The last few samples of every vdev of a pool."""
 
     def __init__(self) -> None:
-        self._rows: deque[_Row] = deque()
-        """Oldest first."""
-        self._keys: list[str] = []
-        self._sources: list[Source] = []
-        self._ready: list[IoRates] = []
-        self._late: dict[str, int] = {}
-        """The vdevs whose window begins after the oldest row: the number of the row it does."""
-        self._number = 0
+        self._readings: dict[str, list[_Reading]] = {}
+        """Oldest first, by key."""
 
     def add(self, clock: float, vdevs: Mapping[str, Vdev]) -> None:
         """Take a sample in: all vdevs by key; ``clock`` in seconds that never jump."""
-        self._align(list(vdevs))
-        every = vdevs.values()
-        past = self._past(every) if self._rows else repeat(_ZEROS)
-        counted = array("d", chain.from_iterable(map(_numbers, repeat(clock), every, past)))
-        sources: list[Source] = [
-            (v.path, v.io is not None, v.block[0], False)
-            if v.block is not None
-            else (v.path, v.io is not None, None, bool(v.histograms))
-            for v in every
-        ]
-        self._ready = [v.rates or NONE for v in every]
-        self._number += 1
-        new = _Row(self._number, clock, counted)
-        broken = set(self._swapped(sources)).union(self._broken(new))
-        self._sources = sources
-        self._late |= {self._keys[place]: new.number for place in broken}
-        self._rows.append(new)
-        self._trim()
-
-    def _past(self, vdevs: Iterable[Vdev]) -> Iterator[Numbers]:
-        """The last ``Numbers`` of each vdev; zeros where something else counted its waits."""
-        last = self._rows[-1]
-        for place, (vdev, source) in enumerate(zip(vdevs, self._sources, strict=True)):
-            yield last.of(place) if source[:3] == (vdev.path, True, None) else _ZEROS
+        before = self._readings
+        self._readings = {}
+        for key, vdev in vdevs.items():
+            readings = before.get(key, [])
+            new = _reading(clock, vdev, readings[-1] if readings else None)
+            if readings and not _carries_on(readings, new):
+                readings = []
+            readings.append(new)
+            while (count := len(readings)) > 2 and (
+                count > WINDOW_SAMPLES or clock - readings[1].clock >= WINDOW_SECONDS
+            ):
+                del readings[0]
+            self._readings[key] = readings
 
     def windowed(self) -> dict[str, IoRates]:
         """Rates over the window by key, for the eye."""
-        return self._since(self._rows[0])
+        return {key: _rates(each[0], each[-1]) for key, each in self._readings.items()}
 
     def latest(self) -> dict[str, IoRates]:
         """Over the last interval alone, for a sparkline."""
-        return self._since(self._rows[max(0, len(self._rows) - 2)])
+        return {key: _rates(each[-2:][0], each[-1]) for key, each in self._readings.items()}
 
-    def short(self) -> dict[str, float]:
-        """Seconds that ``windowed`` covers for those for which it covers less than for others."""
-        clocks = {row.number: row.clock for row in self._rows}
-        return {key: self._rows[-1].clock - clocks[n] for key, n in self._late.items()}
-
-    def _align(self, keys: list[str]) -> None:
-        """Put the rows into the order of these keys."""
-        if keys == self._keys:
-            return
-        places = {key: place for place, key in enumerate(self._keys)}
-        there = [places.get(key) for key in keys]
-        empty = array("d", bytes(8 * _WIDTH))
-        self._rows = deque(
-            row._replace(
-                counted=array("d", chain(*(empty if n is None else row.of(n) for n in there)))
-            )
-            for row in self._rows
-        )
-        self._sources = [NEW if n is None else self._sources[n] for n in there]
-        self._late = {key: self._late[key] for key in keys if key in self._late}
-        self._keys = keys
-
-    def _swapped(self, sources: list[Source]) -> Iterator[int]:
-        """Where something else counts than before: no difference is a rate."""
-        if sources != self._sources:
-            pairs = zip(self._sources, sources, strict=True)
-            yield from (place for place, (old, new) in enumerate(pairs) if old != new)
-
-    def _broken(self, new: _Row) -> Iterator[int]:
-        """Where the newest row does not carry on from the last one: a fall, a gap, a fault."""
-        if not self._rows:
-            return
-        last = self._rows[-1]
-        seconds = new.clock - last.clock
-        moved = list(map(sub, new.counted, last.counted))
-        if seconds <= 0:
-            yield from range(len(self._keys))
-        elif seconds > GAP_SECONDS and len(self._rows) > 1:
-            usual, late = last.clock - self._rows[-2].clock, self._late
-            gap = seconds > GAP_FACTOR * usual
-            every = enumerate(self._keys if gap else ())
-            yield from (place for place, key in every if late.get(key, 0) < last.number)
-        if moved and min(moved) < 0:
-            yield from (place // _WIDTH for place, each in enumerate(moved) if each < 0)
-        leaps = zip(moved[::_WIDTH], moved[3::_WIDTH], moved[4::_WIDTH], strict=True)
-        for place, (time, read, written) in enumerate(leaps):
-            if (read if read > written else written) > ABSURD * (time if time > 0.01 else 0.01):
-                yield place
-
-    def _trim(self) -> None:
-        """Let go of what is in no window."""
-        rows, clock = self._rows, self._rows[-1].clock
-        oldest = min(self._late.values(), default=0) if len(self._late) == len(self._keys) else 0
-        while (
-            rows[0].number < oldest
-            or len(rows) > WINDOW_SAMPLES
-            or (len(rows) > 2 and clock - rows[1].clock >= WINDOW_SECONDS)
-        ):
-            rows.popleft()
-        if self._late:
-            first = rows[0].number
-            self._late = {key: n for key, n in self._late.items() if n > first}
-
-    def _since(self, old: _Row) -> dict[str, IoRates]:
-        """Rates from a row, or the later one where a window begins, to the newest, by key."""
-        new, counted = self._rows[-1], old.counted
-        # Nearly all count as the oldest row does: a call for each would take four times as long.
-        lengths = [new.clock - old.clock] * len(self._keys)
-        if late := {key: number for key, number in self._late.items() if number > old.number}:
-            counted, rows = counted[:], {row.number: row for row in self._rows}
-            for place, key in enumerate(self._keys):
-                if key in late:
-                    first = rows[late[key]]
-                    counted[_WIDTH * place : _WIDTH * (place + 1)] = first.of(place)
-                    lengths[place] = new.clock - first.clock
-        moved = list(map(sub, new.counted, counted))
-        columns = [moved[column::_WIDTH] for column in range(_WIDTH)]
-        counts = zip(*columns, strict=True)
-        every = zip(self._keys, lengths, self._sources, self._ready, counts, strict=True)
-        return {
-            key: IoRates(
-                read / time,
-                written / time,
-                reads / time,
-                writes / time,
-                waited / requests if requests > 0 else None,
-                min(1.0, busy / length / len(source[2])) if source[2] else None,
-            )
-            if time > 0 and ready is NONE
-            else _odd(
-                length,
-                source,
-                ready,
-                (time, reads, writes, read, written, requests, waited, busy),
-            )
-            for key, length, source, ready, (
-                time,
-                reads,
-                writes,
-                read,
-                written,
-                requests,
-                waited,
-                busy,
-            ) in every
-        }
+    def seconds(self) -> dict[str, float]:
+        """Seconds that ``windowed`` covers, by key."""
+        return {key: each[-1].clock - each[0].clock for key, each in self._readings.items()}
 
 
-def _numbers(clock: float, vdev: Vdev, before: Numbers) -> Numbers:
-    """What is counted of a vdev; ``before``: as of the sample before, zeros without one."""
-    io, block = vdev.io, vdev.block
-    if block is None:
-        if io is not None and before[0] and io[1:3] == (before[1], before[2]):
-            return (*io, before[5], before[6], 0.0)  # no request since, so none in the histograms
-        wait = _histogram_wait(vdev.histograms) if vdev.histograms else (0.0, 0.0)
-        return (*(io or _NOTHING), *wait, 0.0)
-    _, reads, read, reading, writes, written, writing, busy = block
-    counted = io or (clock, reads, writes, read, written)
-    return (*counted, reads + writes, reading + writing, busy)
+def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
+    """Read what is counted of a vdev, with as few steps as this is done for each of a thousand."""
+    io, block, ready = vdev.io, vdev.block, vdev.rates or NONE
+    if block is not None:
+        names, reads, read, reading, writes, written, writing, busy = block
+        waits = (reads + writes, reading + writing, busy)
+        counted = (*(io or (clock, reads, writes, read, written)), *waits)
+        return _Reading(clock, (vdev.path, io is not None, names, False), ready, counted)
+    source = (vdev.path, io is not None, None, bool(vdev.histograms))
+    waited = requests = 0.0
+    if (
+        before is not None
+        and io is not None
+        and before.source[:3] == source[:3]
+        and io[1:3] == before.counted[1:3]
+    ):
+        _, _, _, _, _, requests, waited, _ = before.counted  # there was no request
+    elif vdev.histograms:
+        # Each is asked for once: what came packed is unpacked then, also to see if it is there.
+        found = [vdev.histograms.get(name) or () for name in ("disk_r", "disk_w")]
+        requests = float(sum(map(sum, found)))
+        waited = float(sum(sum(map(mul, counts, _BUCKET_SECONDS)) for counts in found))
+    return _Reading(clock, source, ready, (*(io or (0.0,) * 5), requests, waited, 0.0))
 
 
-def _odd(seconds: float, source: Source, ready: IoRates, moved: Numbers) -> IoRates:
-    """Rates of a vdev of which the source gives some, ``ready``, or whose own clock stood still.
+def _carries_on(readings: Sequence[_Reading], new: _Reading) -> bool:
+    """Whether what is counted goes on: no fall, gap or fault, and nothing else counts now."""
+    last = readings[-1]
+    seconds = new.clock - last.clock
+    if seconds <= 0 or new.source != last.source:
+        return False
+    usual = last.clock - readings[-2].clock if len(readings) > 1 else seconds
+    if seconds > GAP_SECONDS and seconds > GAP_FACTOR * usual:
+        return False
+    moved: list[float] = list(map(sub, new.counted, last.counted))
+    most = ABSURD * (moved[0] if moved[0] > 0.01 else 0.01)
+    return min(moved) >= 0 and moved[3] <= most and moved[4] <= most
 
-    Latency is time waited per request (diskstats, else the latency histograms' midpoints); busy
-    is the share of time the block device had I/O in flight, None without diskstats.
+
+def _rates(old: _Reading, new: _Reading) -> IoRates:
+    """Rates between two readings of a vdev; what the source gives where these are one.
+
+    The kernel's own counters against its own clock come first. Latency is time waited per request
+    (diskstats, else the latency histograms' midpoints); busy is the share of time the block device
+    had I/O in flight, None without diskstats.
     """
-    _, io, devices, histograms = source
-    read, write, reads, writes, latency, busy = ready
+    clock, (_, io, devices, histograms), ready, counted = new
+    seconds = clock - old.clock
     if not seconds:
         return ready
-    time, *counts, requests, waited, in_flight = moved
+    read, write, reads, writes, latency, busy = ready
+    time, did_read, did_write, got, put, requests, waited, in_flight = map(
+        sub, counted, old.counted
+    )
     if time > 0 and (io or read is None):
-        # The kernel's own counters against its own clock, where there are any.
-        reads, writes, read, write = (count / time for count in counts)
+        read, write, reads, writes = got / time, put / time, did_read / time, did_write / time
     if devices is not None or (latency is None and histograms):
         # diskstats counts every request; histograms only say which power of two each fell into.
         latency = waited / requests if requests > 0 else None
-    if devices is not None:
+    if devices:
         # In flight time is counted in ticks of the kernel, so a share may come out above 1.
-        busy = min(1.0, in_flight / seconds / (len(devices) or 1))
+        busy = min(1.0, in_flight / seconds / len(devices))
     return IoRates(read, write, reads, writes, latency, busy)
-
-
-def _histogram_wait(histograms: Mapping[str, Sequence[int]]) -> tuple[float, float]:
-    """Requests and the seconds they waited in all."""
-    # Each is asked for once: what came packed is unpacked then, also to see whether it is there.
-    found = [histograms.get(name) or () for name in ("disk_r", "disk_w")]
-    waited = sum(sum(map(mul, counts, _BUCKET_SECONDS)) for counts in found)
-    return float(sum(map(sum, found))), float(waited)
 
 
 DEVICE_METRICS = ("read", "write", "latency", "busy")
 SCAN_METRICS = ("scan_rate", "issue_rate")
-_KEPT = itemgetter(*map(IoRates._fields.index, DEVICE_METRICS))
 CAPACITY = 240
 """Values kept a metric: wider than any terminal's sparkline, four minutes at a sample a second."""
 
 
-class _Table:
-    """A row for each tick, with all metrics of one key after those of another.
-
-    A pool of a thousand leaves keeps a million values: single precision, and one array a row.
-    """
-
-    def __init__(self, width: int, capacity: int) -> None:
-        self.width = width
-        self._places: dict[str, int] = {}
-        """Where each key is in a row: the same object as long as the keys are the same."""
-        self._rows: deque[tuple[dict[str, int], array[float]]] = deque(maxlen=capacity)
-
-    def advance(self) -> None:
-        """Begin a row; it has no values yet."""
-        self._rows.append(({}, array("f")))
-
-    def put(self, keys: Iterable[str], values: Iterable[float | None]) -> None:
-        """Store the values of every key in the newest row."""
-        names = list(keys)
-        if list(self._places) != names:
-            self._places = {key: n * self.width for n, key in enumerate(names)}
-        row = array("f", [nan if v is None else v for v in values])
-        self._rows[-1] = self._places, row
-
-    def tail(self, key: str, column: int, count: int) -> list[float | None]:
-        """The newest values of a key, oldest first; None where it has none, [] if it is unknown."""
-        newest = list(self._rows)[-count:]
-        found = [nan if (at := p.get(key)) is None else row[at + column] for p, row in newest]
-        # Not isnan(): this is asked for every leaf, and nan alone differs from itself.
-        values = [None if value != value else value for value in found]
-        seen = any(key in places for places, _ in newest) or key in self.known()
-        return values if seen else []
-
-    def peak(self, keys: Sequence[str], columns: Sequence[int], count: int) -> float | None:
-        """The largest of the newest values of all these keys; None where they have none."""
-        peaks: list[float] = []
-        before, at = None, list[int]()
-        for places, row in list(self._rows)[-count:]:
-            if places is not before:
-                before, known = places, [places[key] for key in keys if key in places]
-                at = [place + column for column in columns for place in known]
-            peaks.append(max((v for v in map(row.__getitem__, at) if v == v), default=nan))
-        return max((v for v in peaks if v == v), default=None)  # nan alone differs from itself
-
-    def known(self) -> dict[str, None]:
-        """Every key that has values."""
-        every = {id(places): places for places, _ in self._rows}
-        return dict.fromkeys(key for places in every.values() for key in places)
-
-    def forget(self, keys: Collection[str]) -> None:
-        """Drop what is kept of these."""
-        if not keys:
-            return
-        every = {id(places): places for places, _ in self._rows}
-        for places in every.values():
-            for key in keys:
-                places.pop(key, None)
-        self._places = {}
-
-
 class RateSeries:
-    """Past rates of every vdev and scan of a pool."""
+    """Past rates of every vdev and scan of a pool.
+
+    A pool of a thousand leaves keeps a million values, so they are in arrays, nan where there is
+    none.
+    """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._devices = _Table(len(DEVICE_METRICS), capacity)
-        self._scans = _Table(len(SCAN_METRICS), capacity)
+        self._count = 0
+        self._values: dict[str, dict[str, array[float]]] = {
+            metric: {} for metric in (*DEVICE_METRICS, *SCAN_METRICS)
+        }
+        """Those of the last ``_count`` samples, oldest first, by metric and key."""
         self._times: deque[float] = deque(maxlen=capacity)
 
     def advance(self, t: float = nan) -> None:
         """Begin the next sample, taken at ``t`` (epoch seconds); a key not put has no value."""
-        self._devices.advance()
-        self._scans.advance()
         self._times.append(t)
+        self._skip(1)
+
+    def _skip(self, count: int) -> None:
+        self._count = min(self._capacity, self._count + count)
+        for series in self._values.values():
+            for values in series.values():
+                values.extend(repeat(nan, count))
+                del values[: -self._capacity]
 
     def put_devices(self, rates: Mapping[str, IoRates]) -> None:
         """Keep the DEVICE_METRICS of every vdev by its key, for the present sample."""
-        self._devices.put(rates, chain.from_iterable(map(_KEPT, rates.values())))
+        for metric in DEVICE_METRICS:
+            self._put(metric, rates, IoRates._fields.index(metric))
 
     def put_scans(self, rates: Mapping[str, tuple[float | None, float | None]]) -> None:
         """Keep the SCAN_METRICS of every scan by its key, for the present sample."""
-        self._scans.put(rates, [value for pair in rates.values() for value in pair])
+        for at, metric in enumerate(SCAN_METRICS):
+            self._put(metric, rates, at)
+
+    def _put(self, metric: str, rates: Mapping[str, Sequence[float | None]], at: int) -> None:
+        series = self._values[metric]
+        for key, row in rates.items():
+            if (value := row[at]) is not None:
+                if key not in series:
+                    series[key] = array("f", repeat(nan, self._count))
+                series[key][-1] = value
 
     def keys(self) -> tuple[str, ...]:
         """Every key that has values."""
-        return (*self._devices.known(), *self._scans.known())
+        every = (key for series in self._values.values() for key in series)
+        return tuple(dict.fromkeys(every))
 
     def dump(self, key: str) -> list[list[float | None]]:
         """Every value kept of one of these, a list a metric, oldest first; for ``restore``."""
-        table = self._scans if key in self._scans.known() else self._devices
-        return [table.tail(key, n, self._capacity) for n in range(table.width)]
+        metrics = SCAN_METRICS if key in self._values["issue_rate"] else DEVICE_METRICS
+        nothing: list[float | None] = [None] * self._count
+        return [self.tail(key, metric, self._capacity) or nothing for metric in metrics]
 
     def restore(self, columns: Mapping[str, Sequence[Sequence[float | None]]]) -> None:
         """Begin with what was dumped, then a gap; only before the first sample."""
-        ticks = max((len(column) for rows in columns.values() for column in rows), default=0)
-        for table in (self._devices, self._scans):
-            for ago in range(ticks, 0, -1):
-                there = {
-                    key: [column[-ago] for column in rows]
-                    for key, rows in columns.items()
-                    if len(rows) == table.width and all(ago <= len(column) for column in rows)
-                }
-                table.advance()
-                table.put(there, [value for values in there.values() for value in values])
-            table.advance()
+        self._count = max((len(column) for rows in columns.values() for column in rows), default=0)
+        for key, rows in columns.items():
+            metrics = SCAN_METRICS if len(rows) == len(SCAN_METRICS) else DEVICE_METRICS
+            for metric, column in zip(metrics, rows, strict=False):
+                if any(value is not None for value in column):
+                    known = array("f", [nan if value is None else value for value in column])
+                    values = array("f", repeat(nan, self._count - len(known)))
+                    self._values[metric][key] = values + known
+        self._skip(1)
 
     def forget(self, keys: Collection[str]) -> None:
         """Drop what is kept of vdevs that are gone for good."""
-        self._devices.forget(keys)
+        for series in self._values.values() if keys else ():
+            for key in keys:
+                series.pop(key, None)
 
-    def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
+    def tail(self, key: str, metric: str, count: int) -> list[float | None]:
         """The last ``count`` values of a key's metric, oldest first; None where there was none.
 
         Of a vdev: read and write (bytes/s), latency (seconds), busy; of a scan: scan_rate and
-        issue_rate.
+        issue_rate. Empty where there never was one.
         """
-        if count <= 0:
-            return ()
-        if metric in SCAN_METRICS:
-            return self._scans.tail(key, SCAN_METRICS.index(metric), count)
-        return self._devices.tail(key, DEVICE_METRICS.index(metric), count)
+        values = self._values[metric].get(key)
+        if values is None or count <= 0:
+            return []
+        return [None if value != value else value for value in values[-count:]]  # as nan does
 
     def peak(self, keys: Sequence[str], metrics: Sequence[str], count: int) -> float | None:
         """The largest of the last ``count`` values of these metrics of all these vdevs, if any."""
-        columns = [DEVICE_METRICS.index(metric) for metric in metrics]
-        return self._devices.peak(keys, columns, count) if count > 0 else None
+        peaks = [
+            max((value for value in values[-count:] if value == value), default=nan)
+            for metric in metrics
+            for key in keys
+            if count > 0 and (values := self._values[metric].get(key)) is not None
+        ]
+        return max((peak for peak in peaks if peak == peak), default=None)
 
     def ages(self, count: int) -> list[float]:
         """Seconds from each of the last ``count`` samples to the newest, oldest first.
@@ -431,7 +285,7 @@ class PoolRates:
         self.series.forget(self.now.keys() - tree.keys())
         self._windows.add(clock, {key: place.vdev for key, place in tree.items()})
         rates, latest = self._windows.windowed(), self._windows.latest()
-        _fill_in(tree, rates, self._windows.short())
+        _fill_in(tree, rates, self._windows.seconds())
         _fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
         self.series.advance(t)
         self.series.put_devices(latest)
@@ -439,22 +293,21 @@ class PoolRates:
 
 
 def _fill_in(
-    tree: dict[str, Placed], rates: dict[str, IoRates], short: Mapping[str, float]
+    tree: dict[str, Placed], rates: dict[str, IoRates], seconds: Mapping[str, float]
 ) -> None:
     """Give every interior vdev what it lacks, from its children, bottom up.
 
     It lacks all that its own counters tell over a shorter time than its children's: they fell when
-    a device left, and started again. ``short``: seconds covered where it is less than for most.
+    a device left, and started again. ``seconds``: the time covered.
     """
     below: dict[str, list[str]] = {}
-    covered = dict(short)
+    covered = dict(seconds)
     for key, depth, vdev, parent, _ in reversed(tree.values()):  # children behind their parents
         if (children := below.pop(key, None)) is not None:
             own = rates[key]
-            if covered:
-                longest = max([covered.get(child, math.inf) for child in children])
-                own = own if covered.get(key, math.inf) >= longest else NONE
-                covered[key] = max(covered.get(key, math.inf), longest)
+            longest = max([covered.get(child, 0.0) for child in children])
+            if covered.get(key, 0.0) < longest:
+                own, covered[key] = NONE, longest
             rates[key] = _combined(own, [rates[child] for child in children])
         if parent is not None and (depth > 1 or vdev.vclass not in NO_DATA):
             below.setdefault(parent, []).append(key)
@@ -462,29 +315,20 @@ def _fill_in(
 
 def _combined(own: IoRates, below: list[IoRates]) -> IoRates:
     busy = max([r.busy for r in below if r.busy is not None], default=None)
-    latency = own.latency if own.latency is not None else _mean_latency(below)
+    latency = own.latency
+    if latency is None:
+        waits = [
+            ((each.read_ops or 0.0) + (each.write_ops or 0.0), each.latency)
+            for each in below
+            if each.latency is not None
+        ]
+        requests = sum(count for count, _ in waits)
+        latency = sum(count * wait for count, wait in waits) / requests if requests > 0 else None
     if own.read is not None:
         return IoRates(own.read, own.write, own.read_ops, own.write_ops, latency, busy)
-    return IoRates(
-        read=_sum(r.read for r in below),
-        write=_sum(r.write for r in below),
-        read_ops=_sum(r.read_ops for r in below),
-        write_ops=_sum(r.write_ops for r in below),
-        latency=latency,
-        busy=busy,
-    )
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = [v for v in values if v is not None]
-    return sum(known) if known else None
-
-
-def _mean_latency(below: list[IoRates]) -> float | None:
-    requests = waited = 0.0
-    for _, _, reads, writes, latency, _ in below:
-        if latency is not None:
-            count = (reads or 0.0) + (writes or 0.0)
-            requests += count
-            waited += count * latency
-    return waited / requests if requests > 0 else None
+    sums: list[float | None] = []
+    for column in list(zip(*below, strict=True))[:4]:
+        known = [value for value in column if value is not None]
+        sums.append(sum(known) if known else None)
+    read, write, reads, writes = sums
+    return IoRates(read, write, reads, writes, latency, busy)

@@ -194,7 +194,7 @@ def test_a_link_in_the_files_place_is_a_note(tmp_path):
 def test_the_file_stays_small_whatever_the_pool(monkeypatch):
     small, large = watched(range(2, 300)), watched(range(2, 5), leaves=100)
     assert len(encode_history(small, GUID, T)) < 200_000
-    assert set(json.loads(encode_history(large, GUID, T))["series"]) == {"scan:resilver:"}
+    assert set(json.loads(encode_history(large, GUID, T))["series"]) <= {"scan:resilver:"}
     monkeypatch.setattr("zconsole.timeline.store.MOST_BYTES", 30_000)
     assert json.loads(encode_history(small, GUID, T))["series"] == {}
 
