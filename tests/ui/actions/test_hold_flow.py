@@ -42,7 +42,7 @@ async def test_an_autopilot_from_the_question_to_the_log_of_its_end():
         await words_that_are_no_latency_are_asked_for_again(a)
         await a_number_without_unit_is_asked_for_again_and_both_units_are_offered(a)
         the_plan_names_pools_and_what_it_steers_by(await start(a))
-        await a.pass_time(300, 10)
+        await a.pass_time(300, 20)
         assert a.backend.control.setting(NAME).value > before, "the target is generous"
         await a.pass_time(2, 1)
         the_open_list_shows_what_the_autopilot_sets_meanwhile(a)
@@ -126,7 +126,7 @@ async def test_the_main_screen_says_that_an_autopilot_runs_its_latency_and_what_
         for size in sizes:
             assert "AUTOPILOT" not in await a.read(a.resize(size))
         await start(a)
-        await a.pass_time(120, 10)
+        await a.pass_time(120, 20)
         reached = latency(a.controller.context.watch.waits())
         for size in sizes:
             said = flat(await a.read(a.resize(size)))
@@ -152,7 +152,7 @@ async def test_where_scans_cannot_go_slower_and_latency_is_above_the_target_that
         )
         await start(a, "1ms")
         await a.home()
-        await a.pass_time(900, 10)
+        await a.pass_time(900, 30)
         assert a.controller.context.watch.waits() > 0.001
         for size in ((80, 24), (120, 40)):
             shown = await a.read(a.resize(size))
