@@ -41,5 +41,6 @@ def test_a_wider_raidz_is_told_and_saves_parity(vm: Machine) -> None:
     before, made = int(vm.run(RAW).stdout), plan(vm, words)
     assert "raidz has more disks by now: parity takes less" in made["differs"]
     rebalance(vm, f"run {words} --yes")
-    assert int(vm.run(RAW).stdout) < 0.93 * before
+    # A record of 128 KiB takes 11 of 12 parts; what the pool keeps for itself does not shrink.
+    assert int(vm.run(RAW).stdout) < 0.95 * before
     assert "as wide as" in plan(vm, words)["refused"]

@@ -19,6 +19,7 @@ _EXTENT = re.compile(
     r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P", re.MULTILINE
 )
 _OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
+_NUMBER = re.compile(r"(mirror|raidz|draid).*-(\d+)$")
 DEADLINE = 30.0
 """Seconds; zdb reads the pool's metadata from its disks."""
 
@@ -56,17 +57,15 @@ def listed(run: Run, dataset: str, inodes: Sequence[int]) -> Listed:
         return {}
     # Text before the first object, then in turn an inode and what is said of it.
     _, *parts = _OBJECT.split(done.stdout)
-    return {int(inode): _extents(text) for inode, text in zip(parts[::2], parts[1::2], strict=True)}
-
-
-def _extents(text: str) -> list[Extent]:
-    found = []
-    for addresses, length, stored in _EXTENT.findall(text):
-        copies = [address.split(":") for address in addresses.split()]
-        raw = [int(size, 16) for _, _, size in copies]
-        vdev, offset, _ = copies[0]
-        sizes = int(length, 16), int(stored, 16)
-        found.append(Extent(int(vdev), offset, raw[0], *sizes, len(raw), sum(raw)))
+    found: dict[int, list[Extent]] = {}
+    for inode, text in zip(parts[::2], parts[1::2], strict=True):
+        extents = found[int(inode)] = []
+        for addresses, length, stored in _EXTENT.findall(text):
+            copies = [address.split(":") for address in addresses.split()]
+            raw = [int(size, 16) for _, _, size in copies]
+            vdev, offset, _ = copies[0]
+            sizes = int(length, 16), int(stored, 16)
+            extents.append(Extent(int(vdev), offset, raw[0], *sizes, len(raw), sum(raw)))
     return found
 
 
@@ -78,7 +77,8 @@ def vdev_shares(
     With ``others`` blocks may lie on further (special) vdevs, which do not count.
     The number at the end of a vdev's name is its id; a plain disk has its place in the list.
     """
-    ids = [_id(name, place) for place, name in enumerate(names)]
+    numbers = [_NUMBER.match(name) for name in names]
+    ids = [int(number[2]) if number else place for place, number in enumerate(numbers)]
     weight: Counter[int] = Counter()
     for block in blocks:
         weight[block.vdev] += block.size
@@ -86,11 +86,6 @@ def vdev_shares(
     if not total or (set(weight) - set(ids) and not others):
         return None
     return [weight[i] / total for i in ids]
-
-
-def _id(name: str, place: int) -> int:
-    match = re.search(r"-(\d+)$", name)
-    return int(match[1]) if match and name.startswith(("mirror", "raidz", "draid")) else place
 
 
 USUAL_SECTOR = 4096

@@ -10,6 +10,7 @@ fields of ``DirectoryListing`` and ``Measured``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -80,8 +81,12 @@ class Measurer:
 
     def ask(self, question: dict[str, str]) -> None:
         """Answer what can be answered at once; the rest is counted by ``advance``."""
-        if "used" in question:
-            self._used(question["used"])
+        if (path := question.get("used")) is not None:
+            used = None
+            with contextlib.suppress(OSError):
+                status = os.statvfs(path)
+                used = (status.f_blocks - status.f_bfree) * status.f_frsize
+            self.answer(Measured(path, used))
             return
         path = question["open"]
         try:
@@ -108,15 +113,6 @@ class Measurer:
         if done or self.clock() - count.answered >= ANSWER_INTERVAL:
             count.answered = self.clock()
             self.answer(count.answer(done))
-
-    def _used(self, path: str) -> None:
-        try:
-            status = os.statvfs(path)
-        except OSError:
-            self.answer(Measured(path, None))
-            return
-        used = (status.f_blocks - status.f_bfree) * status.f_frsize
-        self.answer(Measured(path, used))
 
 
 def additions(reader: FactsReader) -> Callable[[bytes], float | None]:

@@ -253,12 +253,13 @@ class Survey:
 
     def count_once(self, link: Link) -> None:
         """Take out what an inode of several names was counted for too often."""
-        again, allocated = link.names - 1, _allocated([link])
+        allocated = _allocated([link])
         if link.whole:
-            self.bytes -= link.st_size * again
+            self.bytes -= link.st_size * link.again
         if link.together and allocated > self.room:
-            self.too_large.add(link.names, link.st_size, allocated, self._is_old(link.st_ctime))
-        self._count([link], -again)
+            old = self._is_old(link.st_ctime)
+            self.too_large.add(link.again + 1, link.st_size, allocated, old)
+        self._count([link], -link.again)
 
 
 def _allocated(files: Sequence[os.stat_result | Link]) -> int:
@@ -274,13 +275,14 @@ def _older(
 
 
 class Link(NamedTuple):
-    """An inode of several names: the first root that has one, and how many there are in all."""
+    """An inode of several names, as one root has it."""
 
     root: int
     st_size: int
     st_blocks: int
     st_ctime: float
-    names: int
+    again: int
+    """How many of its names count for nothing: all but one, in the last root that has one."""
     whole: bool
     """Whether all its names are in the set."""
     together: bool
@@ -317,9 +319,11 @@ class Links:
     def settle(self, surveys: Sequence[Survey]) -> None:
         """Count the bytes of an inode once, however many names it has."""
         sql = (
-            "SELECT min(root), size, blocks, ctime, count(*), count(*) = max(nlink),"
-            " count(*) = max(nlink) AND min(root) = max(root)"
-            " FROM links GROUP BY dev, ino"
+            "WITH whole AS (SELECT dev, ino, max(root) AS last, count(*) = max(nlink) AS whole,"
+            " count(*) = max(nlink) AND min(root) = max(root) AS together"
+            " FROM links GROUP BY dev, ino)"
+            " SELECT root, size, blocks, ctime, count(*) - (root = last), whole, together"
+            " FROM links JOIN whole USING (dev, ino) GROUP BY root, dev, ino"
         )
         for link in map(Link._make, self._db.execute(sql)):
             surveys[link.root].count_once(link)

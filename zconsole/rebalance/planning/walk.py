@@ -105,19 +105,16 @@ class Walk:
             fd = self._sys.open(name, DIRECTORY, dir_fd=level.fd)
         except OSError as error:
             return Portion(level.row, level.fd, skipped=[(name, f"directory: {error.strerror}")])
-        if reason := self._elsewhere(level, fd):
-            self._sys.close(fd)
-            return Portion(level.row, level.fd, skipped=[(name, reason)])
-        below = level.mounted.get(name)
-        mounted = below if isinstance(below, dict) else {}  # on what was mounted just now
-        return _Level(self._row(level.row.number, name, fd), fd, [], mounted)
-
-    def _elsewhere(self, level: _Level, fd: int) -> str | None:
         if self._sys.fstat(fd).st_dev != level.row.dev:
-            return "other dataset"
-        if self._mount is not None and mount_number(fd) != self._mount:
-            return "mount point"
-        return None
+            reason = "other dataset"
+        elif self._mount is not None and mount_number(fd) != self._mount:
+            reason = "mount point"
+        else:
+            below = level.mounted.get(name)
+            mounted = below if isinstance(below, dict) else {}  # on what was mounted just now
+            return _Level(self._row(level.row.number, name, fd), fd, [], mounted)
+        self._sys.close(fd)
+        return Portion(level.row, level.fd, skipped=[(name, reason)])
 
     def _names(self, level: _Level) -> Iterator[Portion]:
         """What a directory holds; one that cannot be read is skipped. Raises OSError for a root."""
@@ -155,7 +152,8 @@ class Walk:
                     if not (top and name == CONTROL):
                         level.pending.append(name)
                 else:
-                    portion.skipped.append((name, special(status.st_mode)))
+                    link = stat.S_ISLNK(status.st_mode)
+                    portion.skipped.append((name, "symbolic link" if link else "special file"))
         yield portion
 
     def _untouched(self, there: MountPoint | Mounted | None, entry: os.DirEntry[str]) -> str | None:
@@ -187,11 +185,6 @@ def _by_name(root: bytes, mounts: Sequence[MountPoint]) -> Mounted:
             if not isinstance(before, MountPoint) or before.kind in LOCAL:
                 at[last] = mount
     return found
-
-
-def special(mode: int) -> str:
-    """Why a name that is neither file nor directory is skipped."""
-    return "symbolic link" if stat.S_ISLNK(mode) else "special file"
 
 
 def resolve(directory: str) -> bytes:

@@ -97,6 +97,18 @@ def test_links_within_a_directory_count_once(tmp_path: Path) -> None:
     assert [part.bytes for part in ranked(tmp_path).best(known=True)] == [100, 60]
 
 
+def test_links_across_directories_count_once_in_all(tmp_path: Path) -> None:
+    tree(tmp_path, {"a/f": 8192, "d/other": 0})
+    for name in ("b/f", "b/again", "c/f"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).hardlink_to(tmp_path / "a/f")
+    roots = [os.fsencode(tmp_path / name) for name in ("a", "b", "c", "d")]
+    found = [Survey(root, Ages(), 1 << 40) for root in roots]
+    survey(Sys(), found)
+    assert [(each.files, each.bytes) for each in found] == [(1, 0), (2, 0), (1, 8192), (1, 0)]
+    assert [each.allocated >= 0 for each in found] == [True] * 4
+
+
 def test_the_old_go_before_the_large_and_few_are_kept(tmp_path: Path) -> None:
     tree(tmp_path, {f"d{number:02}/f": number for number in range(1, 3 * MOST)})
     assert [part.bytes for part in ranked(tmp_path).best(known=True)] == [*range(23, 15, -1)]
