@@ -13,8 +13,7 @@ from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.hardware.device import Contents, Device
-from zconsole.hardware.light import LocateLights
-from zconsole.hardware.light_records import LitSlot
+from zconsole.hardware.light import LitSlot, LocateLights
 from zconsole.hardware.machine import disks
 from zconsole.output import json
 from zconsole.system.host import ROOT

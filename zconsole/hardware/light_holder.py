@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zconsole.errors import ZconsoleError
-from zconsole.hardware.light import HOLDER, LocateLights
-from zconsole.hardware.light_records import LitSlot
+from zconsole.hardware.light import HOLDER, LitSlot, LocateLights
 from zconsole.system.audit import audit_log
 from zconsole.system.state_dir import try_lock
 
