@@ -11,8 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from zconsole.cli import man_page
-from zconsole.cli.completion_scripts import SCRIPTS
+from zconsole.cli import man
+from zconsole.cli.completion import SCRIPTS
 
 NAMES = {"bash": "zconsole", "zsh": "_zconsole", "fish": "zconsole.fish"}
 """As each shell looks for the script."""
@@ -20,10 +20,10 @@ NAMES = {"bash": "zconsole", "zsh": "_zconsole", "fish": "zconsole.fish"}
 
 def main(directory: Path) -> None:
     """Write the files; what is there of the same names is replaced."""
-    for name in man_page.names():
-        write(directory / "man1" / f"{man_page.title(name)}.1", man_page.page(name))
-    for name in man_page.TOPICS:
-        write(directory / "man7" / f"{man_page.title(name)}.7", man_page.page(name))
+    for name in man.names():
+        write(directory / "man1" / f"{man.title(name)}.1", man.page(name))
+    for name in man.TOPICS:
+        write(directory / "man7" / f"{man.title(name)}.7", man.page(name))
     for shell, script in SCRIPTS.items():
         write(directory / "completions" / shell / NAMES[shell], script())
 

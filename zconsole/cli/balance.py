@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from zconsole.pool.what_if import Outlook, disk_of, grown, outlook, resize_of, s
 from zconsole.scan_report.resilver_time import PastRate, paces, resilver_duration
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
-from zconsole.timeline.frame import Frame, range_words
+from zconsole.timeline.frame import range_words
 from zconsole.units import duration
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.sources.saved import LIST, read_text
@@ -58,29 +58,20 @@ def _object(seen: _Seen, change: Outlook | None, disk: int | None) -> dict[str, 
     if change is not None:
         found |= outlook_object(change)
     if disk is not None:
-        took = resilver_duration(seen.root, disk, seen.paces)
-        found["resilver"] = duration_object(took)
+        found["resilver"] = duration_object(resilver_duration(seen.root, disk, seen.paces))
     return found
 
 
 def _text(seen: _Seen, change: Outlook | None, disk: int | None) -> str:
-    if change is None:
-        lines = text.balance_lines(balance(seen.root, seen.version))
-    else:
-        lines = outlook_lines(change)
-    report = text.clean_lines((seen.root.name, *lines))
-    return "".join(f"{line}\n" for line in (*report, *_resilver(seen, disk)))
-
-
-def _resilver(seen: _Seen, disk: int | None) -> Iterator[str]:
-    if disk is None:
-        return
-    found = resilver_duration(seen.root, disk, seen.paces)
-    if found is None:
-        yield "resilver of that disk: unknown (no completed scan recorded)"
-    else:
-        took = f"{duration(found.eta)} {range_words(found)}"
-        yield f"resilver of that disk: {took}; {found.reason}"
+    now = text.balance_lines(balance(seen.root, seen.version)) if change is None else ()
+    lines = [*text.clean_lines((seen.root.name, *(outlook_lines(change) if change else now)))]
+    if disk is not None:
+        found = resilver_duration(seen.root, disk, seen.paces)
+        took = "unknown (no completed scan recorded)"
+        if found is not None:
+            took = f"{duration(found.eta)} {range_words(found)}; {found.reason}"
+        lines.append(f"resilver of that disk: {took}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _saved(args: argparse.Namespace) -> Sequence[_Seen]:
@@ -90,16 +81,11 @@ def _saved(args: argparse.Namespace) -> Sequence[_Seen]:
     except NotUnderstoodError as error:
         source = "standard input" if args.saved == "-" else args.saved
         raise NotUnderstoodError(f"{source}: {error}. Save it with: zpool list -v") from None
-    found = [_Seen(_tree(found)) for found in pools]
-    chosen = [entry for entry in found if args.pool in (None, entry.root.name)]
+    roots = (Vdev(p.name, "root", children=tuple(map(_vdev, p.vdevs))) for p in pools)
+    chosen = [_Seen(root) for root in roots if args.pool in (None, root.name)]
     if not chosen and args.pool is not None:
         raise NotFoundError(f"no pool {args.pool!r} in that output")
     return chosen
-
-
-def _tree(found: CapacityRow) -> Vdev:
-    """The listing's top-level vdevs under a root."""
-    return Vdev(found.name, "root", children=tuple(_vdev(row) for row in found.vdevs))
 
 
 def _vdev(row: CapacityRow) -> Vdev:
@@ -126,11 +112,7 @@ def _live(args: argparse.Namespace) -> tuple[Sequence[_Seen], ExitCode]:
             say(f"{frame.pool}: {frame.problem or 'no sample'}")
             code = ExitCode.UNAVAILABLE
         else:
-            found.append(_seen(frame, frame.root))
+            scans = tuple(view.scan for view in frame.scans)
+            kept = ReportStore(None, state_dirs()).reports(guid=frame.guid) if frame.guid else []
+            found.append(_Seen(frame.root, frame.version, paces(frame.root, scans, kept)))
     return found, code
-
-
-def _seen(frame: Frame, root: Vdev) -> _Seen:
-    scans = tuple(view.scan for view in frame.scans)
-    kept = ReportStore(None, state_dirs()).reports(guid=frame.guid) if frame.guid else []
-    return _Seen(root, frame.version, paces(root, scans, kept))

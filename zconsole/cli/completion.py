@@ -1,14 +1,264 @@
-"""``zconsole completion``: prints what has a shell complete commands, options and their values."""
+"""``zconsole completion``: the scripts that complete zconsole's words in bash, zsh and fish.
+
+Each is a template, ``share/completion.SHELL``, filled with what the parsers take.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from importlib import resources
 
-from zconsole.cli.completion_scripts import SCRIPTS
+from zconsole.cli.grammar import Argument, Command, Option, Word, command_tree
+from zconsole.cli.options import PRESETS
 from zconsole.errors import ExitCode
+from zconsole.tunables.catalog import TUNABLES
+from zconsole.ui.theme.files import packaged_directory
+
+LISTS: Mapping[str, str] = {
+    "pool": 'env PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin" zpool list -H -o name',
+    "job": (
+        'set -- "${ZCONSOLE_STATE:-${XDG_STATE_HOME:-$HOME/.local/state}/zconsole}"; '
+        '[ -n "${ZCONSOLE_STATE:-}" ] || set -- "$1" /var/lib/zconsole; '
+        'for place; do for file in "$place"/rebalance/*.json; do '
+        '[ -e "$file" ] && basename "$file" .json; done; done'
+    ),
+    "theme": (
+        f"echo {' '.join(sorted(path.stem for path in packaged_directory().glob('*.toml')))}"
+        ' | tr " " "\\n"; '
+        'for file in "${XDG_CONFIG_HOME:-$HOME/.config}"/zconsole/themes/*.toml; do '
+        '[ -e "$file" ] && basename "$file" .toml; done'
+    ),
+}
+"""By kind of word, a command of sh that prints all there are, one per line."""
+
+AFTER: Mapping[str, tuple[str, ...]] = {
+    "list": (),
+    "set": tuple(f"{tunable.name}=" for tunable in TUNABLES),
+    "preset": PRESETS,
+    "restore": tuple(tunable.name for tunable in TUNABLES),
+}
+"""What follows each choice of ``zconsole tunables``."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the script of one shell."""
     print(SCRIPTS[args.shell](), end="")
     return ExitCode.OK
+
+
+def _completed() -> Command:
+    """All commands; a choice that other arguments follow is a command, too."""
+    tree = command_tree()
+    return replace(tree, commands=tuple(map(_with_choices, tree.commands)))
+
+
+def _with_choices(command: Command) -> Command:
+    if len(command.arguments) < 2 or not command.arguments[0].word.choices:
+        return command
+    first, *rest = command.arguments
+    inner = tuple(
+        replace(command, words=(*command.words, choice), about="", arguments=_after(choice, rest))
+        for choice in first.word.choices
+    )
+    return replace(command, arguments=(), commands=inner)
+
+
+def _after(choice: str, rest: Iterable[Argument]) -> tuple[Argument, ...]:
+    words = AFTER.get(choice)
+    if words is None:
+        return tuple(rest)
+    return tuple(replace(each, word=replace(each.word, choices=words)) for each in rest if words)
+
+
+def _filled(shell: str, **parts: Iterable[str]) -> str:
+    text = (resources.files("zconsole") / "share" / f"completion.{shell}").read_text("utf-8")
+    for name, lines in parts.items():
+        text = text.replace(f"@{name}@", "\n".join(lines))
+    return text
+
+
+def _valued(tree: Command) -> Mapping[str, Option]:
+    """Every option with a value, by name: one name takes the same in every command."""
+    every = (option for command in tree.walk() for option in command.options)
+    return {name: option for option in every if option.value for name in option.names}
+
+
+# bash
+
+
+def bash() -> str:
+    """The script for bash."""
+    tree = _completed()
+    return _filled(
+        "bash",
+        commands=map(_bash_command, tree.walk()),
+        options=(_bash_option(*item) for item in _valued(tree).items()),
+        lists=(f"    {kind}) sh -c '{text}' 2>/dev/null ;;" for kind, text in LISTS.items()),
+    )
+
+
+def _bash_command(command: Command) -> str:
+    options = " ".join(name for option in command.options for name in option.names)
+    inner = " ".join(each.words[-1] for each in command.commands)
+    kinds = (f'"{_bash_kind(a.word)}{"+" if a.many else ""}"' for a in command.arguments)
+    return (
+        f'    "{" ".join(command.words)}")\n        options="{options}"\n'
+        f'        commands="{inner}"\n        kinds=({" ".join(kinds)})\n        ;;'
+    )
+
+
+def _bash_option(name: str, option: Option) -> str:
+    kind = _bash_kind(option.value) if option.value else ""
+    return f'    {name}) count={option.count} kind="{kind}" ;;'
+
+
+def _bash_kind(word: Word) -> str:
+    return f"={' '.join(word.choices)}" if word.choices else word.kind
+
+
+# fish
+
+
+def fish() -> str:
+    """The script for fish."""
+    tree = _completed()
+    return _filled(
+        "fish",
+        commands=[" ".join(_fish_word(" ".join(each.words)) for each in tree.walk() if each.words)],
+        valued=[" ".join(name for name, o in _valued(tree).items() for _ in range(o.count))],
+        lists=(
+            f"function __zconsole_{kind}\n    sh -c '{text}' 2>/dev/null\nend"
+            for kind, text in LISTS.items()
+        ),
+        completions=(line for command in tree.walk() for line in _fish_lines(command)),
+    )
+
+
+def _fish_lines(command: Command) -> Iterable[str]:
+    place = f"__zconsole_at '{' '.join(command.words)}'"
+    for inner in command.commands:
+        about = f" -d {_fish_word(inner.about)}" if inner.about else ""
+        yield f'complete -c zconsole -n "{place} command" -a {inner.words[-1]}{about}'
+    for number, argument in enumerate(command.arguments):
+        where = f"{place} {number}{'+' if argument.many else ''}"
+        yield f'complete -c zconsole -n "{where}"{_fish_values(argument.word)}'
+    for option in command.options:
+        names = (f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in option.names)
+        value = f" -r{_fish_values(option.value)}" if option.value else ""
+        about = _fish_word(option.text)
+        yield f'complete -c zconsole -n "{place}" {" ".join(names)}{value} -d {about}'
+        if option.value and option.count > 1:  # fish itself knows of one value only
+            yield f'complete -c zconsole -n "{place} value"{_fish_values(option.value)}'
+
+
+def _fish_values(word: Word) -> str:
+    """The switches of ``complete`` for the values; without ``-F``, no file is offered."""
+    if word.choices:
+        return f" -f -a '{' '.join(word.choices)}'"
+    own = {kind: f"__zconsole_{kind}" for kind in LISTS}
+    standard = {
+        "directory": "__fish_complete_directories",
+        "host": "__fish_complete_user_at_hosts",
+        "command": "__fish_complete_command",
+    }
+    function = {**own, **standard}.get(word.kind)
+    files = " -F" if word.kind in ("file", "theme") else " -f"
+    return f"{files} -a '({function})'" if function else files
+
+
+def _fish_word(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+# zsh
+
+
+def zsh() -> str:
+    """The script for zsh."""
+    tree = _completed()
+    lists = (
+        f"_zconsole_{kind}() {{\n  _zconsole_lines {kind} '{text}'\n}}\n"
+        for kind, text in LISTS.items()
+    )
+    return _filled("zsh", functions=(*lists, *map(_zsh_function, tree.walk())))
+
+
+def _zsh_function(command: Command) -> str:
+    options = [_zsh_option(option) for option in command.options]
+    own = [*options, *map(_zsh_argument, command.arguments)]
+    if not command.commands:
+        return f"{_zsh_name(command)}() {{\n  {_zsh_arguments(own)}\n}}\n"
+    abouts = "\n".join(
+        f"    {_zsh_word(f'{each.words[-1]}:{each.about}' if each.about else each.words[-1])}"
+        for each in command.commands
+    )
+    cases = "\n".join(f"    ({each.words[-1]}) {_zsh_name(each)} ;;" for each in command.commands)
+    more = ""
+    if command.arguments:
+        cases += f"\n    (*) {_zsh_arguments(own)} ;;"
+        more = f"    {_zsh_action(command.arguments[0].word)}\n"
+    return (
+        f"{_zsh_name(command)}() {{\n"
+        "  local curcontext=$curcontext state state_descr line\n"
+        "  local -A opt_args\n"
+        f"  local -a commands=(\n{abouts}\n  )\n"
+        f"  {_zsh_arguments([*options, _zsh_word('(-)*:: :->words')], '-C')}\n"
+        "  [[ $state == words ]] || return\n"
+        "  if (( CURRENT == 1 )); then\n"
+        f"    _describe -t commands command commands\n{more}"
+        "    return\n"
+        "  fi\n"
+        f"  case $words[1] in\n{cases}\n  esac\n}}\n"
+    )
+
+
+def _zsh_name(command: Command) -> str:
+    return "_".join(("_zconsole", *command.words))
+
+
+def _zsh_arguments(specs: Iterable[str], switches: str = "") -> str:
+    return " \\\n    ".join((f"_arguments -S {switches}".rstrip(), *specs))
+
+
+def _zsh_option(option: Option) -> str:
+    text = "".join(f"\\{c}" if c in "[]:\\" else c for c in option.text)
+    if option.value is None:
+        alone = option.names[-1] in ("--help", "--version")
+        before = "'(- *)'" if alone else ""
+        names = f"{{{','.join(option.names)}}}" if len(option.names) > 1 else option.names[0]
+        return f"{before}{names}{_zsh_word(f'[{text}]')}"
+    name = option.value.shown.replace(":", "\\:")
+    values = f":{name}:{_zsh_action(option.value)}" * option.count
+    return _zsh_word(f"{option.names[-1]}=[{text}]{values}")
+
+
+def _zsh_argument(argument: Argument) -> str:
+    before = "*" if argument.many else "" if argument.required else ":"
+    return _zsh_word(f"{before}:{argument.word.shown}:{_zsh_action(argument.word)}")
+
+
+def _zsh_action(word: Word) -> str:
+    """What completes a word, for ``_arguments``; a space is nothing."""
+    if word.choices:
+        if all(choice.endswith("=") for choice in word.choices):
+            return f'compadd -S "" {" ".join(word.choices)}'
+        return f"({' '.join(word.choices)})"
+    return {
+        "pool": "_zconsole_pool",
+        "job": "_zconsole_job",
+        "theme": "{_zconsole_theme; _files}",
+        "file": "_files",
+        "directory": "_directories",
+        "host": "_user_at_host",
+        "command": " _command_names -e",
+    }.get(word.kind, " ")
+
+
+def _zsh_word(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+SCRIPTS: Mapping[str, Callable[[], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
+"""What makes the script of each shell."""

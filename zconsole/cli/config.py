@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 from zconsole.cli.configuration import checked
 from zconsole.cli.output import say
@@ -25,40 +23,27 @@ def run(args: argparse.Namespace) -> int:
     config = checked(read_config())
     if args.action == "show":
         _show(config, as_json=args.json)
+    elif args.json:
+        for key, problem in config.wrong:
+            print(json.line({"path": str(config.path), "key": key or None, "problem": problem}))
     else:
-        _check(config, as_json=args.json)
+        why = "" if config.exists else " (there is no such file: every setting has its default)"
+        for text in config.lines() or [f"OK: {config.path}{why}"]:
+            print(clean(text))
     return ExitCode.NOT_UNDERSTOOD if config.wrong else ExitCode.OK
 
 
 def _show(config: Config, *, as_json: bool) -> None:
     """Every setting, its value and where that came from; wrong entries on stderr."""
-    for setting in _settings(config):
-        if as_json:
-            print(json.line(setting))
-        else:
-            value = toml(setting["value"]) if setting["value"] is not None else "not set"
-            print(clean(f"{setting['name']:<19} {value}  ({setting['from']})"))
-    for line in config.lines():
-        say(line)
-
-
-def _settings(config: Config) -> Iterator[Mapping[str, Any]]:
     path = str(config.path)
-    for name in ENTRIES:
-        origin = path if name in config.values else "default"
-        yield {"name": name, "value": config.value(name), "from": origin}
-    for name, keys in config.keys.items():
-        yield {"name": f"{KEYS}.{name}", "value": keys, "from": path}
-
-
-def _check(config: Config, *, as_json: bool) -> None:
-    """OK, or each wrong entry."""
-    if as_json:
-        for key, problem in config.wrong:
-            print(json.line({"path": str(config.path), "key": key or None, "problem": problem}))
-        return
-    for line in config.lines():
-        print(clean(line))
-    if not config.wrong:
-        why = "" if config.exists else " (there is no such file: every setting has its default)"
-        print(clean(f"OK: {config.path}{why}"))
+    origins = {name: path if name in config.values else "default" for name in ENTRIES}
+    rows = [(name, config.value(name), origin) for name, origin in origins.items()]
+    rows += [(f"{KEYS}.{name}", keys, path) for name, keys in config.keys.items()]
+    for name, value, origin in rows:
+        if as_json:
+            print(json.line({"name": name, "value": value, "from": origin}))
+        else:
+            shown = toml(value) if value is not None else "not set"
+            print(clean(f"{name:<19} {shown}  ({origin})"))
+    for text in config.lines():
+        say(text)

@@ -27,12 +27,14 @@ def run(args: argparse.Namespace) -> int:
     fault = fault_of(args)
     read_only = args.read_only or bool(fault)
     make_backend = partial(_backend, read_only) if args.host is None else None
+    hosts = hosts_of(args.host) if args.host is not None else (None,)
     with opened(args, at_once=True, complain=complaints.append) as feed:
         code = open_console(
             args,
             feed,
             None,
-            host=_named(args.host),
+            # The machine that the screen names; of several, each pool's own name has it.
+            host=hosts[0] if len(hosts) == 1 else "",
             make_backend=make_backend,
             past=local.past,
             fault=fault,
@@ -41,12 +43,6 @@ def run(args: argparse.Namespace) -> int:
     for complaint in dict.fromkeys(complaints):
         say(complaint)
     return code
-
-
-def _named(words: str | None) -> str | None:
-    """The machine that the screen names; of several, each pool's own name has it."""
-    hosts = hosts_of(words) if words is not None else (None,)
-    return hosts[0] if len(hosts) == 1 else ""
 
 
 def _backend(read_only: bool) -> ActionBackend:

@@ -12,7 +12,7 @@ from zconsole.cli import output
 from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.sim import scenarios
-from zconsole.sim.source import SimulatedSource, World, samples
+from zconsole.sim.source import SimulatedSource, samples
 from zconsole.timeline.session import Session
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def _print(args: argparse.Namespace) -> int:
 def _console(args: argparse.Namespace) -> int:
     # lazy: --json needs no event loop
     from zconsole.sim.backends.actions import details_of, probe_results_of
+    from zconsole.sim.places import lights
     from zconsole.timeline.devices import DeviceProber
     from zconsole.timeline.feed import SessionFeed
 
@@ -65,27 +66,22 @@ def _console(args: argparse.Namespace) -> int:
     session = Session(flags=("DEMO",), goes_on=True)
     probes = DeviceProber(partial(probe_results_of, source.world))
     details = partial(details_of, source.world)
-    lights = partial(_lights, source.world)
-    feed = SessionFeed(source, session, args.interval, details, probes, lights)
+
+    async def _lights() -> Lights:
+        return lights(source.world.pools, source.world.lit)
+
+    def _backend() -> ActionBackend:
+        from zconsole.sim.backends.actions import simulated_backend  # lazy: as in cli.console
+
+        return simulated_backend(source.world)
+
+    def _swap() -> SwapBackend:
+        from zconsole.sim.backends.swap import simulated_swap  # lazy: as in cli.console
+
+        return simulated_swap(source.world)
+
+    feed = SessionFeed(source, session, args.interval, details, probes, _lights)
     feed.faster = source.faster
-    backend = partial(_backend, source.world)
-    swap = partial(_swap, source.world)
-    return open_console(args, feed, None, host="demo", make_backend=backend, swap=swap, saves=False)
-
-
-async def _lights(world: World) -> Lights:
-    from zconsole.sim.places import lights  # lazy: --json needs none
-
-    return lights(world.pools, world.lit)
-
-
-def _backend(world: World) -> ActionBackend:
-    from zconsole.sim.backends.actions import simulated_backend  # lazy: as in cli.console
-
-    return simulated_backend(world)
-
-
-def _swap(world: World) -> SwapBackend:
-    from zconsole.sim.backends.swap import simulated_swap  # lazy: as in cli.console
-
-    return simulated_swap(world)
+    return open_console(
+        args, feed, None, host="demo", make_backend=_backend, swap=_swap, saves=False
+    )

@@ -35,7 +35,15 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 
     On SIGTERM or SIGHUP it ends as if interrupted: connections and histories are closed.
     """
-    return asyncio.run(_in_order(main))
+
+    async def _in_order() -> Result:
+        end_when_told()
+        try:
+            return await main
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+    return asyncio.run(_in_order())
 
 
 def end_when_told() -> None:
@@ -44,11 +52,3 @@ def end_when_told() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if task is not None and signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, task.cancel)
-
-
-async def _in_order(main: Coroutine[Any, Any, Result]) -> Result:
-    end_when_told()
-    try:
-        return await main
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None

@@ -14,7 +14,6 @@ from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.light import LocateLights
-from zconsole.hardware.light_records import LitSlot
 from zconsole.hardware.machine import disks
 from zconsole.output import json
 from zconsole.system.host import ROOT
@@ -37,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         return _list(args)
     refuse_denied(args, f"{args.action} switches lights", calms=args.action == "off")
     actions: dict[str, Callable[[], str]] = {
-        "on": lambda: _switched(LightOrder(True, _disk(args.disk))),
+        "on": lambda: MachineLights().switch(LightOrder(True, _disk(args.disk))),
         "off": lambda: _off(args.disk),
         "resume": lambda: "\n".join(LocateLights().tidy()),
     }
@@ -51,40 +50,29 @@ def _list(args: argparse.Namespace) -> int:
     if not found and not args.json:
         say("no light is on")
     for lit in found:
-        print(json.line(_record(lit)) if args.json else clean(_line(lit)))
+        until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(lit.until))
+        record = {
+            "bay": lit.bay,
+            "enclosure": lit.slot.enclosure or None,
+            "slot": lit.slot.component,
+            "serial": lit.serial or None,
+            "since": lit.t,
+            "until": lit.until,
+            "on_before": lit.before,
+        }
+        print(json.line(record) if args.json else clean(f"{lit.name}  on until {until}"))
     return ExitCode.OK
-
-
-def _line(lit: LitSlot) -> str:
-    until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(lit.until))
-    return f"{lit.name}  on until {until}"
-
-
-def _record(lit: LitSlot) -> dict[str, object]:
-    return {
-        "bay": lit.bay,
-        "enclosure": lit.slot.enclosure or None,
-        "slot": lit.slot.component,
-        "serial": lit.serial or None,
-        "since": lit.t,
-        "until": lit.until,
-        "on_before": lit.before,
-    }
-
-
-def _switched(order: LightOrder) -> str:
-    return MachineLights().switch(order)
 
 
 def _off(word: str | None) -> str:
     """Switch one light off, or all: by the disk, or by what ``list`` says of one that is gone."""
     if word is None:
-        return _switched(LightOrder(False))
+        return MachineLights().switch(LightOrder(False))
     lights = LocateLights()
     for lit in lights.lit():
         if word in (lit.serial, lit.bay):
             return lights.unlight(lit.slot) or ""
-    return _switched(LightOrder(False, _disk(word)))
+    return MachineLights().switch(LightOrder(False, _disk(word)))
 
 
 def _disk(word: str) -> Device:

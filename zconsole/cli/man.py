@@ -1,14 +1,246 @@
-"""``zconsole man``: prints the manual page of zconsole or of one command."""
+"""``zconsole man``: pages of what the parsers take, the keys, and the prose of share/man.toml."""
 
 from __future__ import annotations
 
 import argparse
+import re
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import resources
+from typing import Any, TypeVar
 
-from zconsole.cli.man_page import page
+from zconsole import __version__
+from zconsole.cli.grammar import Argument, Command, Option, command_tree
 from zconsole.errors import ExitCode
+from zconsole.ui import keys
+
+WIDTH = 79
+"""Columns of the source, which is read where something is wrong with a page."""
+COMMON = "options of every command"
+_Taken = TypeVar("_Taken", Argument, Option)
+
+
+TOPICS = {"security": "what zconsole trusts, what other users can do, and what it logs"}
+"""Pages of section 7, with what each is about."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the page, in the language of man(7)."""
+    """Print a page, in the language of man(7)."""
     print(page(args.command), end="")
     return ExitCode.OK
+
+
+def names() -> tuple[str | None, ...]:
+    """The commands that have a page, and None for zconsole(1)."""
+    return (None, *(command.words[0] for command in command_tree().commands))
+
+
+def title(name: str | None) -> str:
+    """The name of a page: ``zconsole-status``."""
+    return f"zconsole-{name}" if name else "zconsole"
+
+
+def page(name: str | None) -> str:
+    """Return the page of a command or topic, or zconsole(1), in the language of man(7), all ASCII.
+
+    It names no date, so that the same version always prints the same.
+    """
+    tree = command_tree()
+    command = next((each for each in tree.commands if each.words[0] == name), tree)
+    texts = tomllib.loads((resources.files("zconsole") / "share" / "man.toml").read_text("utf-8"))
+    prose: Mapping[str, Any] = texts["pages"].get(name or "zconsole", {})
+    description = _paragraphs(prose.get("description", ()))
+    more = {title_of: _paragraphs(text) for title_of, text in prose.get("sections", {}).items()}
+    if name in TOPICS:
+        about, number = TOPICS[name], '7 "" "zconsole {}" "Miscellaneous"'
+        sections = {"DESCRIPTION": description, **more}
+    else:
+        about, number = command.about, '1 "" "zconsole {}" "User Commands"'
+        sections = {
+            "SYNOPSIS": _synopsis(command),
+            "DESCRIPTION": description,
+            "COMMANDS": _commands(command),
+            "OPTIONS": _options(command),
+            "KEYS": [] if name else _keys(prose["keys"]),
+            **more,
+            "EXIT STATUS": _exit_codes({**texts["exit"], **prose.get("exit", {})}),
+            "ENVIRONMENT": _entries(texts["environment"], prose.get("environment"), every=not name),
+            "FILES": _entries(texts["files"], prose.get("files"), every=not name),
+            "EXAMPLES": _examples(prose.get("examples", ())),
+        }
+    heading = f".TH {_escaped(title(name).upper())} {number.format(__version__)}"
+    lines = [heading, ".ad l", ".nr HY 0"]  # no hyphenation: names can be copied
+    lines += [".SH NAME", *_wrapped(f"{title(name)} - {about}")]
+    for section, body in sections.items():
+        if body:
+            lines += [f".SH {section}", *body]
+    see = _see(tree if not name else None, prose.get("see", ()))
+    return "\n".join([*lines, ".SH SEE ALSO", *see]) + "\n"
+
+
+# Sections
+
+
+def _synopsis(command: Command) -> list[str]:
+    inner = [each for each in command.commands if command.words]
+    lines = [line for each in inner or [command] for line in _usage(each)]
+    if command.commands and not command.words:
+        lines += [".SY zconsole", r"\fICOMMAND\fR [\fIARGUMENT\fR ...]", ".YS"]
+    return lines
+
+
+def _usage(command: Command) -> list[str]:
+    start = f'.SY "{_escaped(" ".join(("zconsole", *command.words)))}"'
+    if command.usage and command.words != ("console",):
+        return [start, *_wrapped(command.usage.removeprefix("zconsole ").partition(" ")[2]), ".YS"]
+    options = [
+        rf"[{_spaceless(_invocation(option))}]\&"  # dots end no sentence
+        for group in command.groups
+        if group.title != COMMON
+        for option in group.options
+        if "--help" not in option.names
+    ]
+    return [start, *options, *map(_argument_usage, command.arguments), ".YS"]
+
+
+def _argument_usage(argument: Argument) -> str:
+    shown = rf"\fI{_escaped(argument.word.shown)}\fR" + (r"\ ..." if argument.many else "")
+    return shown if argument.required else f"[{shown}]"
+
+
+def _commands(command: Command) -> list[str]:
+    lines = []
+    for each in command.commands:
+        page_of = "" if command.words else f" See {title(each.words[0])}(1)."
+        lines += _entry(rf"\fB{_escaped(each.words[-1])}\fR", f"{_sentence(each.about)}{page_of}")
+    return lines
+
+
+def _options(command: Command) -> list[str]:
+    """Arguments, then options by group; one of several commands of a command stands here once."""
+    parts = [*command.walk()] if command.words else [command]
+    arguments = _owners(parts, lambda part: part.arguments)
+    lines = []
+    for argument, words in arguments.items():
+        head = rf"\fI{_escaped(argument.word.shown)}\fR"
+        lines += _entry(head, _sentence(argument.text) + _only(words, parts))
+    for title_of, about in {g.title: g.about for part in parts for g in part.groups}.items():
+        if title_of != "options":
+            lines += [f".SS {_escaped(title_of.capitalize())}", *_paragraphs([about] * bool(about))]
+        options = _owners(parts, partial(_of_group, title_of))
+        for option, words in options.items():
+            lines += _entry(_invocation(option), _sentence(option.text) + _only(words, parts))
+    return lines
+
+
+def _of_group(wanted: str, part: Command) -> Iterator[Option]:
+    return (option for g in part.groups if g.title == wanted for option in g.options)
+
+
+def _owners(
+    parts: Iterable[Command], of: Callable[[Command], Iterable[_Taken]]
+) -> dict[_Taken, list[str]]:
+    """What the parts take, and which of them take it: the last words of their names."""
+    found: dict[_Taken, list[str]] = {}
+    for part in parts:
+        for each in of(part):
+            found.setdefault(each, []).append(part.words[-1] if part.words else "")
+    return found
+
+
+def _only(owners: Sequence[str], parts: Sequence[Command]) -> str:
+    """A sentence that names the commands of a command that take something; empty if all do."""
+    inner = [part.words[-1] for part in parts[1:]]
+    named = [word for word in inner if word in owners]
+    return "" if named == inner else f" Only with {', '.join(f'`{word}`' for word in named)}."
+
+
+def _keys(prose: Iterable[str]) -> list[str]:
+    lines = _paragraphs(prose)
+    for group in keys.EVERY_GROUP:
+        lines.append(f".SS {group}")
+        for key in keys.keys_of(group):
+            shown = ", ".join(rf"\fB{_escaped(keys.shown(name))}\fR" for name in key.keys)
+            lines += _entry(shown, key.text)
+    return lines
+
+
+def _exit_codes(meanings: Mapping[str, str]) -> list[str]:
+    every = sorted(meanings.items(), key=lambda item: int(item[0]))
+    return [line for code, text in every for line in _entry(rf"\fB{code}\fR", text)]
+
+
+def _entries(table: Mapping[str, str], wanted: Sequence[str] | None, *, every: bool) -> list[str]:
+    chosen = table if every else {name: table[name] for name in wanted or ()}
+    return [
+        line for name, text in chosen.items() for line in _entry(rf"\fB{_escaped(name)}\fR", text)
+    ]
+
+
+def _examples(examples: Iterable[Sequence[str]]) -> list[str]:
+    lines = []
+    for text, code in examples:
+        shown = [_at_start(_escaped(line, code=True)) for line in code.splitlines()]
+        lines += [".PP", *_wrapped(f"{text}:"), ".PP", ".RS 4", ".EX", *shown, ".EE", ".RE"]
+    return lines[1:]  # a paragraph begins with the section
+
+
+def _see(tree: Command | None, more: Iterable[str]) -> list[str]:
+    own = [title(each.words[0]) for each in tree.commands] if tree else ["zconsole"]
+    pages = [*(f"{name}(1)" for name in sorted(own)), *more]
+    parts = [(name, f"({number}") for name, _, number in (page.partition("(") for page in pages)]
+    lines = [f".BR {_escaped(name)} {number}," for name, number in parts]
+    return [*lines[:-1], lines[-1].removesuffix(",")]
+
+
+# Text
+
+
+def _invocation(option: Option) -> str:
+    names = ", ".join(rf"\fB{_escaped(name)}\fR" for name in option.names)
+    if option.value is None:
+        return names
+    value = rf"\fI{_escaped(option.value.shown)}\fR"
+    return " ".join((names, *[value] * option.count, *["..."] * option.more))
+
+
+def _spaceless(text: str) -> str:
+    """With spaces at which no line breaks."""
+    return text.replace(" ", r"\ ")
+
+
+def _entry(head: str, text: str) -> list[str]:
+    return [".TP", _at_start(head), *_wrapped(text)]
+
+
+def _paragraphs(texts: Iterable[str]) -> list[str]:
+    return [line for text in texts for line in (".PP", *_wrapped(text))][1:]
+
+
+def _sentence(phrase: str) -> str:
+    return f"{phrase[:1].upper()}{phrase[1:]}."
+
+
+def _wrapped(text: str) -> list[str]:
+    """Lines of prose; each sentence begins one, as formatters expect."""
+    marked = re.sub("`([^`]*)`", r"\\fB\1\\fR", _escaped(text))
+    return [
+        _at_start(line)
+        for sentence in re.split(r"(?<=[.:!?]) (?=[A-Z\\])", " ".join(marked.split()))
+        for line in textwrap.wrap(sentence, WIDTH, break_long_words=False, break_on_hyphens=False)
+    ]
+
+
+def _at_start(line: str) -> str:
+    """A line that is text: a dot or an apostrophe at its start would be a request."""
+    return rf"\&{line}" if line[:1] in (".", "'") else line
+
+
+def _escaped(text: str, *, code: bool = False) -> str:
+    """Text as roff prints it: hyphens that can be copied, and ASCII only."""
+    special = {"\\": r"\e", "-": r"\-", "^": r"\(ha", "~": r"\(ti"}
+    if code:
+        special |= {"'": r"\(aq", "`": r"\(ga"}
+    return "".join(special.get(c) or (c if c.isascii() else rf"\[u{ord(c):04X}]") for c in text)

@@ -27,15 +27,16 @@ def run(args: argparse.Namespace) -> int:
 
     feed = ReplayFeed(source, session(gaps), lambda: session(Gaps()))
     if prints:
-        code = event_loop.run(_print(feed, args.json))
+
+        async def _print() -> int:
+            async for update in event_loop.rounds(feed):
+                frames = [frame for frame in update.frames if not frame.problem]
+                output.show(frames, args.json, UTC)
+            return ExitCode.OK
+
+        code = event_loop.run(_print())
     else:
         # A recording does not name its machine, which is probably not this one.
         code = open_console(args, feed, UTC, host="")
     output.say_gaps(gaps)
     return code
-
-
-async def _print(feed: ReplayFeed, as_json: bool) -> int:
-    async for update in event_loop.rounds(feed):
-        output.show([frame for frame in update.frames if not frame.problem], as_json, UTC)
-    return ExitCode.OK

@@ -6,8 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from zconsole.actions.backend import ActionBackend, live_backend
-from zconsole.actions.executor import Executor
-from zconsole.actions.plan import ActionPlan, Facts, Situation
+from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.actions.scrub_window import hours_words, plan_window, plan_window_off, read_hours
 from zconsole.cli import event_loop, local
@@ -60,6 +59,7 @@ def line(window: ScrubWindow) -> str:
 
 
 async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:
+    """Set or drop the hours, and say what follows. Raises ZconsoleError where it is refused."""
     feed = SessionFeed(LiveSource((pool,)), local.session(keep=False), 0.0)
     rounds = RoundsOnDemand(feed)
     try:
@@ -68,25 +68,17 @@ async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:
             raise NotFoundError(f"no such pool: {pool}")
         bare = situation_of(frame, Facts())
         s = situation_of(frame, await backend.ask(bare.pool, bare.suspended))
-        plan = _plan(backend, s, hours)
+        windows = backend.windows.windows
+        plan = plan_window(s, hours) if hours else plan_window_off(s, windows())
         executor = backend.executor(Refresher(rounds.fresh, backend.ask))
-        return await _carried_out(executor, plan)
+        async for event in executor.run(plan):
+            if event.kind == "begun":
+                for text in plan.consequences:
+                    say(text)
+            elif event.kind in ("failed", "refused"):
+                raise ZconsoleError(event.text)
+            elif event.kind in ("output", "warning"):
+                say(event.text)
+        return ExitCode.OK
     finally:
         await feed.aclose()
-
-
-def _plan(backend: ActionBackend, s: Situation, hours: str) -> ActionPlan:
-    return plan_window(s, hours) if hours else plan_window_off(s, backend.windows.windows())
-
-
-async def _carried_out(executor: Executor, plan: ActionPlan) -> int:
-    """Say what follows from the plan, and run it. Raises ZconsoleError where it is refused."""
-    async for event in executor.run(plan):
-        if event.kind == "begun":
-            for text in plan.consequences:
-                say(text)
-        elif event.kind in ("failed", "refused"):
-            raise ZconsoleError(event.text)
-        elif event.kind in ("output", "warning"):
-            say(event.text)
-    return ExitCode.OK

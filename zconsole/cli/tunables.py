@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from zconsole.cli import hold_latency
+from zconsole.actions.autopilots import make_way
+from zconsole.cli import local
 from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
-from zconsole.errors import ExitCode, UnavailableError, UsageError
+from zconsole.errors import ExitCode, UnavailableError, UsageError, ZconsoleError
 from zconsole.output import json
 from zconsole.output.tunables import promises, record, table
 from zconsole.system.async_process import ProcessRunner
@@ -21,12 +23,17 @@ from zconsole.system.audit import MemoryLog, audit_log
 from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dir, state_dirs
-from zconsole.tunables import guard
+from zconsole.tunables import autopilot, guard
 from zconsole.tunables.control import Control, Setting, known
+from zconsole.tunables.hold_latency import LEVERS
+from zconsole.tunables.hold_plan import order, plan
 from zconsole.tunables.holds import Hold, Setter
 from zconsole.tunables.parameters import MODULE, NOT_LOADED, SysfsParameters
 from zconsole.tunables.presets import NAMES, preset
 from zconsole.tunables.store import NAME, FileTunableStore
+
+OFF = "off"
+"""The word that ends hold-latency."""
 
 
 def run(args: argparse.Namespace, module: Path = MODULE) -> int:
@@ -34,7 +41,8 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     parameters = SysfsParameters(module)
     if args.action == "list":
         return _list(args, parameters)
-    refuse_denied(args, f"{args.action} changes tunables", calms=_calms(args))
+    undoes = args.action == "restore" or args.words == [OFF]
+    refuse_denied(args, f"{args.action} changes tunables", calms=undoes)
     values = assignments(args.words) if args.action == "set" else {}
     _check(args)
     if not parameters.era:
@@ -42,8 +50,8 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     memory = FileTunableStore(state_dir(create=False))
     control = Control(parameters, memory, audit_log())
     if args.action == "hold-latency":
-        asked = hold_latency.wanted(args.words)
-        _show(args, hold_latency.switch(asked, control, parameters, module, args.yes))
+        _hold_latency(args, control, module)
+        _show(args, [s for s in map(control.setting, LEVERS) if s.value is not None])
         return ExitCode.OK
     if args.action == "set":
         return _set(args, control, values, module)
@@ -52,17 +60,12 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     return _restore(args, control)
 
 
-def _calms(args: argparse.Namespace) -> bool:
-    """Whether it only undoes what was set."""
-    return bool(args.action == "restore" or args.words == [hold_latency.OFF])
-
-
 def _check(args: argparse.Namespace) -> None:
     """Raise UsageError for bad arguments, whether or not ZFS is here."""
     if args.action == "preset" and (len(args.words) != 1 or args.words[0] not in NAMES):
         raise UsageError(f"preset needs one of {', '.join(NAMES)}")
-    if args.action == "hold-latency":
-        hold_latency.wanted(args.words)
+    if args.action == "hold-latency" and args.words != [OFF]:
+        order(args.words)
     if args.action == "restore":
         for name in args.words:
             known(name)
@@ -134,6 +137,39 @@ def _preset(args: argparse.Namespace, control: Control, parameters: SysfsParamet
     in_time(partial(state_dir, create=True))
     _show(args, control.set(chosen.values, time.time(), action=f"preset {chosen.name}"))
     return ExitCode.OK
+
+
+def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> None:
+    """Start or stop the autopilot.
+
+    Raises UnavailableError where no pool scans or its latencies can't be read, UsageError where
+    tunables set earlier would be in the way, ZconsoleError where it doesn't start or is not
+    confirmed.
+    """
+    place = in_time(partial(state_dir, create=True))
+    if args.words == [OFF]:
+        stopped = autopilot.stop(place)
+        left = control.settle(time.time()).restored
+        if stopped:
+            say("the autopilot ended; the original values are restored")
+        else:
+            say("no autopilot runs" + (": restored what a killed one left" if left else ""))
+        return
+    asked = order(args.words)
+    make_way(control)
+    frames = [f for f in asyncio.run(local.once(())).frames if f.sample]
+    left_of = {f.seen.name: f.scan.left if f.scan else None for f in frames}
+    made = plan(asked, [f.seen for f in frames], SysfsParameters(module), left_of)
+    for line in made.lines:
+        say(clean(line))
+    if asked.below and not args.yes:
+        if not sys.stdin.isatty():
+            raise UsageError("not a terminal, so nobody can confirm: pass --yes")
+        say("Go below the defaults without redundancy? [y/N]")
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise ZconsoleError("canceled: nothing was changed")
+    asyncio.run(autopilot.start(ProcessRunner(), place, asked.targets, asked.below, module=module))
+    say(f"holding latency at {asked.targets}; stop it with: zconsole tunables hold-latency off")
 
 
 def _restore(args: argparse.Namespace, control: Control) -> int:

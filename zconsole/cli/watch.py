@@ -18,12 +18,12 @@ from zconsole.timeline.frame import Frame
 
 def run(args: argparse.Namespace) -> int:
     """Follow the pools; returns the exit code."""
-    return event_loop.run(_follow(args))
 
+    async def _follow() -> int:
+        with remote.opened(args, needed=True, complain=say) as feed:
+            return await _rounds(args, event_loop.rounds(feed, args.count))
 
-async def _follow(args: argparse.Namespace) -> int:
-    with remote.opened(args, needed=True, complain=say) as feed:
-        return await _rounds(args, event_loop.rounds(feed, args.count))
+    return event_loop.run(_follow())
 
 
 async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]) -> int:

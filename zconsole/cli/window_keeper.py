@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zconsole.actions.backend import ActionBackend, live_backend
-from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import FreshFrame, Refresher, situation_of
 from zconsole.actions.scrub_window import LOOK, due
 from zconsole.actions.window_records import KEEPER, MachineWindows
@@ -37,7 +37,9 @@ Said = Callable[[str], object]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Keep the windows until none is left; returns the exit code."""
-    args = _parser().parse_args(argv)
+    parser = argparse.ArgumentParser(prog="zconsole.cli.window_keeper", allow_abbrev=False)
+    parser.add_argument("--state", type=Path, required=True)
+    args = parser.parse_args(argv)
     lock = try_lock(args.state / KEEPER)
     if lock is None:  # another one does it
         return 0
@@ -93,7 +95,8 @@ class WindowKeeper:
                 self._said(f"{window.pool}: {error}")
 
     async def _one(self, window: ScrubWindow, frame: Frame) -> None:
-        s = await self._situation(frame)
+        bare = situation_of(frame, Facts())
+        s = situation_of(frame, await self._backend.ask(bare.pool, bare.suspended))
         found = due(window, s, datetime.fromtimestamp(self._backend.clock(), UTC).astimezone())
         after = None if found.over else replace(found.window, pool=s.pool.name)
         if after != window and not await in_daemon_thread(self._records.replaced, window, after):
@@ -105,16 +108,6 @@ class WindowKeeper:
         executor = self._backend.executor(Refresher(self._fresh, self._backend.ask))
         async for event in executor.run(found.plan):
             self._said(f"{window.pool}: {event.kind} {event.text}")
-
-    async def _situation(self, frame: Frame) -> Situation:
-        bare = situation_of(frame, Facts())
-        return situation_of(frame, await self._backend.ask(bare.pool, bare.suspended))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="zconsole.cli.window_keeper", allow_abbrev=False)
-    parser.add_argument("--state", type=Path, required=True)
-    return parser
 
 
 if __name__ == "__main__":

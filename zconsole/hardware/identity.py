@@ -1,4 +1,4 @@
-"""What tells one disk from every other: serial number, World Wide Name, model.
+"""What tells one disk from every other: serial number, World Wide Name, model; facts of a device.
 
 All of it is in the kernel's memory or in udev's database; no disk is asked.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from zconsole.hardware.sysfs import PAGE, tidy, word
+from zconsole.hardware.location import disks_below
+from zconsole.hardware.sysfs import PAGE, tidy, whole, word
 from zconsole.system.host import ROOT, bytes_in
-from zconsole.zfs.sources.blockdev import udev_properties
+from zconsole.zfs.sources.blockdev import SECTOR, node_name, udev_properties
 
 _SERIAL_PAGE = 0x80
 """Unit Serial Number (SPC-4, 7.8.15): four bytes of head, then text."""
@@ -53,3 +54,31 @@ def _page_serial(page: Path) -> str:
         return ""
     length = int.from_bytes(found[2:4], "big")
     return tidy(found[4 : 4 + length].decode("ascii", "replace"))
+
+
+def device_facts(path: str, root: Path = ROOT) -> Mapping[str, str]:
+    """Facts of the disks under a leaf, without starting a process or accessing a disk.
+
+    Keys, where known: device, disks, serial, model, size (bytes), rotational (0, 1),
+    logical_sector, physical_sector (bytes).
+    """
+    name = node_name(path, root)
+    if name is None:
+        return {}
+    disks = [path for names in disks_below(path, root) for path in names[1:] or names]
+    columns: dict[str, list[str]] = {"disks": disks if disks != [name] else []}
+    for folder in (root / "sys/block" / disk for disk in disks):
+        who, vendor = Identity(folder, root), word(folder / "device/vendor")
+        known = vendor and not vendor.startswith("0x") and vendor != "ATA" and who.model
+        for key, value in (
+            ("serial", who.serial),
+            ("model", f"{vendor} {who.model}" if known else who.model),
+            ("rotational", word(folder / "queue/rotational")),
+            ("logical_sector", word(folder / "queue/logical_block_size")),
+            ("physical_sector", word(folder / "queue/physical_block_size")),
+        ):
+            columns.setdefault(key, []).append(value)
+    sectors = whole(root / "sys/class/block" / name.replace("/", "!") / "size")
+    facts = {"device": name, "size": str(sectors * SECTOR) if sectors else ""}
+    facts |= {key: " ".join(dict.fromkeys(filter(None, row))) for key, row in columns.items()}
+    return {key: value for key, value in facts.items() if value}

@@ -10,22 +10,25 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.hardware.led import OFF, ON, LedSlot, led_of, read_led, write_led
-from zconsole.hardware.light_records import LightRecords, LitSlot, OpenRecords
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import ROOT, boot_id
 from zconsole.system.launcher import own
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.process import start_unless_locked
+from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import state_dir
 
+NAME, LOCK = "lights.json", "lights.lock"
+PATIENCE = 25.0
+"""Seconds to wait while another console switches a light."""
 HOLDER = "lights.holder"
 """The file that the holder keeps locked."""
 LASTING = 4 * 3600.0
@@ -44,6 +47,69 @@ STEP = 60.0
 _T = TypeVar("_T")
 
 
+@dataclass(frozen=True, slots=True)
+class LitSlot:
+    """A light that was switched on here."""
+
+    slot: LedSlot
+    serial: str
+    """Serial number of the disk that was in the bay then; empty: unknown."""
+    bay: str
+    """What people call the bay."""
+    t: float
+    """Epoch seconds at which it was lit."""
+    until: float
+    """Epoch seconds at which what was found is put back."""
+    before: bool
+    """Whether it was on already when it was lit first."""
+    boot: str
+    """The boot in which it was lit last."""
+    confirmed: bool = True
+    """Whether the enclosure said that it is on: only then does "off" mean that somebody did it."""
+
+    @property
+    def name(self) -> str:
+        """The bay, and the disk that was in it."""
+        return f"{self.bay} (serial {self.serial})" if self.serial else self.bay
+
+    @property
+    def words(self) -> str:
+        """What lighting it came to."""
+        said = f"the light of {self.name} is on"
+        if self.before:
+            said += "; it was on before, and stays on at the end"
+        if not self.confirmed:
+            said += "; the enclosure doesn't confirm it: look at the bay"
+        return said
+
+
+Records = dict[tuple[str, str], LitSlot]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    lights: tuple[LitSlot, ...]
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRecords:
+    """The records while they are locked."""
+
+    records: Records
+    _write: Callable[[_File], None]
+
+    def put(self, record: LitSlot) -> None:
+        """Keep a record; on the disk when this returns. Raises StateError."""
+        self.records[record.slot.key] = record
+        self._write(_File(tuple(self.records.values())))
+
+    def drop(self, record: LitSlot) -> None:
+        """Forget a record. Raises StateError."""
+        del self.records[record.slot.key]
+        self._write(_File(tuple(self.records.values())))
+
+
 class LocateLights:
     """The lights of the machine's bays, shared with every other console.
 
@@ -60,7 +126,7 @@ class LocateLights:
     ) -> None:
         """``directory`` keeps the records (default: the state directory)."""
         self._directory = directory or state_dir(create=False)
-        self._records = LightRecords(self._directory)
+        self._file = LockedRecord(_File(()), self._directory / NAME, LOCK, PATIENCE)
         self._root = root
         self._clock = clock
         self._log = log or audit_log(lambda: self._directory)
@@ -88,7 +154,7 @@ class LocateLights:
 
         Raises ZconsoleError where it cannot be switched now; it is tried again later.
         """
-        with self._records.open() as opened:
+        with self._open() as opened:
             record = opened.records.get(slot.key)
             return None if record is None else self._put_back(opened, record)
 
@@ -101,12 +167,12 @@ class LocateLights:
 
     def unlight_all(self) -> tuple[str, ...]:
         """``unlight`` for each light that was lit here; failures are told, not raised."""
-        with self._records.open() as opened:
+        with self._open() as opened:
             return self._each(opened, partial(self._put_back, opened))
 
     def lit(self) -> tuple[LitSlot, ...]:
         """The lights that are on by now, as far as is known, the first to go off first."""
-        return tuple(sorted(self._records.read().values(), key=lambda record: record.until))
+        return tuple(sorted(self._file.read().lights, key=lambda record: record.until))
 
     def tidy(self) -> tuple[str, ...]:
         """Put back lights whose time is over, and light the others again after a reboot.
@@ -114,9 +180,9 @@ class LocateLights:
         Call it at each start. A light that somebody else switched off is forgotten. Returns what
         was done, in words; failures are told, not raised.
         """
-        if not self._records.read():  # nothing is made where there was never a light
+        if not self._file.read().lights:  # nothing is made where there was never a light
             return ()
-        with self._records.open() as opened:
+        with self._open() as opened:
             said = self._each(opened, partial(self._tidied, opened))
         if opened.records:
             self._start_holder()
@@ -129,7 +195,7 @@ class LocateLights:
 
         It is released before anybody can add a light: who adds one, then starts a holder.
         """
-        with self._records.open() as opened:
+        with self._open() as opened:
             now = self._clock()
             if any(now < record.until + RETRY for record in opened.records.values()):
                 return False
@@ -152,9 +218,16 @@ class LocateLights:
 
     # Inside
 
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[OpenRecords]:
+        """The records, to be read and changed by one at a time. Raises StateError."""
+        with self._file.open() as write:
+            lights = self._file.read().lights
+            yield OpenRecords({record.slot.key: record for record in lights}, write)
+
     def _light(self, slot: LedSlot, serial: str, until: float, bay: str) -> LitSlot:
         led = self._required(slot, serial)
-        with self._records.open() as opened:
+        with self._open() as opened:
             known, on = opened.records.get(slot.key), self._is_on(led)
             before = known.before if known is not None and on else on
             record = LitSlot(slot, serial, bay, self._clock(), until, before, self._boot, False)

@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zconsole.errors import ZconsoleError
-from zconsole.hardware.light import HOLDER, LocateLights
-from zconsole.hardware.light_records import LitSlot
+from zconsole.hardware.light import HOLDER, LitSlot, LocateLights
 from zconsole.system.audit import audit_log
 from zconsole.system.state_dir import try_lock
 
@@ -24,7 +23,10 @@ LOOK = 30.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Hold the lights of the machine until none is left; returns the exit code."""
-    args = _parser().parse_args(argv)
+    parser = argparse.ArgumentParser(prog="zconsole.hardware.light_holder", allow_abbrev=False)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--root", type=Path, required=True)
+    args = parser.parse_args(argv)
     lock = try_lock(args.state / HOLDER)
     if lock is None:  # another one does it
         return 0
@@ -57,13 +59,6 @@ def hold(
         now = clock()
         ahead = [record.until - now for record in known if record.until > now]
         wait(min(LOOK, *ahead, LOOK))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="zconsole.hardware.light_holder", allow_abbrev=False)
-    parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--root", type=Path, required=True)
-    return parser
 
 
 if __name__ == "__main__":

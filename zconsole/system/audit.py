@@ -14,8 +14,6 @@ import json
 import os
 import pwd
 import socket
-import threading
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ZconsoleError
+from zconsole.system.async_writer import Worker
 from zconsole.system.patient import Patient
 from zconsole.system.records import parse_json, value_of
 from zconsole.system.state_dir import open_private, read_end, state_dir
@@ -103,9 +102,7 @@ class Audit:
         self._who = who
         self._places = {name: (place, Patient()) for name, place in places.items()}
         self._patience = patience
-        self._changed = threading.Condition()
-        self._waiting: deque[str] = deque()
-        self._thread: threading.Thread | None = None
+        self._worker = Worker("audit")
 
     def write(self, t: float, event: str, **fields: Any) -> None:
         """Append one record (``t``: epoch seconds); it is kept once this returns.
@@ -119,11 +116,13 @@ class Audit:
 
         A daemon thread writes such lines, in their order.
         """
-        with self._changed:
-            self._waiting.append(self._line(t, event, fields))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, daemon=True, name="audit")
-                self._thread.start()
+        line = self._line(t, event, fields)
+
+        def _noted() -> None:
+            with contextlib.suppress(ZconsoleError):
+                self._put(line)
+
+        self._worker.put(_noted)
 
     def recent(self) -> list[dict[str, Any]]:
         """The newest records of this user, oldest first; may hang. Raises StateError or OSError."""
@@ -131,8 +130,7 @@ class Audit:
 
     def settle(self, patience: float = SETTLE) -> bool:
         """Wait at most ``patience`` seconds for all notes; returns whether they are written."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._thread is None, patience)
+        return self._worker.settle(patience)
 
     def _line(self, t: float, event: str, fields: Mapping[str, Any]) -> str:
         """ASCII only: no control character in a name can end or hide a line."""
@@ -149,19 +147,6 @@ class Audit:
             else:
                 return
         raise AuditError(f"audit log not writable ({'; '.join(reasons)})")
-
-    def _work(self) -> None:
-        while (line := self._next()) is not None:
-            with contextlib.suppress(ZconsoleError):
-                self._put(line)
-
-    def _next(self) -> str | None:
-        with self._changed:
-            if self._waiting:
-                return self._waiting.popleft()
-            self._thread = None
-            self._changed.notify_all()
-            return None
 
 
 Log = Audit | MemoryLog

@@ -9,13 +9,13 @@ from dataclasses import replace
 from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, judged
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.hardware.enclosures import lights
+from zconsole.hardware.identity import device_facts
 from zconsole.pool.chassis import Lights
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import is_root
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.units import size
-from zconsole.zfs.sources.blockdev import device_facts
 
 Ask = Callable[[str, float], Awaitable[ProbeResults]]
 """Maps a leaf's path, and the epoch second since which messages count, to probe results."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.factory import frame, mirror_pool
 from tests.table import rows
-from zconsole.cli.tunables_options import LIMITED_BY
+from zconsole.cli.options import LIMITED_BY
 from zconsole.diagnosis.bottleneck.finding import ACTS, CAUSES, Suggestion, Verdict
 from zconsole.pool.model import Scan
 from zconsole.tunables.presets import LIMITS

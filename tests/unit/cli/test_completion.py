@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.shells import BASH, ZSH, InteractiveShell, fish_completes
-from zconsole.cli.completion_scripts import SCRIPTS
-from zconsole.cli.options import COMMANDS
-from zconsole.cli.tunables_options import PRESETS
+from zconsole.cli.completion import SCRIPTS
+from zconsole.cli.options import COMMANDS, PRESETS
 from zconsole.sim import scenarios
 
 pytestmark = pytest.mark.slow

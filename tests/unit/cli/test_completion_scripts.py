@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from tests.table import rows
-from zconsole.cli.completion_scripts import LISTS, SCRIPTS
+from zconsole.cli.completion import LISTS, SCRIPTS
 from zconsole.cli.grammar import Command, command_tree
 from zconsole.cli.main import main
 from zconsole.cli.options import COMMANDS

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from zconsole.cli.main import main
-from zconsole.cli.man_page import page
+from zconsole.cli.man import page
 from zconsole.config import file
 from zconsole.config.settings import COLUMNS, ENTRIES, PANES, SORTS, UNITS
 

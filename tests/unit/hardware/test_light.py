@@ -12,8 +12,7 @@ from tests.records import replace
 from tests.unit.hardware.lit_chassis import NOW, Chassis
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.hardware import light
-from zconsole.hardware.light import GIVE_UP, LASTING, RETRY, LocateLights
-from zconsole.hardware.light_records import NAME
+from zconsole.hardware.light import GIVE_UP, LASTING, NAME, RETRY, LocateLights
 from zconsole.system import process
 from zconsole.system.patient import NoAnswerError
 from zconsole.system.state_dir import StateError, try_lock

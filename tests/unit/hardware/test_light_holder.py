@@ -12,8 +12,7 @@ import pytest
 from tests.unit.hardware.lit_chassis import Chassis
 from tests.unit.waiting import soon
 from zconsole.hardware import light_holder
-from zconsole.hardware.light import HOLDER, LocateLights
-from zconsole.hardware.light_records import NAME
+from zconsole.hardware.light import HOLDER, NAME, LocateLights
 from zconsole.system.host import alive, process_mark
 from zconsole.system.patient import NoAnswerError
 from zconsole.system.state_dir import try_lock

@@ -350,7 +350,7 @@ def _there(world: World, path: str) -> Leaf | None:
 
 
 def _facts(leaf: Leaf) -> dict[str, str]:
-    """See ``zconsole.zfs.sources.blockdev.device_facts``."""
+    """See ``zconsole.hardware.identity.device_facts``."""
     _, mark, serial = leaf.devid.rpartition("_")
     return {
         "device": leaf.device,

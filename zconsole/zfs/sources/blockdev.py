@@ -67,61 +67,6 @@ def diskstats_rows(root: Path = ROOT) -> Mapping[str, str]:
     return {words[2]: line for line in lines if len(words := line.split(None, 3)) == 4}
 
 
-def device_facts(path: str, root: Path = ROOT) -> Mapping[str, str]:
-    """Facts of the disk under a leaf, without starting a process or accessing the disk.
-
-    Keys, where known: device, disks, serial, model, size (bytes), rotational (0, 1),
-    logical_sector, physical_sector (bytes).
-    """
-    name = node_name(path, root)
-    if name is None:
-        return {}
-    disks = _disks(name, root)
-    facts = {"device": name, "disks": " ".join(disks) if disks != [name] else ""}
-    for key, words in _attributes(disks, root).items():
-        facts[key] = " ".join(dict.fromkeys(word for word in words if word))
-    if size := text_in(_class(root, name) / "size"):
-        facts["size"] = str(int(size) * SECTOR)
-    return {key: value for key, value in facts.items() if value}
-
-
-def _attributes(disks: list[str], root: Path) -> Mapping[str, list[str]]:
-    queues = [root / "sys/block" / disk / "queue" for disk in disks]
-    return {
-        "serial": [_serial(disk, root) for disk in disks],
-        "model": [_model(disk, root) for disk in disks],
-        "rotational": [text_in(queue / "rotational") for queue in queues],
-        "logical_sector": [text_in(queue / "logical_block_size") for queue in queues],
-        "physical_sector": [text_in(queue / "physical_block_size") for queue in queues],
-    }
-
-
-def _disks(name: str, root: Path) -> list[str]:
-    """The whole disks under a node: itself, its parent when a partition, or its slaves' disks."""
-    node = _class(root, name)
-    if (node / "partition").exists():
-        return [Path(os.path.realpath(node)).parent.name]
-    below = [disk for each in slaves(name, root) for disk in _disks(each, root)]
-    return list(dict.fromkeys(below)) or [name.replace("/", "!")]
-
-
-def _serial(disk: str, root: Path) -> str:
-    block = root / "sys/block" / disk
-    return (
-        text_in(block / "device/serial")
-        or text_in(block / "serial")
-        or udev_properties(block, root).get("ID_SERIAL_SHORT", "")
-    )
-
-
-def _model(disk: str, root: Path) -> str:
-    block = root / "sys/block" / disk
-    vendor = text_in(block / "device/vendor")
-    model = text_in(block / "device/model") or udev_properties(block, root).get("ID_MODEL", "")
-    known_vendor = vendor and not vendor.startswith("0x") and vendor != "ATA"
-    return f"{vendor} {model}" if known_vendor and model else model
-
-
 def udev_properties(block: Path, root: Path = ROOT) -> Mapping[str, str]:
     """Properties in udev's database, ``E:KEY=VALUE`` lines of /run/udev/data/bMAJOR:MINOR."""
     text = text_in(root / "run/udev/data" / f"b{text_in(block / 'dev')}")

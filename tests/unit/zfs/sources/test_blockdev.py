@@ -6,8 +6,8 @@ import types
 import psutil
 import pytest
 
+from zconsole.hardware.identity import device_facts
 from zconsole.zfs.sources.blockdev import (
-    device_facts,
     diskstats_names,
     diskstats_rows,
     node_name,
@@ -127,7 +127,7 @@ def test_facts_of_a_partition_are_its_disks_and_its_own_size(root):
         "device": "sda1",
         "disks": "sda",
         "serial": "W123",
-        "model": "WDC  WD40",
+        "model": "WDC WD40",
         "rotational": "1",
         "logical_sector": "512",
         "physical_sector": "4096",
