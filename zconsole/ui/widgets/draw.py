@@ -62,15 +62,17 @@ Line = tuple[Span, ...]
 """One line of the screen, left to right."""
 
 
-def width_of(line: Iterable[Span]) -> int:
+def width_of(line: Sequence[Span]) -> int:
     """Terminal cells a line takes."""
-    texts = [span.text for span in line]
-    return sum([len(text) if text.isascii() else cell_len(text) for text in texts])
+    text = "".join([span.text for span in line])
+    if text.isascii() and text.isprintable():
+        return len(text)
+    return sum(cell_len(span.text) for span in line)
 
 
 def fit(text: str, width: int, *, right: bool = False, ellipsis: str = "…") -> str:
     """``text`` in exactly ``width`` cells: padded, or cut at its end with ``ellipsis``."""
-    length = len(text) if text.isascii() else cell_len(text)
+    length = cell_len(text)
     if length == width:
         return text
     if length < width:
