@@ -56,7 +56,7 @@ def text_in(path: Path) -> str:
         return ""
 
 
-def bytes_in(path: Path, most: int | None = None) -> bytes:
+def bytes_in(path: str | Path, most: int | None = None) -> bytes:
     """All that a small file of the kernel's holds, or its first bytes. Raises OSError."""
     # Samples read many: a file object would ask five times more of the kernel.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -24,20 +24,20 @@ def pool_states(root: Path = ROOT) -> Mapping[str, str]:
     While ``zpool import`` looks at a pool, the kernel has it as ``$import-…`` (TRYIMPORT_NAME,
     include/sys/spa.h); no pool's own name begins so.
     """
-    folder = root / "proc/spl/kstat/zfs"
+    folder = f"{root}/proc/spl/kstat/zfs"
     try:
         with os.scandir(folder) as entries:
             names = sorted(each.name for each in entries if each.is_dir())
     except OSError:
         return {}
-    states = {name: _state(folder / name) for name in names if not name.startswith("$")}
+    states = {name: _state(f"{folder}/{name}/state") for name in names if not name.startswith("$")}
     return {name: state for name, state in states.items() if state is not None}
 
 
-def _state(pool: Path) -> str | None:
-    """The state word in a directory; None where it has none, as of a pool that has just gone."""
+def _state(file: str) -> str | None:
+    """The state word in a file; None where there is none, as of a pool that has just gone."""
     try:
-        return bytes_in(pool / "state").decode("utf-8", "replace").strip()
+        return bytes_in(file).decode("utf-8", "replace").strip()
     except FileNotFoundError:
         return None
     except OSError:
@@ -129,14 +129,19 @@ class LoadMeter:
     def __init__(self, root: Path = ROOT) -> None:
         self._root = root
         self._before: CpuTime | None = None
+        self._read_at = float("-inf")
+        self._memory: Mapping[str, int | None] = {}
 
-    def read(self) -> Mapping[str, Any]:
-        """CPU share since the last call, absent from the first; memory and ARC in bytes."""
-        found = {
-            "cpu": self._cpu_share(),
-            **memory(self._root),
-            "arc_bytes": arc_bytes(self._root),
-        }
+    def read(self, now: float) -> Mapping[str, Any]:
+        """CPU share since the last call, absent from the first; memory and ARC in bytes.
+
+        The kernel writes hundreds of lines to tell the latter: they may be as old as parameters.
+        ``now`` in steady seconds.
+        """
+        if now - self._read_at >= EVERY:
+            self._memory = {**memory(self._root), "arc_bytes": arc_bytes(self._root)}
+            self._read_at = now
+        found = {"cpu": self._cpu_share(), **self._memory}
         return {key: value for key, value in found.items() if value is not None}
 
     def _cpu_share(self) -> float | None:

@@ -237,8 +237,9 @@ class LiveSource:
             rows = diskstats_rows(root)
             for poller, reading in readings.items():
                 poller.resolve(reading, rows, root)
-            self._tunables = self._parameters.read(self._system.clocks.steady())
-            return rows, self._load.read()
+            now = self._system.clocks.steady()
+            self._tunables = self._parameters.read(now)
+            return rows, self._load.read(now)
 
         try:
             return await self._files.run(_read_files, FILES_DEADLINE)
