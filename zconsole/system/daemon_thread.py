@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from zconsole.system.patient import answer, begun
+from zconsole.system.patient import begun
 from zconsole.system.process import DeadlineError
 
 _T = TypeVar("_T")
@@ -47,12 +47,12 @@ class FileThread:
         if self._busy:
             raise DeadlineError("reading /proc and /sys does not end", lambda: self._busy)
         self._busy = True
-        attempt: Future[_T] = Future()
-        attempt.set_running_or_notify_cancel()
-        self._put(partial(answer, partial(self._freed, job), attempt))
+        loop = asyncio.get_running_loop()
+        attempt: asyncio.Future[_T] = loop.create_future()
+        self._put(partial(self._read, job, loop, attempt))
         try:
             async with asyncio.timeout(deadline):
-                return await asyncio.wrap_future(attempt)
+                return await attempt
         except TimeoutError:
             text = f"reading /proc and /sys took over {deadline:g} s"
             raise DeadlineError(text, lambda: self._busy) from None
@@ -77,9 +77,20 @@ class FileThread:
                 self._serving = not self._waiting.empty()
                 return self._waiting.get() if self._serving else None
 
-    def _freed(self, job: Callable[[], _T]) -> _T:
+    def _read(
+        self, job: Callable[[], _T], loop: asyncio.AbstractEventLoop, attempt: asyncio.Future[_T]
+    ) -> None:
         """Run the job, whether or not its caller still waits; then the next may begin."""
         try:
-            return job()
+            found = partial(attempt.set_result, job())
+        except Exception as error:  # handed to whoever waits
+            found = partial(attempt.set_exception, error)
         finally:
             self._busy = False
+
+        def _settle() -> None:
+            if not attempt.done():
+                found()
+
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(_settle)

@@ -69,11 +69,11 @@ def begun(job: Callable[[], _T]) -> Future[_T]:
     # No executor: it would wait for its threads when the program ends. Nor a Thread object: from
     # Python 3.13 on one keeps the stack (8 MB) until it is collected, and the traceback of what
     # is raised ties it into a cycle.
-    _thread.start_new_thread(answer, (job, attempt))
+    _thread.start_new_thread(_answer, (job, attempt))
     return attempt
 
 
-def answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
+def _answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
     """Make a call here and now, and have what came of it in ``attempt``."""
     try:
         found = job()

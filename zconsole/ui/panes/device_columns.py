@@ -249,7 +249,8 @@ def _fit(text: str, column: Column, look: DisplayFormat) -> str:
 
 def _spaced(spans: Sequence[Span], role: str = "") -> Line:
     """Each with a blank before it."""
-    return tuple(each for span in spans for each in (Span(" ", role), span))
+    blank = Span(" ", role)
+    return tuple([each for span in spans for each in (blank, span)])
 
 
 COLUMNS = (
