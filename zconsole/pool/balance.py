@@ -72,7 +72,10 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     known = [v for v in vdevs if v.alloc_bytes is not None and v.size_bytes]
     size = sum(v.size_bytes or 0 for v in known)
     target = sum(v.alloc_bytes or 0 for v in known) / size if size else None
-    weights = _weights(vdevs, version)
+    weights = [float(_free(v) or 0) if v.allocating is not False else 0.0 for v in vdevs]
+    if weighs_disks(parse_version(version), vdevs):
+        disks = map(data_disks, vdevs)
+        weights = [free * (count or 1) for free, count in zip(weights, disks, strict=True)]
     every = sum(weights)
     entries = tuple(
         _entry(vdev, target, weight, every) for vdev, weight in zip(vdevs, weights, strict=True)
@@ -99,14 +102,6 @@ def data_share(vdev: Vdev) -> float | None:
     disks = len(vdev.children) - parity(vdev)
     data = vdev.data_disks if vdev.kind.startswith("draid") else disks
     return data / (data + parity(vdev)) if data and data > 0 else None
-
-
-def _weights(vdevs: tuple[Vdev, ...], version: str | None) -> list[float]:
-    free = [float(_free(v) or 0) if v.allocating is not False else 0.0 for v in vdevs]
-    if not weighs_disks(parse_version(version), vdevs):
-        return free
-    disks = [data_disks(v) for v in vdevs]
-    return [bytes_free * (count or 1) for bytes_free, count in zip(free, disks, strict=True)]
 
 
 def weighs_disks(release: Version, vdevs: Sequence[Vdev]) -> bool:

@@ -28,13 +28,10 @@ class LeafDisk(NamedTuple):
 
     def words(self, besides: str = "") -> str:
         """``bay A12, serial ZC1A2B3C``, as far as it is known and not said in ``besides``."""
-        place = self.bay if _says_place(self.bay) else f"bay {self.bay}"
+        said = any(word in self.bay.lower() for word in ("bay", "slot"))
+        place = self.bay if said else f"bay {self.bay}"
         known = ((self.bay, place), (self.serial, f"serial {self.serial}"))
         return ", ".join(words for what, words in known if what and what not in besides)
-
-
-def _says_place(bay: str) -> bool:
-    return any(word in bay.lower() for word in ("bay", "slot"))
 
 
 class Slot(NamedTuple):

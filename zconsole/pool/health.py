@@ -70,8 +70,7 @@ def health(
     away, errors = tuple(v for v in every if v.state != "ONLINE"), tuple(_counters(every))
     blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()
     hidden = (unchecked,) if unchecked else ()
-    data = (*_data_errors(pool), *hidden)
-    reasons = (*unrestored, *blocked, *data, *_devices(away), *idle, *lacks)
+    reasons = (*unrestored, *blocked, *_data_errors(pool), *hidden, *_devices(away), *idle, *lacks)
     if pool.suspended or pool.state in LOST_STATES:
         word = "SUSPENDED" if pool.suspended else pool.state
         return Health(word or "", "error", (*_lost(pool, away), *reasons))
@@ -80,7 +79,10 @@ def health(
         return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
     doubts = (*errors, *unsteady, *_doubts(pool, bool(errors)))
     bare = not pool.root.children and bool(lacks or pool.state is None)
-    if not bare and (pool.state not in (None, "ONLINE") or any(map(_is_impaired, away))):
+    # By its devices, whatever the pool's own state.
+    data = (v for v in away if v.vclass not in ("spare", "cache"))
+    impaired = any(v.state not in ("", "UNKNOWN") for v in data)
+    if not bare and (pool.state not in (None, "ONLINE") or impaired):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
     if bare or lacks:
@@ -113,11 +115,6 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
     word = lost or ("NOT IMPORTED" if trouble.absent else "STALE")
     seen = f"last seen {duration(age)} ago"
     return Health(word, "error" if lost else "warning", (trouble.text, seen))
-
-
-def _is_impaired(vdev: Vdev) -> bool:
-    """Whether a vdev shows that its pool is degraded, whatever the pool's own state."""
-    return vdev.state not in ("", "UNKNOWN") and vdev.vclass not in ("spare", "cache")
 
 
 def _lost(pool: Pool, away: Iterable[Vdev]) -> Iterator[str]:

@@ -31,17 +31,13 @@ def is_taken(leaf: Vdev, root: Vdev, serial: str, wwn: str) -> bool:
     marks = [mark for mark in _marks(serial, wwn) if len(mark) >= LEAST]
     if any(mark in (x.devid or "") for x in others for mark in marks):
         return True
-    return bool(is_kernel_name(leaf.path) and leaf.devid and marks)
+    # The next disk gets the kernel's name, like /dev/sdb1.
+    return bool(leaf.path.rpartition("/")[0] == "/dev" and leaf.devid and marks)
 
 
 def is_named(leaf: Vdev, serial: str, wwn: str) -> bool:
     """Whether the id that ZFS noted of a leaf's disk has this serial number or WWN."""
     return any(mark in (leaf.devid or "") for mark in _marks(serial, wwn))
-
-
-def is_kernel_name(path: str) -> bool:
-    """Whether a path is a name like ``/dev/sdb1``, which the next disk gets."""
-    return path.rpartition("/")[0] == "/dev"
 
 
 def _marks(serial: str, wwn: str) -> list[str]:

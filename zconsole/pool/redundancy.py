@@ -95,7 +95,9 @@ def is_incomplete(top: Vdev) -> bool:
         return True
     if any(v.kind in GROUP_KINDS and len(v.children) == 1 for v in every):
         return True
-    if top.width is not None and len(top.children) < top.width and _shows_bad_only(top):
+    # With -e only those that are bad are shown.
+    fewer = top.width is not None and len(top.children) < top.width
+    if fewer and all(v.state != "ONLINE" or v.errors.total for v in top.children):
         return True
     layout = "mirror" if top.kind == "mirror" else parity(top)
     if not layout:
@@ -103,10 +105,6 @@ def is_incomplete(top: Vdev) -> bool:
     least = 2 if layout == "mirror" else parity(top) + 1
     unexplained = top.state not in ("ONLINE", "") and all(v.state == "ONLINE" for v in every[1:])
     return len(top.children) < least or unexplained
-
-
-def _shows_bad_only(top: Vdev) -> bool:
-    return all(v.state != "ONLINE" or v.errors.total for v in top.children)
 
 
 def is_complete(vdev: Vdev) -> bool:
@@ -208,15 +206,10 @@ def _of_top_level(vdev: Vdev, name: str) -> Redundancy:
     missing = {n % domains for n, member in enumerate(members) if not is_complete(member)}
     is_open = vdev.state in ("ONLINE", "DEGRADED", "")
     left = max(0, parity(vdev) - len(missing)) if is_open else 0
-    others = tuple(member for n, member in enumerate(members) if n % domains not in missing)
-    return Redundancy(name, left, () if left else _untouchable(others))
-
-
-def _untouchable(members: tuple[Vdev, ...]) -> tuple[str, ...]:
-    """At zero left every member that is whole through a single device hangs on that device."""
-    names: list[str] = []
-    for member in members:
-        whole = [leaf.name for leaf in member.leaves() if is_complete(leaf)]
-        if len(whole) == 1:
-            names.extend(whole)
-    return tuple(names)
+    if left:
+        return Redundancy(name, left)
+    # Every member that is whole through a single device hangs on that device.
+    others = (member for n, member in enumerate(members) if n % domains not in missing)
+    whole = [[leaf.name for leaf in each.leaves() if is_complete(leaf)] for each in others]
+    alone = tuple(names[0] for names in whole if len(names) == 1)
+    return Redundancy(name, left, alone)

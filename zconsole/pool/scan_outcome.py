@@ -124,7 +124,9 @@ def not_restored(
     """
     if not pool.scans or any(s.function in REPAIRS and s.active for s in pool.scans):
         return
-    newest = _newest_repair(pool.scans)
+    ended = (s for s in pool.scans if s.state in ("finished", "canceled"))
+    repairs = (s for s in ended if s.function in REPAIRS)
+    newest = max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
     wait = settling(now, newest.end if newest is not None else None, regrouped)
     groups = [] if wait else list(_unfilled(pool, newest))
     kept = list(_checkpoint(pool)) if groups else []
@@ -142,7 +144,8 @@ def not_restored(
             yield _again(pool)
         for new in (new for new in news if new.state not in READS):
             yield f"no resilver fills {new.name} ({new.state}): bring it back or detach it"
-        if any(_counts_old(vdev) for vdev in groups):
+        # Redundancy is whole by the old disk, which so has to stay.
+        if any(v.kind == "replacing" and is_complete(v.children[0]) for v in groups):
             yield KEEP_OLD
         if whole and not kept and any(map(_stands_in, groups)):
             yield BY_SPARE
@@ -203,11 +206,6 @@ def _again(pool: Pool) -> str:
     return f"resilver again: zpool resilver {pool.name}"
 
 
-def _counts_old(group: Vdev) -> bool:
-    """Whether redundancy is whole all the same: by the old disk, which so has to stay."""
-    return group.kind == "replacing" and is_complete(group.children[0])
-
-
 def _stands_in(group: Vdev) -> bool:
     """Whether a whole spare is in the place of a lost device."""
     lost = group.children[0].state != "ONLINE"
@@ -246,12 +244,10 @@ def scan_notes(root: Vdev, scan: Scan) -> Iterator[str]:
     """What is odd about a running resilver, by the devices it fills."""
     if names := passed_over(root, scan):
         yield f"{', '.join(names)} not being filled in this pass: another one has to follow"
-    if scan.function == "resilver" and scan.state == "running" and _fills_nothing(root, scan):
-        yield "no device is shown that lacks data, and nothing has been written so far"
-
-
-def _fills_nothing(root: Vdev, scan: Scan) -> bool:
     at_work = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
+    resilvers = scan.function == "resilver" and scan.state == "running"
+    if not (resilvers and at_work and scan.processed_bytes == 0 and root.children):
+        return
     lacking = any(
         is_group(vdev)
         or vdev.resilvering
@@ -260,9 +256,5 @@ def _fills_nothing(root: Vdev, scan: Scan) -> bool:
         or (vdev.state != "ONLINE" and vdev.vclass != "spare")
         for vdev in root.walk()
     )
-    return bool(at_work) and scan.processed_bytes == 0 and bool(root.children) and not lacking
-
-
-def _newest_repair(scans: tuple[Scan, ...]) -> Scan | None:
-    repairs = [s for s in scans if s.function in REPAIRS and s.state in ("finished", "canceled")]
-    return max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
+    if not lacking:
+        yield "no device is shown that lacks data, and nothing has been written so far"

@@ -54,19 +54,36 @@ def spare_troubles(
     spares = [vdev for vdev in root.children if vdev.vclass == "spare"]
     if not spares:
         return ()
-    room = _Room.of(_needs(root), spares)
-    places = _places(root)
+    places, needs = _places(root), _needs(root)
     repairs = [scan for scan in scans if scan.function in REPAIRS]
     calm = not any(s.active or (now is not None and settling(now, s.end)) for s in repairs)
-    return tuple(
-        found
-        for spare in spares
-        for found in (
-            *(_shared(spare) or _in_use(spare, places, calm, returned)),
-            *_failed(spare),
-            *_small(spare, room),
-        )
-    )
+    standing = [spare for spare in spares if spare.state in STANDING]
+    most = max(map(_room, standing), default=0)
+    # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
+    drawn = (s.name.split("-") for s in standing if s.kind == "dspare")
+    own = {parts[1] for parts in drawn if len(parts) == 3}
+    unmet = [(n, name) for n, name in needs if n > most and name.rpartition("-")[2] not in own]
+    found: list[SpareTrouble] = []
+    for spare in spares:
+        if spare.shared:
+            text = f"spare {spare.name} is attached in several places and counts in none"
+            advice = "replace the disks it stands in for"
+            found.append(SpareTrouble("several", spare.name, f"{text}: {advice}"))
+        elif spare.state == "INUSE" and calm:
+            found += _in_use(spare, places, returned)
+        # One that failed is told as that; libzfs then has another size of it (seen on 2.3.9).
+        if spare.state and spare.state not in STANDING:
+            why = f" ({spare.note})" if spare.note else ""
+            text = f"spare {spare.name} is {spare.state}{why} and can't stand in"
+            advice = "remove it and add another one"
+            found.append(SpareTrouble("failed", spare.name, f"{text}: {advice}"))
+        elif spare.state and (room := _room(spare)):
+            # Too small for every vdev, or for one that no other spare fits.
+            none = min((need for need, _ in needs), default=0) > room
+            if (lacking := _lacking(needs if none else unmet, room)) is not None:
+                text = f"spare {spare.name} ({size(room)}) is too small for {lacking}"
+                found.append(SpareTrouble("small", spare.name, text))
+    return tuple(found)
 
 
 def least_bytes(top: Vdev) -> int | None:
@@ -102,45 +119,9 @@ def _lacking(needs: Sequence[tuple[int, str]], room: int) -> str | None:
     return f"{names}{more} (needs {size(lacking[0][0])})"
 
 
-class _Room(NamedTuple):
-    """What the vdevs need, and what they would lack with any spare."""
-
-    needs: Sequence[tuple[int, str]]
-    least: int
-    unmet: Sequence[tuple[int, str]]
-    """What no spare fits."""
-
-    @classmethod
-    def of(cls, needs: Sequence[tuple[int, str]], spares: Sequence[Vdev]) -> _Room:
-        standing = [spare for spare in spares if spare.state in STANDING]
-        most = max(map(_room, standing), default=0)
-        # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
-        drawn = (s.name.split("-") for s in standing if s.kind == "dspare")
-        own = {parts[1] for parts in drawn if len(parts) == 3}
-        unmet = [(n, name) for n, name in needs if n > most and name.rpartition("-")[2] not in own]
-        return cls(needs, min((need for need, _ in needs), default=0), unmet)
-
-
-def _small(spare: Vdev, all_of: _Room) -> Iterator[SpareTrouble]:
-    """Too small for a vdev that no other spare fits, or for every vdev."""
-    # One that failed is told as that; libzfs then has another size of it (seen on 2.3.9).
-    room = _room(spare) if spare.state in STANDING else 0
-    open_needs = all_of.needs if all_of.least > room else all_of.unmet
-    if room and (lacking := _lacking(open_needs, room)) is not None:
-        text = f"spare {spare.name} ({size(room)}) is too small for {lacking}"
-        yield SpareTrouble("small", spare.name, text)
-
-
 def _room(spare: Vdev) -> int:
     """Bytes it has for any vdev; 0: unknown, or distributed over a dRAID, for that one only."""
     return 0 if spare.kind == "dspare" else spare.size_bytes or 0
-
-
-def _failed(spare: Vdev) -> Iterator[SpareTrouble]:
-    if spare.state and spare.state not in STANDING:
-        why = f" ({spare.note})" if spare.note else ""
-        text = f"spare {spare.name} is {spare.state}{why} and can't stand in"
-        yield SpareTrouble("failed", spare.name, f"{text}: remove it and add another one")
 
 
 class _Place(NamedTuple):
@@ -162,20 +143,10 @@ def _places(root: Vdev) -> dict[str, _Place]:
     return found
 
 
-def _shared(spare: Vdev) -> tuple[SpareTrouble, ...]:
-    if not spare.shared:
-        return ()
-    text = f"spare {spare.name} is attached in several places and counts in none"
-    advice = "replace the disks it stands in for"
-    return (SpareTrouble("several", spare.name, f"{text}: {advice}"),)
-
-
 def _in_use(
-    spare: Vdev, places: Mapping[str, _Place], calm: bool, returned: Collection[str]
+    spare: Vdev, places: Mapping[str, _Place], returned: Collection[str]
 ) -> Iterator[SpareTrouble]:
     """In use although what it stood in for is whole, or not for a device of this pool."""
-    if spare.state != "INUSE" or not calm:
-        return
     place = places.get(spare.guid or spare.name)
     if place is None:
         # Only zpool itself looks through the other pools (print_status_config, zpool_main.c).

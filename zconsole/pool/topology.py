@@ -26,37 +26,26 @@ def placed(root: Vdev) -> tuple[Placed, ...]:
     class before the GUID, in use or not: the device that stands in elsewhere is another row.
     """
     found: list[Placed] = []
-    _place(root, None, None, "", 0, set(), found)
+    seen: set[str] = set()
+    rest: list[tuple[Vdev, Placed | None, str]] = [(root, None, "")]
+    while rest:
+        vdev, above, trail = rest.pop()
+        trail = f"{trail}/{vdev.name}" if trail else vdev.name
+        base = vdev.guid or trail
+        if vdev.guid and vdev.vclass == "spare":
+            base = f"spare:{vdev.guid}"
+        key, count = base, 0
+        while key in seen:
+            count += 1
+            key = f"{base}#{count}"
+        seen.add(key)
+        if above is None:
+            each = Placed(key, 0, vdev, None, None)
+        else:
+            each = Placed(key, above.depth + 1, vdev, above.key, above.top or key)
+        found.append(each)
+        rest.extend((child, each, trail) for child in reversed(vdev.children))
     return tuple(found)
-
-
-def _place(
-    vdev: Vdev,
-    parent: str | None,
-    top: str | None,
-    trail: str,
-    depth: int,
-    seen: set[str],
-    found: list[Placed],
-) -> None:
-    trail = f"{trail}/{vdev.name}" if trail else vdev.name
-    key = _unique(vdev, trail, seen)
-    own_top = key if depth == 1 else top
-    found.append(Placed(key, depth, vdev, parent, own_top))
-    for child in vdev.children:
-        _place(child, key, own_top, trail, depth + 1, seen, found)
-
-
-def _unique(vdev: Vdev, trail: str, seen: set[str]) -> str:
-    base = vdev.guid or trail
-    if vdev.guid and vdev.vclass == "spare":
-        base = f"spare:{vdev.guid}"
-    key, count = base, 0
-    while key in seen:
-        count += 1
-        key = f"{base}#{count}"
-    seen.add(key)
-    return key
 
 
 def data_vdevs(root: Vdev) -> tuple[Vdev, ...]:

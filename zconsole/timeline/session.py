@@ -15,7 +15,7 @@ from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.tree import check_size
+from zconsole.zfs.decode.builders import check_size
 from zconsole.zfs.decode.values import is_time
 from zconsole.zfs.raw import Raw
 

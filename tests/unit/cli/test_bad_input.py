@@ -19,8 +19,8 @@ from tests.unit.cli.commandline import STATUS
 from zconsole.cli.main import main
 from zconsole.scan_report.report import FORMAT, DeviceReport, Moment, ScanReport, TunableChange
 from zconsole.ui.theme.files import ThemeError, read_theme
-from zconsole.zfs.decode import tree
-from zconsole.zfs.decode.tree import DEEPEST
+from zconsole.zfs.decode import builders
+from zconsole.zfs.decode.builders import DEEPEST
 
 pytestmark = pytest.mark.slow
 
@@ -106,8 +106,8 @@ def test_vdevs_as_deep_as_zfs_nests_them_are_read(tmp_path: Path) -> None:
 
 
 def test_more_vdevs_than_any_pool_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said, most = tree.TOO_MANY, 1000
-    monkeypatch.setattr(tree, "MOST_VDEVS", most)
+    said, most = builders.TOO_MANY, 1000
+    monkeypatch.setattr(builders, "MOST_VDEVS", most)
     path = tmp_path / "f"
     rows = [f"\t  sd{n} ONLINE 0 0 0\n" for n in range(most + 1)]
     path.write_text(HEAD + "".join(rows))

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.table import rows
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import redundancy
-from zconsole.zfs.decode.tree import with_spares
+from zconsole.zfs.decode.builders import with_spares
 
 
 def disk(name: str, state: str = "ONLINE", **fields) -> Vdev:

@@ -10,14 +10,15 @@ Source: status_callback_json and vdev_stats_nvlist in cmd/zpool/zpool_main.c (2.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, NOTHING, ErrorCounters, Pool, Vdev
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.names import draid_shape, parity_of
 from zconsole.zfs.decode.scans import active_function, rebuilding
-from zconsole.zfs.decode.tree import with_spares
 from zconsole.zfs.decode.values import damaged_files, number, text_of, word
 from zconsole.zfs.decode.words import (
     aux_text,
@@ -30,6 +31,14 @@ from zconsole.zfs.decode.words import (
 
 APART = frozenset({"cache", "spare"})
 """Classes of devices whose states are not among those that make a pool ONLINE."""
+DEEPEST = 32
+"""Levels of vdevs, far more than ZFS nests: pool, top-level vdev, spare, replacing, disk. What
+works through a tree calls itself for each level, and Python has an end to that."""
+MOST_VDEVS = 20_000
+"""Vdevs of all pools together: a thousand raidz2 with ten disks each are 11,004 in four pools. Each
+takes about 13 KB from its text to the frames that are shown."""
+TOO_MANY = f"damaged ZFS output: more than {MOST_VDEVS} vdevs"
+TOO_DEEP = "damaged ZFS output: vdevs are nested too deep"
 Node = Mapping[str, Any]
 Nodes = Collection[Any]
 """Vdevs as their form has them."""
@@ -290,3 +299,60 @@ def _layout(name: str, kind: str) -> dict[str, Any]:
         "width": shape.width if shape else None,
         "failure_group": shape.group if shape else None,
     }
+
+
+def with_spares(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:
+    """The root's children with what only all of them together tell of spares.
+
+    Hot spares in several places are marked; they are known by GUID, or by name where a source has
+    none. Each dRAID has its number of distributed spares still available: these are named after
+    it, ``draid1-0-1`` is spare 1 of the top-level vdev with id 0 (zpool_draid_spare_name,
+    module/zcommon).
+    """
+    groups = [v for child in children for v in child.walk() if v.kind == "spare" and v.children]
+    spares = {id(v): v for group in groups for new in group.children[1:] for v in new.leaves()}
+    uses = Counter(spare.guid or spare.name for spare in spares.values())
+    if shared := {spare for spare, count in uses.items() if count > 1}:
+        children = _marked(children, shared)
+    if not any(child.kind.startswith("draid") for child in children):
+        return children
+    available = [child for child in children if child.kind == "dspare" and child.state == "AVAIL"]
+    left = Counter(spare.name.rpartition("-")[0] for spare in available)
+    return tuple(
+        child._replace(spares_left=left[f"{child.kind}-{child.name.rpartition('-')[2]}"])
+        if child.kind.startswith("draid")
+        else child
+        for child in children
+    )
+
+
+def _marked(vdevs: tuple[Vdev, ...], shared: Collection[str]) -> tuple[Vdev, ...]:
+    return tuple(
+        vdev._replace(children=_marked(vdev.children, shared))
+        if vdev.children
+        else vdev._replace(shared=(vdev.guid or vdev.name) in shared)
+        for vdev in vdevs
+    )
+
+
+def check_size(roots: Iterable[Vdev]) -> int:
+    """The number of vdevs. Raises NotUnderstoodError where they are too many or too deep."""
+    count, level, depth = 0, list(roots), 0
+    while level:
+        count, depth = count + len(level), depth + 1
+        if depth > DEEPEST:
+            raise NotUnderstoodError(TOO_DEEP)
+        if count > MOST_VDEVS:
+            raise NotUnderstoodError(TOO_MANY)
+        level = [child for vdev in level for child in vdev.children]
+    return count
+
+
+def check_rows(lengths: Iterable[int]) -> None:
+    """Raise NotUnderstoodError where tables have more rows than there may be vdevs.
+
+    Before they are read, which takes a hundred times as long as to count them. Some rows are
+    headings.
+    """
+    if sum(lengths) > 2 * MOST_VDEVS:
+        raise NotUnderstoodError(TOO_MANY)

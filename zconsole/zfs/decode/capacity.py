@@ -12,9 +12,9 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS
+from zconsole.zfs.decode.builders import MOST_VDEVS
 from zconsole.zfs.decode.documents import documents_of, has_documents, together
 from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
-from zconsole.zfs.decode.tree import MOST_VDEVS
 from zconsole.zfs.decode.values import is_cell, mapping, number, unspaced
 
 _FIELDS = {
@@ -76,13 +76,6 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[CapacityRow, ...]:
 
     Raises NotUnderstoodError when it is no ``zpool list`` output.
     """
-    try:
-        return _capacities(listing)
-    except RecursionError:
-        raise NotUnderstoodError("not `zpool list` output: nested too deep") from None
-
-
-def _capacities(listing: Mapping[str, Any] | str) -> tuple[CapacityRow, ...]:
     if isinstance(listing, str) and has_documents(listing):
         try:
             listing = together(documents_of(listing))
@@ -90,10 +83,14 @@ def _capacities(listing: Mapping[str, Any] | str) -> tuple[CapacityRow, ...]:
             raise NotUnderstoodError(f"not `zpool list -j` output: {error}") from None
     if isinstance(listing, str) and listing.count("\n") > MOST_ROWS:
         raise NotUnderstoodError(f"not `zpool list` output: more than {MOST_ROWS} lines")
-    if isinstance(listing, str):
-        found = tuple(_from_text(listing))
-    else:
-        found = tuple(_from_json(mapping(listing, "list")))
+    try:
+        found = tuple(
+            _from_text(listing)
+            if isinstance(listing, str)
+            else _from_json(mapping(listing, "list"))
+        )
+    except RecursionError:
+        raise NotUnderstoodError("not `zpool list` output: nested too deep") from None
     if not found and not (isinstance(listing, str) and "no pools available" in listing):
         raise NotUnderstoodError("not `zpool list` output")
     return found
@@ -111,7 +108,7 @@ def _from_text(text: str) -> Iterator[CapacityRow]:
             columns, headed, reading = words, True, True
         elif not words or (headed and not reading) or (broken and all(map(_REST.match, words))):
             continue
-        elif _is_group(words):
+        elif words[0] in CLASSES and set(words[1:]) <= {"-"}:
             vclass = CLASSES[words[0]]
         elif line[0] in " \t" or (found is not None and _is_vdev(line, columns)):
             if found is not None:
@@ -120,8 +117,10 @@ def _from_text(text: str) -> Iterator[CapacityRow]:
             if found is not None:
                 yield found
             columns, vclass = columns or _bare_layout(line), "normal"
-            found = _pool_line(line, columns)
-            reading = found is not None  # else the table is over: other output follows
+            name, cells = _cells(line, columns)
+            row = _row(name, "root", "normal", cells)
+            reading = row.size_bytes is not None or row.health is not None
+            found = row if reading else None  # the table is over: other output follows
     if found is not None:
         yield found
 
@@ -142,16 +141,6 @@ def _is_vdev(line: str, columns: Sequence[str]) -> bool:
     cells = dict(zip(columns[1:], values, strict=False))
     closed = cells.get("SIZE") == "-" and cells.get("HEALTH") in _CLOSED
     return kind_of(name) is not None or (cells.get("DEDUP") == "-" and not closed)
-
-
-def _is_group(words: Sequence[str]) -> bool:
-    return words[0] in CLASSES and set(words[1:]) <= {"-"}
-
-
-def _pool_line(line: str, columns: Sequence[str]) -> CapacityRow | None:
-    name, cells = _cells(line, columns)
-    row = _row(name, "root", "normal", cells)
-    return None if row.size_bytes is None and row.health is None else row
 
 
 def _add_vdev(tops: list[CapacityRow], vclass: str, line: str, columns: Sequence[str]) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
 from zconsole.zfs.decode import libzfs, status_json
+from zconsole.zfs.decode.builders import TOO_DEEP, check_size
 from zconsole.zfs.decode.devices import Blocks, Devices, enclosures_of
 from zconsole.zfs.decode.measurements import enriched, with_history
-from zconsole.zfs.decode.tree import TOO_DEEP, check_size
 from zconsole.zfs.decode.values import is_time, mapping, number, word, zone_of
-from zconsole.zfs.raw import Raw
+from zconsole.zfs.raw import FORMS, Raw
 
 _DAMAGE = (
     ArithmeticError,
@@ -39,61 +39,42 @@ def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | SampleFailure, ...]:
     except RecursionError:
         raise NotUnderstoodError(TOO_DEEP) from None
     except _DAMAGE as error:
-        raise NotUnderstoodError(f"damaged ZFS output: {_one_line(error)}") from error
-
-
-def _one_line(error: Exception) -> str:
-    detail = " ".join(str(error).split())[:80]
-    return f"{type(error).__name__} {detail}".strip()
+        detail = " ".join(str(error).split())[:80]
+        damage = f"{type(error).__name__} {detail}".strip()
+        raise NotUnderstoodError(f"damaged ZFS output: {damage}") from error
 
 
 def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
     if not isinstance(raw, Mapping):
         raise NotUnderstoodError("not a sample: not a JSON object")
-    _check_time(raw)
-    if "libzfs" in raw:
-        return _from_libzfs(raw)
-    if "status" in raw:
-        return _from_json(raw, zone)
-    if "text" in raw:
-        return _from_text(raw, zone)
+    if not is_time(raw.get("t")):
+        raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
+    if any(form in raw for form in FORMS):
+        devices = Devices(raw)
+        found = _pools(raw, devices, zone_of(raw, zone))
+        return tuple(_sample(raw, form, pool, exact, devices) for form, pool, exact in found)
     if "problem" in raw:
         return (_failure(raw),)
     raise NotUnderstoodError("not a sample: none of libzfs, status, text")
 
 
-def _from_libzfs(raw: Raw) -> tuple[Sample, ...]:
-    config, message = mapping(raw["libzfs"], "libzfs"), mapping(raw.get("message"), "message")
-    devices, version = Devices(raw), word(raw.get("version"))
-    pool = libzfs.pool_of_config(config, _moment(raw), devices, message, version)
-    return (_sample(raw, "libzfs", pool, True, devices),)
+def _pools(raw: Raw, devices: Devices, zone: tzinfo) -> Iterator[tuple[str, Pool, bool]]:
+    """The source of the best form there is, and each pool in it, with whether it is exact."""
+    # What is undated shows no moment that zpool's estimates could be of.
+    moment = raw["t"] if _dated(raw) else None
+    if "libzfs" in raw:
+        config, message = mapping(raw["libzfs"], "libzfs"), mapping(raw.get("message"), "message")
+        version = word(raw.get("version"))
+        yield "libzfs", libzfs.pool_of_config(config, moment, devices, message, version), True
+    elif "status" in raw:
+        document = mapping(raw["status"], "status")
+        for pool, exact in status_json.pools_of(document, moment, devices, zone):
+            yield "json", pool, exact
+    else:
+        from zconsole.zfs.decode import text  # only here: slowest to load, often not needed
 
-
-def _from_json(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
-    document, devices = mapping(raw["status"], "status"), Devices(raw)
-    found = status_json.pools_of(document, _moment(raw), devices, zone_of(raw, zone))
-    return tuple(
-        _sample(raw, "json", pool, status_json.is_exact(node), devices) for node, pool in found
-    )
-
-
-def _from_text(raw: Raw, zone: tzinfo) -> tuple[Sample, ...]:
-    from zconsole.zfs.decode import text  # only here: the slowest to load, and often not needed
-
-    devices = Devices(raw)
-    pools = text.pools_of(raw["text"], zone_of(raw, zone), devices)
-    return tuple(_sample(raw, "text", pool, False, devices) for pool in pools)
-
-
-def _check_time(raw: Raw) -> None:
-    """Raises NotUnderstoodError when the sample has no usable time."""
-    if not is_time(raw.get("t")):
-        raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
-
-
-def _moment(raw: Raw) -> float | None:
-    """Epoch seconds of what the form shows; None where nothing says when that was."""
-    return raw["t"] if _dated(raw) else None
+        for pool in text.pools_of(raw["text"], zone, devices):
+            yield "text", pool, False
 
 
 def _dated(raw: Raw) -> bool:
@@ -122,7 +103,10 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, devices: Devices) -> S
         host=_host(raw),
         version=word(raw.get("version")),
         events=_events(raw),
-        tunables=_tunables(raw),
+        tunables={
+            str(name): int(value)
+            for name, value in mapping(raw.get("tunables"), "tunables").items()
+        },
         enclosures=enclosures_of(raw),
         dated=_dated(raw),
         began=_finite(raw.get("began")),
@@ -155,11 +139,6 @@ def _host(raw: Raw) -> HostLoad | None:
         memory_available=number(host.get("memory_available")),
         arc_bytes=number(host.get("arc_bytes")),
     )
-
-
-def _tunables(raw: Raw) -> Mapping[str, int]:
-    found: Mapping[str, Any] = mapping(raw.get("tunables"), "tunables")
-    return {str(name): int(value) for name, value in found.items()}
 
 
 def _events(raw: Raw) -> tuple[Event, ...]:

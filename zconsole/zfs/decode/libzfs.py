@@ -24,9 +24,8 @@ from zconsole.zfs.decode.builders import (
     root_of,
 )
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
 from zconsole.zfs.decode.names import CLASSES, disk_name
-from zconsole.zfs.decode.scans import copies, scan_stats, work_of
+from zconsole.zfs.decode.scans import PROGRESS_STATES, copies, progress_of, scan_stats, work_of
 from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
 from zconsole.zfs.decode.words import VDEV_STATES, aux_word
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
@@ -127,29 +126,15 @@ def pool_of_config(
         "scan_stats": scans,
         **copied,
     }
-    removed, expanding = (
-        _moving(copied.get(key), tops) for key in ("removal_stats", "raidz_expand_stats")
-    )
+    at = [copied.get(key, {"vdev": -1})["vdev"] for key in ("removal_stats", "raidz_expand_stats")]
+    removed, expanding = (tops[number] if 0 <= number < len(tops) else None for number in at)
     work = work_of(printed, now, (removed, expanding), version=version)
     destroyed = mapping(message.get("destroyed"), "names").items()
     work["destroyed"] = {str(k): str(v) for k, v in destroyed}
-    if (suspended := _suspension(config)) is not None:
-        work["suspension"] = suspended
+    # The kernel says why since 0.8 (ZPOOL_CONFIG_SUSPENDED_REASON).
+    if "suspended" in config and (reason := number(config.get("suspended_reason"))):
+        work["suspension"] = MULTIHOST if reason == _SUSPENDED_BY_MULTIHOST else ERRORS
     return pool_of(printed, root, work)
-
-
-def _suspension(config: Mapping[str, Any]) -> str | None:
-    """Why the pool is suspended; the kernel says so since 0.8 (ZPOOL_CONFIG_SUSPENDED_REASON)."""
-    reason = number(config.get("suspended_reason")) if "suspended" in config else None
-    if not reason:
-        return None
-    return MULTIHOST if reason == _SUSPENDED_BY_MULTIHOST else ERRORS
-
-
-def _moving(copy: Mapping[str, Any] | None, tops: Sequence[str]) -> str | None:
-    """The printed name of the vdev that a removal or expansion is about."""
-    number = copy["vdev"] if copy else len(tops)
-    return tops[number] if 0 <= number < len(tops) else None
 
 
 def _groups(tree: Node) -> Iterator[tuple[str, list[Node]]]:

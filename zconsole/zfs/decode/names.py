@@ -20,11 +20,13 @@ _SEARCH_PATHS = (
     "/dev/disk/by-path/",
     "/dev/",
 )
-"""Prefixes a disk's name loses (zpool_default_search_paths, lib/libzutil, Linux, 2.3)."""
+"""Prefixes a disk's name loses (zfs_strip_path, zpool_default_search_paths in lib/libzutil, Linux,
+2.3)."""
 
 _PARTITION = re.compile(
     r"(?P<disk>.+)-part\d+|(?P<numbered>.+\d)p\d+|(?P<letters>(?:[hsv]d|xvd)[a-z]+)\d+"
 )
+"""A whole disk's name, and zpool's partition of it (zfs_strip_partition, Linux)."""
 _GROUP = re.compile(r"(mirror|raidz[123]?|draid[123]?|replacing|spare)(?::[\w:]+)?(?:-\d+)?")
 _DSPARE = re.compile(r"draid[123]-\d+-\d+")
 _NUMBERED = re.compile(r"(indirect|hole|missing)-\d+")
@@ -43,22 +45,6 @@ CLASSES = {
 """What zpool's headings, JSON and nvlists call the classes of vdevs that are not normal."""
 
 
-def strip_path(path: str) -> str:
-    """A disk's path without the directory zpool leaves out (zfs_strip_path, lib/libzutil)."""
-    for prefix in _SEARCH_PATHS:
-        if path.startswith(prefix):
-            return path[len(prefix) :]
-    return path
-
-
-def strip_partition(name: str) -> str:
-    """A whole disk's name without zpool's partition (zfs_strip_partition, Linux)."""
-    match = _PARTITION.fullmatch(name)
-    if match is None:
-        return name
-    return match["disk"] or match["numbered"] or match["letters"]
-
-
 @lru_cache(maxsize=_REMEMBERED)
 def disk_name(path: str, whole_disk: bool | None) -> str:
     """The name of a disk at ``path`` as ``zpool status`` without options prints it.
@@ -67,12 +53,13 @@ def disk_name(path: str, whole_disk: bool | None) -> str:
     partition 1 is taken for zpool's own, which always is number 1; a partition 1 made by hand
     then loses its suffix (``sda1`` shows as ``sda``). Other numbers keep theirs.
     """
-    name = strip_path(path)
+    name = next((path[len(each) :] for each in _SEARCH_PATHS if path.startswith(each)), path)
     if whole_disk is None:
         whole_disk = name.endswith(("-part1", "p1")) or (
             name[-1:] == "1" and not name[-2:-1].isdigit() and "-" not in name
         )
-    return strip_partition(name) if whole_disk else name
+    match = _PARTITION.fullmatch(name) if whole_disk else None
+    return name if match is None else match["disk"] or match["numbered"] or match["letters"]
 
 
 @lru_cache(maxsize=_REMEMBERED)

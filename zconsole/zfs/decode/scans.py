@@ -8,6 +8,11 @@ first (``scan_stats``, ``copies``): ``pool_scan_stat_t``, ``vdev_rebuild_stat_t`
 (include/sys/fs/zfs.h). They only ever grew at the end, so that the length tells the version; what
 an older version's array lacks is None, and what zpool leaves out is 0.
 
+What zpool prints of counters follows from print_scan_scrub_resilver_status,
+print_rebuild_status_impl, print_err_scrub_status, print_removal_status and
+print_raidz_expand_status (0.6.5, 0.8.6, 2.1.15, 2.3.9): integer division everywhere but in the
+percentages.
+
 Whether a scrub reads all blocks, or only those of some txgs, no form of a pool's state says. The
 kernel notes it where a scan begins (``scan setup`` in ``zpool history -i`` and in events:
 dsl_scan_setup_sync in module/zfs/dsl_scan.c, 2.1 to master).
@@ -19,17 +24,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any
 
-from zconsole.pool.model import Activity, Scan
+from zconsole.pool.model import Activity, Progress, Scan
 from zconsole.pool.version import parse_version
-from zconsole.units import size_resolution
-from zconsole.zfs.decode.formulas import (
-    completed,
-    completed_copy,
-    completed_rebuild,
-    condense,
-    in_order,
-    seconds_between,
-)
+from zconsole.units import size, size_resolution
 from zconsole.zfs.decode.values import count, integers, is_time, mapping, moment, number
 
 _FUNCTIONS = {"SCRUB": "scrub", "RESILVER": "resilver", "ERRORSCRUB": "errorscrub"}
@@ -143,7 +140,10 @@ def scans_of(
     scans = []
     if str(scan.get("function")) in _FUNCTIONS and scan.get("state") in _STATE_WORDS:
         found = _scan(scan, zone)
-        cautious = found.skipped_bytes is not None or _is_cautious(version)
+        numbers = parse_version(version)
+        # 2.1.12+ wait for the first repaired or issued byte.
+        newer = len(numbers) < len(_CAUTIOUS) or numbers >= _CAUTIOUS
+        cautious = newer or found.skipped_bytes is not None
         scans.append(_as_printed(completed(found, now, cautious), scan))
     if scan.get("err_scrub_state") in _STATES:
         scans.append(_error_scrub(scan, zone))
@@ -151,12 +151,6 @@ def scans_of(
         if mapping(node, key).get("state") in _REBUILD_STATES:
             scans.append(_as_printed(_rebuild(key, node, zone), node))
     return in_order(scans)
-
-
-def _is_cautious(version: str | None) -> bool:
-    """Whether this OpenZFS waits for the first repaired or issued byte (2.1.12+)."""
-    numbers = parse_version(version)
-    return len(numbers) < len(_CAUTIOUS) or numbers >= _CAUTIOUS
 
 
 def _as_printed(scan: Scan, node: _Node) -> Scan:
@@ -173,6 +167,8 @@ def _known(node: _Node, key: str) -> int | None:
 
 def _scan(scan: _Node, zone: tzinfo) -> Scan:
     issued, active = _known(scan, "issued"), scan.get("state") == "SCANNING"
+    # JSON has no flags.
+    flagged = scan["function"] == "SCRUB" and "flags" in scan
     return Scan(
         function=_FUNCTIONS[str(scan["function"])],
         state=_STATES.get(str(scan.get("state")), "none"),
@@ -191,15 +187,8 @@ def _scan(scan: _Node, zone: tzinfo) -> Scan:
         pass_paused=float(count(scan, "scrub_spent_paused")),
         issues_skipped=active and issued is not None and _known(scan, "skipped") is None,
         two_stage=issued is not None,
-        thorough=_is_thorough(scan),
+        thorough=bool(count(scan, "flags") & _THOROUGH) if flagged else None,
     )
-
-
-def _is_thorough(scan: _Node) -> bool | None:
-    """None for what is no scrub, and for JSON, which has no flags."""
-    if scan["function"] != "SCRUB" or "flags" not in scan:
-        return None
-    return bool(count(scan, "flags") & _THOROUGH)
 
 
 def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
@@ -305,18 +294,13 @@ def scan_stats(tree: Mapping[str, Any], tops: Sequence[str]) -> dict[str, Any]:
         found["skipped"] = found["err_scrub_state"] = None
     else:
         found["err_scrub_state"] = _word(_STATE_WORDS, values[16]) if values[17] else None
-    rebuilds = map(_named_rebuild, tops, tree.get("children", ()))
-    return {**found, "rebuild_stats": dict(enumerate(rebuilds))}
-
-
-def _named_rebuild(name: str, top: Mapping[str, Any]) -> dict[str, Any]:
-    values = integers(top.get("org.openzfs:rebuild_stats") or (), "rebuild_stats")
-    if not values:
-        return {}
-    found = {**_named(_REBUILD, values, _REBUILD_WORDS), "name": name}
-    for key in ("scan_time", "pass_time"):
-        found[key] *= 1_000_000  # nanoseconds in the document, milliseconds in the array
-    return found
+    rebuilds = {}
+    for name, top in zip(tops, tree.get("children", ()), strict=True):
+        if values := integers(top.get("org.openzfs:rebuild_stats") or (), "rebuild_stats"):
+            rebuilds[name] = {**_named(_REBUILD, values, _REBUILD_WORDS), "name": name}
+            for key in ("scan_time", "pass_time"):
+                rebuilds[name][key] *= 1_000_000  # the document has ns, the array ms
+    return {**found, "rebuild_stats": rebuilds}
 
 
 def copies(tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -365,7 +349,12 @@ def with_extent(scans: tuple[Scan, ...], setup: Mapping[str, Any]) -> tuple[Scan
     if int(setup["func"]) != SCRUB:
         return scans
     full, t = is_full(setup), float(setup["t"])
-    return tuple(scan._replace(full=full) if _began_then(scan, t) else scan for scan in scans)
+    return tuple(
+        scan._replace(full=full)
+        if scan.function == "scrub" and scan.start and 0 <= t - int(scan.start) <= _LATER
+        else scan
+        for scan in scans
+    )
 
 
 def is_full(setup: Mapping[str, Any]) -> bool:
@@ -373,6 +362,173 @@ def is_full(setup: Mapping[str, Any]) -> bool:
     return int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(setup["txg"])
 
 
-def _began_then(scan: Scan, t: float) -> bool:
-    start = scan.start
-    return scan.function == "scrub" and start is not None and 0 <= t - int(start) <= _LATER
+SLOWEST_ESTIMATE = 10 * 1024 * 1024
+"""Bytes/s below which zpool prints no estimated completion time (0.8+)."""
+
+_LONGEST_ESTIMATE = 30 * 24 * 3600
+"""Seconds beyond which zpool calls a scan (0.6, 0.7) or a copy slow and prints none."""
+
+
+def completed(scan: Scan, now: float | None, cautious: bool = True) -> Scan:
+    """A scan's counters with zpool's percent, rates and estimate at epoch ``now``.
+
+    Without the moment there is no length of the pass, so no rate and no estimate. ``cautious``
+    (2.1.12+): no estimate before the first repaired (resilver) or issued (scrub) byte.
+    """
+    # Counters of a paused scrub are those of a running one: only its pause time tells.
+    state = "paused" if scan.paused_since and scan.state == "running" else scan.state
+    scan = scan._replace(state=state, duration=seconds_between(scan.start, scan.end))
+    if not scan.active:
+        return scan
+    if state == "paused":
+        return scan._replace(percent=_percent(scan))
+    scan_rate, issue_rate = _pass_rates(scan, now)
+    unprinted = None if scan.skipped_bytes is not None else 0  # 2.2+ leaves a rate of 0 out
+    return scan._replace(
+        stage=_stage(scan, scan_rate) if scan.two_stage else None,
+        percent=_percent(scan),
+        zpool_eta=_eta(scan, scan_rate, issue_rate, cautious),
+        zpool_scan_rate=unprinted if scan_rate == 0 else scan_rate,
+        zpool_issue_rate=unprinted if issue_rate == 0 else issue_rate,
+    )
+
+
+def seconds_between(start: float | None, end: float | None) -> float | None:
+    """Seconds that a scan took, None while it runs."""
+    return max(0.0, end - start) if start and end else None
+
+
+def _stage(scan: Scan, scan_rate: int | None) -> str:
+    """``issuing`` once the metadata walk is over as far as zpool shows, else ``scanning``.
+
+    Over means: scanned and total read the same (the walk often ends a few KB short), or 2.2+
+    would print no scan rate, because the walk's end resets the counters it is made of. Before 2.2,
+    which brought skipped bytes, the rate is printed even when it is 0, so it tells nothing.
+    """
+    scanned, total = scan.scanned_bytes or 0, scan.total_bytes or 0
+    no_rate = scan.skipped_bytes is not None and scan_rate == 0 and scanned
+    over = scanned >= total or size(scanned) == size(total) or no_rate
+    return "issuing" if over else "scanning"
+
+
+def _pass_rates(scan: Scan, now: float | None) -> tuple[int | None, int | None]:
+    scanned, issued = scan.pass_scanned or 0, scan.pass_issued or 0
+    if now is None:
+        return (None if scanned else 0), (None if issued else 0)
+    # Unsigned in zpool, where a clock that went back makes it huge; here that counts as no time.
+    elapsed = max(1, int(now) - int(scan.pass_start or now) - int(scan.pass_paused or 0))
+    return scanned // elapsed, issued // elapsed
+
+
+def _percent(scan: Scan) -> float | None:
+    """Issued (before 0.8: scanned) of what is to be issued; above 100 where the pool has grown."""
+    done, total = scan.progress_bytes
+    return 100.0 * (done or 0) / total if total else None
+
+
+def _eta(scan: Scan, scan_rate: int | None, issue_rate: int | None, cautious: bool) -> float | None:
+    if not scan.two_stage:
+        # Before 0.8: whole minutes, of the bytes scanned.
+        left = (scan.total_bytes or 0) - (scan.scanned_bytes or 0)
+        seconds = left // max(1, scan_rate or 0) // 60 * 60
+        known = scan_rate is not None and 0 <= seconds < _LONGEST_ESTIMATE
+        return float(seconds) if known else None
+    issued = scan.issued_bytes or 0
+    left = (scan.to_issue_bytes or 0) - issued
+    if left < 0 or not issue_rate or issue_rate < SLOWEST_ESTIMATE:
+        return None
+    work = scan.processed_bytes if scan.function == "resilver" else issued
+    return float(left // issue_rate) if work or not cautious else None
+
+
+def completed_rebuild(scan: Scan, pass_ms: int) -> Scan:
+    """A sequential resilver's counters with zpool's percent, rates and estimate.
+
+    ``pass_ms``: length of the current pass, which the kernel counts itself. zpool estimates by the
+    bytes scanned, as a rebuild issues what it scans at once.
+    """
+    scan = scan._replace(duration=scan.duration if scan.end else None)
+    if scan.state != "running":
+        return scan
+    scanned, total = scan.scanned_bytes or 0, scan.total_bytes or 0
+    scan_rate = (scan.pass_scanned or 0) * 1000 // (pass_ms + 1)
+    issue_rate = (scan.pass_issued or 0) * 1000 // (pass_ms + 1)
+    estimated = total >= scanned and scan_rate >= SLOWEST_ESTIMATE
+    return scan._replace(
+        stage=_stage(scan, scan_rate),
+        percent=min(100.0, scanned * 100.0 / (total + 1)),
+        zpool_eta=float((total - scanned) // scan_rate) if estimated else None,
+        zpool_scan_rate=scan_rate or None,
+        zpool_issue_rate=issue_rate or None,
+    )
+
+
+def completed_copy(copy: Activity, waiting: bool, now: float | None) -> Activity:
+    """A removal's or expansion's counters with zpool's percent and estimate at epoch ``now``.
+
+    ``waiting``: an expansion waits for a resilver or ``zpool clear`` (pres_waiting_for_resilver).
+    zpool counts at least one byte as copied, so that it never divides by a rate of 0.
+    """
+    if copy.state != "running":
+        return copy
+    done, total = max(1, copy.done_bytes or 0), copy.total_bytes or 0
+    rate = None if now is None else max(1, done // max(1, int(now) - int(copy.start or now)))
+    left = (total - done) // rate if rate else -1
+    if copy.kind == "removal":
+        left = left // 60 * 60  # printed in whole minutes
+    estimated = not waiting and 0 <= left < _LONGEST_ESTIMATE
+    return copy._replace(
+        state="paused" if waiting else "running",
+        percent=100.0 * done / total if total else None,
+        zpool_eta=float(left) if estimated else None,
+        zpool_rate=rate,
+        note="paused for resilver or clear" if waiting else "",
+    )
+
+
+def condense(
+    what: str, state: str, counts: tuple[int, int], unit: str, times: tuple[float | None, ...] = ()
+) -> Activity:
+    """The condensing of one type of metadata (zpool-condense(8)), in the model's state words.
+
+    ``counts``: units done and in all, which are no bytes. ``times``: start and end, where known.
+    The note has the amount that zpool prints (print_condense_status, master of August 2026).
+    """
+    done, total = counts
+    amount = size(done) if state == "finished" else f"{size(done)}/{size(total)}"
+    start, end = times or (None, None)
+    percent = 100.0 * done / total if state == "running" and total else None
+    note = f"{amount} {unit}"
+    return Activity("condense", state, what, start, end, percent=percent, note=note)
+
+
+PROGRESS_STATES = ("none", "active", "canceled", "suspended", "complete")
+"""``vdev_trim_state_t`` and ``vdev_initializing_state_t`` by value (include/sys/fs/zfs.h)."""
+
+
+def progress_of(
+    state: str, done: int | None, total: int | None, time: float | None, errors: int | None
+) -> Progress | None:
+    """Trim or initialize of one leaf, with zpool's share; None for one that never ran."""
+    if state not in PROGRESS_STATES[1:]:
+        return None
+    share = done / (total + 1) if done is not None and total is not None else None
+    return Progress(state, done, total, 1.0 if state == "complete" else share, time, errors)
+
+
+def in_order(scans: list[Scan]) -> tuple[Scan, ...]:
+    """Scans as the model keeps them: active ones first, then newest first.
+
+    An error scrub is the newer one of the same second, as for zpool (print_scan_status,
+    cmd/zpool/zpool_main.c 2.3): without the scrub before it there would be no errors to look at.
+    """
+    return tuple(
+        sorted(
+            scans,
+            key=lambda scan: (
+                not scan.active,
+                -(scan.end or scan.start or 0.0),
+                scan.function != "errorscrub",
+            ),
+        )
+    )

@@ -22,9 +22,8 @@ from zconsole.zfs.decode.builders import (
     root_of,
 )
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.formulas import progress_of
 from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
-from zconsole.zfs.decode.scans import work_of
+from zconsole.zfs.decode.scans import progress_of, work_of
 from zconsole.zfs.decode.values import is_rounded, mapping, moment, number, word
 
 _LEFT_OUT = dict.fromkeys(("alloc_space", "noalloc", "scan_processed"), 0)
@@ -44,8 +43,8 @@ _HIDDEN = frozenset({"hole", "indirect"})
 
 def pools_of(
     document: Node, now: float | None, devices: Devices, zone: tzinfo
-) -> tuple[tuple[Node, Pool], ...]:
-    """The pools of a document, each with the JSON object it came from.
+) -> tuple[tuple[Pool, bool], ...]:
+    """The pools of a document, each with whether its figures are exact.
 
     ``now``: epoch seconds of the sample, where known; ``zone``: of the dates that plain ``-j``
     prints. Raises NotUnderstoodError when it is no status document.
@@ -61,12 +60,15 @@ def pools_of(
         node = mapping(value, f"pool {key!r}")
         if "vdevs" not in node and "state" not in node:
             raise NotUnderstoodError(f"not a `zpool status -j` document: pool {key!r} has no state")
-        found.append((node, _pool(key, node, now, devices, zone)))
+        root = _root(str(node.get("name", key)), node, devices, zone)
+        told = work_of(node, now, (_removed(node), _expanding(node, root)), zone)
+        told["lacks"] = _lacks(node, root) or told["lacks"]
+        found.append((pool_of(node, root, told), _is_exact(node)))
     return tuple(found)
 
 
-def is_exact(node: Node) -> bool:
-    """Whether a pool's figures are exact: no human-rounded string among scan and space figures."""
+def _is_exact(node: Node) -> bool:
+    """Whether no human-rounded string is among a pool's scan and space figures."""
     scan = mapping(node.get("scan_stats"), "scan_stats")
     figures = [scan.get(key) for key in ("to_examine", "examined", "issued", "processed")]
     for rebuild in mapping(scan.get("rebuild_stats"), "rebuild_stats").values():
@@ -76,25 +78,16 @@ def is_exact(node: Node) -> bool:
     return not any(is_rounded(figure) for figure in figures)
 
 
-def _pool(key: str, node: Node, now: float | None, devices: Devices, zone: tzinfo) -> Pool:
-    root = _root(str(node.get("name", key)), node, devices, zone)
-    told = work_of(node, now, (_removed(node), _expanding(node, root)), zone)
-    return pool_of(node, root, {**told, "lacks": _lacks(node, root) or told["lacks"]})
-
-
 def _lacks(pool: Node, root: Vdev) -> str | None:
     """Which part is missing of what ``zpool status -j`` prints of every pool."""
-    if not (root.children or _has_tree(pool)):
+    vdevs = mapping(pool.get("vdevs"), "vdevs")
+    # If only that there is nothing below the root.
+    told = any("vdevs" in mapping(value, key) for key, value in vdevs.items())
+    if not (root.children or told):
         return "the JSON has no tree of devices"
     if number(pool.get("error_count")) is None:
         return "the JSON has no error_count"
     return None
-
-
-def _has_tree(pool: Node) -> bool:
-    """Whether anything is said of what is below the root vdev, if only that there is nothing."""
-    vdevs = mapping(pool.get("vdevs"), "vdevs")
-    return any("vdevs" in mapping(value, key) for key, value in vdevs.items())
 
 
 def _removed(pool: Node) -> str | None:
@@ -117,7 +110,7 @@ def _expanding(pool: Node, root: Vdev) -> str | None:
 def _root(pool: str, node: Node, devices: Devices, zone: tzinfo) -> Vdev:
     vdevs = mapping(node.get("vdevs"), "vdevs")
     key, top = _root_node(pool, vdevs)
-    if _is_flat(vdevs, key):
+    if len(vdevs) > 1 and any("parent" in mapping(v, k) for k, v in vdevs.items() if k != key):
         vdevs = _nested(vdevs)
         top = mapping(vdevs.get(key), key)
     groups = [("normal", mapping(top.get("vdevs"), key))]
@@ -179,10 +172,6 @@ def _root_node(pool: str, vdevs: Node) -> tuple[str, Node]:
         if mapping(value, key).get("vdev_type") == "root":
             return key, value
     return pool, mapping(vdevs.get(pool), pool)
-
-
-def _is_flat(vdevs: Node, root: str) -> bool:
-    return len(vdevs) > 1 and any("parent" in mapping(v, k) for k, v in vdevs.items() if k != root)
 
 
 def _nested(vdevs: Node) -> dict[str, dict[str, Any]]:

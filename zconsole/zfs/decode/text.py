@@ -13,15 +13,14 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import Activity, Pool, Scan, Vdev
+from zconsole.pool.model import Activity, Pool, Vdev
 from zconsole.pool.topology import data_vdevs
-from zconsole.zfs.decode.builders import pool_of
+from zconsole.zfs.decode.builders import check_rows, pool_of
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.formulas import in_order
+from zconsole.zfs.decode.scans import in_order
 from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of
 from zconsole.zfs.decode.text_rows import Columns, looks_like_row
 from zconsole.zfs.decode.text_scan import activity_of, scan_of
-from zconsole.zfs.decode.tree import check_rows
 from zconsole.zfs.decode.values import unspaced
 from zconsole.zfs.decode.words import suspension
 
@@ -39,6 +38,7 @@ _DAMAGED_FILE = re.compile(r"(?!\S+[#$%](?:\s|$))(?:/|<metadata>:|[^\s:]+:(?:/|<
 _NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s")
 """The heading of ``zpool iostat`` or ``zpool list``, printed below what may have no end."""
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
+"""What a mail or forum puts before lines."""
 _QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
 _NO_POOLS = re.compile(
     r"^[^\S\n]*(no pools available|all pools are healthy|pool '(.+)' is healthy)[^\S\n]*$",
@@ -96,18 +96,16 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
     """
     if not isinstance(text, str):
         raise NotUnderstoodError("not `zpool status` output: no text")
-    lines = [line.rstrip("\r\f") for line in _unquoted(unspaced(text)).split("\n")]
+    plain = unspaced(text)
+    if _QUOTED_POOL.search(plain):
+        plain = _QUOTED.sub("", plain)
+    lines = [line.rstrip("\r\f") for line in plain.split("\n")]
     blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
     check_rows(len(s.lines) for block in blocks for s in block.all(*_TABLES))
     if not blocks and not in_place(text):
         raise NotUnderstoodError("not `zpool status` output")
     known = devices or Devices({"t": 0.0})
     return tuple(_pool(block, zone, known) for block in blocks)
-
-
-def _unquoted(text: str) -> str:
-    """The text without the ``> `` of a mail or forum before its lines."""
-    return _QUOTED.sub("", text) if _QUOTED_POOL.search(text) else text
 
 
 def in_place(text: str) -> tuple[tuple[str, str | None], ...]:
@@ -209,14 +207,16 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     state = block.first("state")
     rows = [line for section in block.all(*_TABLES) for line in section.lines]
     name = block.first("pool")
-    scans = _scans(block, zone)
+    read = (scan_of(section.lines, zone) for section in block.all(*_SCANS))
+    scans = in_order([scan for scan in read if scan is not None])
     running = next((s.function for s in scans if s.active), None)
     root = config_of(rows, name, running, zone, devices)
     lacks = _lacks(block, root, state)
     if state is None and root.state != UNKNOWN_STATE:
         state = root.state
     count, names = _errors(block)
-    activities = _activities(block, zone)
+    work = (activity_of(section.tag, section.lines, zone) for section in block.all(*_WORK))
+    activities = tuple(activity for activity in work if activity is not None)
     tags = {"pool_guid": "id", "moreinfo": "see"}
     tags |= {tag: tag for tag in ("status", "action", "comment")}
     printed = {name: block.first(tag) or None for name, tag in tags.items()}
@@ -227,7 +227,8 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         "scans_told": _tells_scans(block, lacks),
         "scans": scans,
         "activities": activities,
-        "damaged": count is None and (_tells_damage(block) or _says_damage(message, root)),
+        "damaged": count is None
+        and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
     root = _with_leaving(_cut_short(root) if _ends_in_table(block) else root, activities)
     figures = {"state": state or None, "error_count": count, "errlist": names}
@@ -296,17 +297,6 @@ def _cut_short(root: Vdev) -> Vdev:
     return root._replace(children=(*root.children[:-1], last._replace(partial=True)))
 
 
-def _scans(block: _Block, zone: tzinfo) -> tuple[Scan, ...]:
-    found = (scan_of(section.lines, zone) for section in block.all(*_SCANS))
-    return in_order([scan for scan in found if scan is not None])
-
-
-def _activities(block: _Block, zone: tzinfo) -> tuple[Activity, ...]:
-    sections = block.all(*_WORK)
-    found = (activity_of(section.tag, section.lines, zone) for section in sections)
-    return tuple(activity for activity in found if activity is not None)
-
-
 def _with_leaving(root: Vdev, activities: Sequence[Activity]) -> Vdev:
     """Marks the top-level that is being removed; before 2.2 its row does not say so."""
     leaving = {a.vdev for a in activities if a.kind == "removal" and a.state == "running"}
@@ -345,11 +335,6 @@ def _tells_damage(block: _Block) -> bool:
     return any(head.startswith(begins) or "data errors" in head for head in heads)
 
 
-def _says_damage(message: str | None, root: Vdev) -> bool:
-    """Whether zpool's sentence says so, of a pool whose ``errors:`` line is missing."""
-    return bool(root.children) and message is not None and _DATA_CORRUPTION in message
-
-
 def _listed(section: _Section) -> tuple[str, ...]:
     """The indented names below the heading, with blanks that belong to a name kept."""
     lines = [line.expandtabs() if line[:1] == "\t" else line for line in section.lines[1:]]
@@ -357,7 +342,9 @@ def _listed(section: _Section) -> tuple[str, ...]:
     starts = [i for i, line in enumerate(lines) if line.strip() and line[:1] == " "]
     first = next((i for i, line in enumerate(lines) if line.strip()), None)
     if not starts or first != starts[0]:
-        return _without_indentation(lines)
+        # It lost its blanks: the first lines that look like a damaged file.
+        below = itertools.dropwhile(lambda line: not line.strip(), lines)
+        return tuple(itertools.takewhile(_DAMAGED_FILE.match, below))
     usual = section.indent + _ENTRY_INDENT
     least = min(len(lines[i]) - len(lines[i].lstrip(" ")) for i in starts)
     cut = usual if least >= usual else least
@@ -381,9 +368,3 @@ def _end_of_list(lines: list[str]) -> int:
         if blank_above and line.strip() and len(line) - len(line.lstrip(" ")) < column:
             return i
     return len(lines)
-
-
-def _without_indentation(lines: list[str]) -> tuple[str, ...]:
-    """The names of a list that lost its blanks: the first lines that look like a damaged file."""
-    below = itertools.dropwhile(lambda line: not line.strip(), lines)
-    return tuple(itertools.takewhile(_DAMAGED_FILE.match, below))

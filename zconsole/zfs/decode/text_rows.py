@@ -167,13 +167,10 @@ def _is_count(word: str) -> bool:
 def _split(flat: str, indent: int, columns: Columns | None) -> tuple[str, str, str] | None:
     """Name, state and the rest of a row; None where the text was cut off within the state."""
     found = _by_column(flat, indent, columns) or _by_pattern(flat[indent:])
-    return None if found and _is_cut(*found[1:]) else found
-
-
-def _is_cut(state: str, rest: str) -> bool:
-    """Whether a state with nothing behind it is the beginning of one that zpool prints."""
-    beginning = state not in _KNOWN_STATES and not rest.strip()
-    return beginning and any(known.startswith(state) for known in _KNOWN_STATES)
+    if found is None or found[1] in _KNOWN_STATES or found[2].strip():
+        return found
+    is_cut = any(known.startswith(found[1]) for known in _KNOWN_STATES)
+    return None if is_cut else found
 
 
 def looks_like_row(line: str) -> bool:

@@ -15,8 +15,8 @@ from datetime import tzinfo
 
 from zconsole.pool.model import Activity, Scan
 from zconsole.units import parse_duration, parse_size, size_resolution
-from zconsole.zfs.decode.formulas import condense
 from zconsole.zfs.decode.names import disk_name
+from zconsole.zfs.decode.scans import condense
 from zconsole.zfs.decode.values import parse_date, unbroken
 
 _LONGEST = 100 * 365 * 86400
@@ -293,11 +293,21 @@ def activity_of(tag: str, lines: list[str], zone: tzinfo) -> Activity | None:
 
 
 def _activity_of(tag: str, stripped: list[str], zone: tzinfo) -> Activity | None:
-    readers = {"remove": _removal, "expand": _expansion}
-    if tag in readers:
-        activity = readers[tag](stripped[0], zone)
-        return activity and _with_copied(activity, stripped[1:])
-    return _checkpoint(stripped[0], zone) if tag == "checkpoint" else _condense(stripped[0])
+    head, *details = stripped
+    if tag in ("remove", "expand"):
+        activity = (_removal if tag == "remove" else _expansion)(head, zone)
+        return activity and _with_copied(activity, details)
+    if match := _CHECKPOINT.match(head):
+        start = parse_date(match["date"], zone)
+        return Activity("checkpoint", "exists", start=start, total_bytes=parse_size(match["n"]))
+    if match := _DISCARDING.match(head):
+        return Activity("checkpoint", "running", total_bytes=parse_size(match["n"]))
+    if match := _CONDENSE.match(head):
+        done = _bytes(match["done"]) or 0
+        counts = done, _bytes(match["tot"]) or done
+        state = _CONDENSE_STATES[match["state"]]
+        return condense(match["type"], state, counts, match["unit"])
+    return None
 
 
 def _removal(head: str, zone: tzinfo) -> Activity | None:
@@ -342,21 +352,3 @@ def _with_copied(activity: Activity, details: list[str]) -> Activity:
             resolution=size_resolution(match["n"]),
         )
     return activity
-
-
-def _checkpoint(head: str, zone: tzinfo) -> Activity | None:
-    if match := _CHECKPOINT.match(head):
-        start = parse_date(match["date"], zone)
-        return Activity("checkpoint", "exists", start=start, total_bytes=parse_size(match["n"]))
-    if match := _DISCARDING.match(head):
-        return Activity("checkpoint", "running", total_bytes=parse_size(match["n"]))
-    return None
-
-
-def _condense(head: str) -> Activity | None:
-    match = _CONDENSE.match(head)
-    if match is None:
-        return None
-    done = _bytes(match["done"]) or 0
-    counts = done, _bytes(match["tot"]) or done
-    return condense(match["type"], _CONDENSE_STATES[match["state"]], counts, match["unit"])

@@ -250,18 +250,38 @@ class StatusMessageReader(OccasionalCommand):
         return condition(form["libzfs"])
 
     async def _ask(self, commands: Commands) -> Mapping[str, Any]:
-        message = await _fetch(commands, self._pool, self._json)
-        if message is None:
+        samples = decode(await self._status(commands), UTC)
+        pools = (each.pool for each in samples if isinstance(each, Sample))
+        found = next((pool for pool in pools if pool.name == self._pool), None)
+        if found is None:
             return NOTHING
+        message: dict[str, Any] = {
+            "status": found.message,
+            "action": found.action,
+            "see": found.see,
+            "errors": None if found.errors is None else list(found.errors),
+        }
         if unknown := set(destroyed_ids(message["errors"])) - self._sought:
             self._sought |= unknown  # once: a history may be long
-            self._found = {"message": message}
+            self._found = {"message": dict(message)}
             with contextlib.suppress(PoolGoneError, ReadFailedError, ReaderUnusableError):
                 printed = await commands.output("zpool", "history", "-i", self._pool)
                 self._destroyed |= names_in_history(printed, self._pool, unknown)
         if self._destroyed:
-            message = {**message, "destroyed": dict(self._destroyed)}
+            message["destroyed"] = dict(self._destroyed)
         return {"message": message}
+
+    async def _status(self, commands: Commands) -> Raw:
+        """What zpool prints with the names of damaged files.
+
+        Its JSON ends amid a name that is not UTF-8 (nvlist_print_json_string in
+        lib/libnvpair/libnvpair_json.c, 2.3.9); its text does not.
+        """
+        if self._json:
+            with contextlib.suppress(ReadFailedError):
+                words = ("zpool", "status", "-jvP", "--json-int", self._pool)
+                return {"t": 0.0, "status": await commands.document(*words)}
+        return {"t": 0.0, "text": await commands.output("zpool", "status", "-v", self._pool)}
 
 
 def names_in_history(text: str, pool: str, ids: Collection[str]) -> dict[str, str]:
@@ -274,35 +294,6 @@ def names_in_history(text: str, pool: str, ids: Collection[str]) -> dict[str, st
     record = re.compile(_RECORD.format(pool=re.escape(pool)), re.MULTILINE)
     found = ((match[2], match[1]) for match in record.finditer(text))
     return {wanted[number]: name for number, name in found if number in wanted}
-
-
-async def _fetch(commands: Commands, pool: str, as_json: bool) -> Mapping[str, Any] | None:
-    """One ``zpool status -v``, through the one decoder, as the raw form's ``message``."""
-    samples = decode(await _status(commands, pool, as_json), UTC)
-    for sample in samples:
-        if isinstance(sample, Sample) and sample.pool.name == pool:
-            found = sample.pool
-            errors = None if found.errors is None else list(found.errors)
-            return {
-                "status": found.message,
-                "action": found.action,
-                "see": found.see,
-                "errors": errors,
-            }
-    return None
-
-
-async def _status(commands: Commands, pool: str, as_json: bool) -> Raw:
-    """What zpool prints with the names of damaged files.
-
-    Its JSON ends amid a name that is not UTF-8 (nvlist_print_json_string in
-    lib/libnvpair/libnvpair_json.c, 2.3.9); its text does not.
-    """
-    if as_json:
-        with contextlib.suppress(ReadFailedError):
-            words = ("zpool", "status", "-jvP", "--json-int", pool)
-            return {"t": 0.0, "status": await commands.document(*words)}
-    return {"t": 0.0, "text": await commands.output("zpool", "status", "-v", pool)}
 
 
 LINES = re.compile(

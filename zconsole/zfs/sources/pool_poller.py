@@ -271,18 +271,14 @@ def leaf_paths(form: Mapping[str, Any]) -> Iterator[str]:
     A file has no disk, which would be looked for in each sample; text does not tell it apart.
     """
     if "libzfs" in form:
-        yield from _config_paths(form["libzfs"])
+        # Vdevs only: it is walked for every sample.
+        yield from _below(form["libzfs"].get("vdev_tree", {}), ("children", "spares", "l2cache"))
         return
     tree = form.get("status")
     if tree is None:
         yield from form.get("names", {})
     else:
         yield from _paths(tree)
-
-
-def _config_paths(config: Mapping[str, Any]) -> Iterator[str]:
-    """The path of every device in a config. Looks at vdevs only: it is walked for every sample."""
-    yield from _below(config.get("vdev_tree", {}), ("children", "spares", "l2cache"))
 
 
 def _below(node: Mapping[str, Any], groups: Sequence[str] = ("children",)) -> Iterator[str]:
@@ -304,9 +300,7 @@ def _paths(node: Any) -> Iterator[str]:
     else:
         below = node
     for value in below:
-        if isinstance(value, dict) or (isinstance(value, list) and _of_dicts(value)):
+        if isinstance(value, dict) or (
+            isinstance(value, list) and value and isinstance(value[0], dict)
+        ):
             yield from _paths(value)
-
-
-def _of_dicts(values: list[Any]) -> bool:
-    return bool(values) and isinstance(values[0], dict)

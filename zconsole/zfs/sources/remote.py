@@ -106,7 +106,8 @@ class SshRunner:
             raise DeadlineError(text, lambda: steady_clock() - began < REST) from None
         self.lost = ""
         if done.returncode == LOST:
-            words = _last_words(done.stderr) or "the connection was lost"
+            last = " ".join(done.stderr.strip().rpartition("\n")[2].split())
+            words = last or "the connection was lost"
             self.lost = f"ssh: {words.removeprefix('ssh: ')}"
             return Completed(tuple(argv), 1, "", self.lost)
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
@@ -204,7 +205,8 @@ class RemoteSource:
         if self._names != asked and not self._ssh.lost:
             states, _ = await asyncio.gather(self._states(self._names), self._open())
         if self._pollers is None or self._ssh.lost:
-            why = self._nothing()
+            absent = f"no such pool: {', '.join(self.missing)}" if self.missing else ""
+            why = self._ssh.lost or self.failure or absent or "no pools are imported"
             return tuple(self._failed(name, why) for name in self._names or (self.host,))
         polled = {self._pollers.of(name): states.get(name, "") for name in self._names}
         began = self._clocks.steady()
@@ -216,10 +218,6 @@ class RemoteSource:
     def seen(self) -> bool:
         """Whether it has ever shown a pool."""
         return bool(self._names)
-
-    def _nothing(self) -> str:
-        absent = f"no such pool: {', '.join(self.missing)}" if self.missing else ""
-        return self._ssh.lost or self.failure or absent or "no pools are imported"
 
     async def aclose(self) -> None:
         """See Source.aclose; also where it is cut short, what was killed is gone."""
@@ -308,10 +306,6 @@ class RemoteSource:
     def _failed(self, name: str, why: str) -> Raw:
         now, steady = self._clocks.wall(), self._clocks.steady()
         return {"t": now, "clock": steady, "pool": name, "problem": why or "no answer yet"}
-
-
-def _last_words(text: str) -> str:
-    return " ".join(text.strip().rpartition("\n")[2].split())
 
 
 @contextlib.contextmanager

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TextIO
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.zfs.decode.documents import Document, documents_of, has_documents, together
+from zconsole.zfs.decode.documents import documents_of, has_documents, together
 from zconsole.zfs.decode.values import POOL_LINE, moment, parse_date
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.open_text import DAMAGE, STDIN, lines, place_of, reading
@@ -101,11 +101,14 @@ def _saved(path: str, text: str, zone: tzinfo) -> Raw:
     place = place_of(path)
     if not text.strip():
         raise NotUnderstoodError(f"{place}: empty")
-    if not _is_json(text):
+    if not has_documents(text) or (POOL_LINE.search(text) and not text.lstrip().startswith("{")):
         headed = _headed(text, zone)
         raw = Raw(t=headed or t, place=place, source="text", text=text)
         return raw if headed else Raw(**raw, undated=True)
-    document = together(_documents(place, text))
+    try:
+        document = together(documents_of(text))
+    except NotUnderstoodError as error:
+        raise NotUnderstoodError(f"{place}: {error}") from None
     if "vdev_tree" in document:
         return Raw(t=t, undated=True, place=place, source="libzfs", libzfs=document)
     printed = moment(document.get("time"), zone)
@@ -163,17 +166,6 @@ def _headed(text: str, zone: tzinfo) -> float | None:
     return float(last["seconds"]) if last["seconds"] else parse_date(last["date"], zone)
 
 
-def _documents(place: str, text: str) -> Sequence[Document]:
-    try:
-        return documents_of(text)
-    except NotUnderstoodError as error:
-        raise NotUnderstoodError(f"{place}: {error}") from None
-
-
-def _is_json(text: str) -> bool:
-    return has_documents(text) and (text.lstrip().startswith("{") or not POOL_LINE.search(text))
-
-
 def as_printed(text: str, begins: re.Pattern[str]) -> str:
     """The text without what stands before each of its lines.
 
@@ -197,8 +189,12 @@ def _unframed(text: str, begins: re.Pattern[str]) -> str:
 
     Its left side is a margin like others.
     """
-    lines = (_line_at(text, place) for place in _places(text, begins))
-    sides = {line[0] for line in lines if line[0] in _SIDES and line[1:].endswith(line[0])}
+    sides = set()
+    for place in _places(text, begins):
+        end = text.find("\n", place)
+        line = text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else None].rstrip()
+        if line[0] in _SIDES and line[1:].endswith(line[0]):
+            sides.add(line[0])
     if not sides:
         return text
     return "\n".join(_inside(line, sides) for line in text.split("\n"))
@@ -211,11 +207,6 @@ def _places(text: str, begins: re.Pattern[str]) -> Iterator[int]:
         yield match.start()
         end = text.find("\n", match.start())
         match = begins.search(text, end) if end >= 0 else None
-
-
-def _line_at(text: str, place: int) -> str:
-    end = text.find("\n", place)
-    return text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else None].rstrip()
 
 
 def _inside(line: str, sides: set[str]) -> str:

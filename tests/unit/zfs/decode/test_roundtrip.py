@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.records import replace
 from tests.unit.zfs.decode.printing import printed
 from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
+from zconsole.zfs.decode.builders import with_spares
 from zconsole.zfs.decode.names import kind_of, parity_of
 from zconsole.zfs.decode.text import pools_of
-from zconsole.zfs.decode.tree import with_spares
 
 pytestmark = pytest.mark.slow
 

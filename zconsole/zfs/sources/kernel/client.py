@@ -45,7 +45,7 @@ class KernelReader:
         while True:
             try:
                 helper = await self._running()
-                return _form_of(await self._ask(helper, pool, deadline))
+                answer = await self._ask(helper, pool, deadline)
             except _HelperReplacedError:
                 continue
             except _HelperEndedError as error:
@@ -53,6 +53,12 @@ class KernelReader:
                 if self._crashes > CRASHES_ALLOWED:
                     raise ReaderUnusableError(f"the libzfs helper keeps exiting: {error}") from None
                 raise ReadFailedError(f"the libzfs helper exited: {error}") from None
+            if "values" in answer:
+                return {"libzfs": assembled(answer["form"], iter(answer["values"]))}
+            if "gone" in answer:
+                raise PoolGoneError
+            why = answer.get("error", "the libzfs helper gave an invalid answer")
+            raise ReaderUnusableError(str(why))
 
     async def _ask(self, helper: _Helper, pool: str, deadline: float) -> Mapping[str, Any]:
         """The helper's answer; abandons a helper that gives none in time."""
@@ -101,14 +107,6 @@ class KernelReader:
         helper.abandon()
         if self._helper is helper:
             self._helper = None
-
-
-def _form_of(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    if "values" in answer:
-        return {"libzfs": assembled(answer["form"], iter(answer["values"]))}
-    if "gone" in answer:
-        raise PoolGoneError
-    raise ReaderUnusableError(str(answer.get("error", "the libzfs helper gave an invalid answer")))
 
 
 class _HelperEndedError(Exception):

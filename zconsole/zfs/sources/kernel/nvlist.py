@@ -241,7 +241,8 @@ class _Walk:
             self._stays(begin, begin + _END.size)
             return None
         size, name_size, _, count, kind = _PAIR.unpack_from(self._packed, begin)
-        start, end = begin + _aligned(_PAIR.size + name_size), begin + size
+        head = (_PAIR.size + name_size + 7) & ~7  # NV_ALIGN
+        start, end = begin + head, begin + size
         least = start + 8 * (count if kind in (U64, U64_ARRAY) else 0)
         if name_size < 1 or count < (kind == U64) or not least <= end <= len(self._packed):
             raise NvlistError(f"an odd pair at {begin}")
@@ -261,7 +262,11 @@ class _Walk:
             if wanted:
                 node.below[pair.name] = many, nodes
         elif wanted == U64_ARRAY or (wanted and pair.name in _MOVING):
-            node.moving(_likely(pair))
+            least = SHORTEST.get(pair.name, 0)
+            if pair.kind == U64_ARRAY and not least <= pair.elements <= LONGEST_ARRAY:
+                # An array no OpenZFS has.
+                raise NvlistError(f"{pair.name} has {pair.elements} entries")
+            node.moving(pair)
         elif wanted:
             self._stays(pair.start, pair.end)
             node.kept[pair.name] = self._value(pair)
@@ -282,15 +287,3 @@ class _Walk:
         if self._spans[-1][1] == start:
             start = self._spans.pop()[0]
         self._spans.append((start, end))
-
-
-def _likely(pair: _Pair) -> _Pair:
-    """The pair, unless it is an array no OpenZFS has."""
-    if pair.kind == U64_ARRAY and not SHORTEST.get(pair.name, 0) <= pair.elements <= LONGEST_ARRAY:
-        raise NvlistError(f"{pair.name} has {pair.elements} entries")
-    return pair
-
-
-def _aligned(size: int) -> int:
-    """``NV_ALIGN``."""
-    return (size + 7) & ~7
