@@ -144,7 +144,11 @@ class PastRecorder:
         self._last, self._apart = t, apart
         at = max(int((t - self._begin) // self._step), len(self._rates) - 1, 0)
         while at >= MOST_STEPS:
-            self._halve()
+            # Each step covers twice the time from then on.
+            if len(self._rates) % 2 == 0:
+                self._samples *= 2
+            self._rates = [_mean(self._rates[n : n + 2]) for n in range(0, len(self._rates), 2)]
+            self._step *= 2
             at //= 2
         missed = at - len(self._rates)
         if missed >= 0:
@@ -155,13 +159,6 @@ class PastRecorder:
         elif rate is not None:
             old, self._samples = self._rates[-1], self._samples + 1
             self._rates[-1] = rate if old is None else old + (rate - old) / self._samples
-
-    def _halve(self) -> None:
-        """Let each step cover twice the time."""
-        if len(self._rates) % 2 == 0:
-            self._samples *= 2
-        self._rates = [_mean(self._rates[n : n + 2]) for n in range(0, len(self._rates), 2)]
-        self._step *= 2
 
 
 def _mean(rates: Sequence[float | None]) -> float | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck import advice
@@ -108,14 +109,6 @@ def _unmeasured(seen: Evidence) -> Signs | None:
 
 ANSWERS = 0.5
 """Requests a second below which a busy disk counts as stuck; one that only seeks answers 100."""
-
-
-def _new_hangs(seen: Evidence) -> Signs | None:
-    return _hangs(seen, True)
-
-
-def _source_hangs(seen: Evidence) -> Signs | None:
-    return _hangs(seen, False)
 
 
 def _hangs(seen: Evidence, is_new: bool) -> Signs | None:
@@ -444,8 +437,18 @@ _CHECK_STUCK = advice.says(
 
 RULES = (
     LimitRule("unclear", _unmeasured, ["unclear: how busy the disks are is unknown here"]),
-    LimitRule("new-disk", _new_hangs, [f"the new disk, {{disk}}, {_SILENT}"], _CHECK_STUCK),
-    LimitRule("slow-disk", _source_hangs, [f"a source disk, {{disk}}, {_SILENT}"], _CHECK_STUCK),
+    LimitRule(
+        "new-disk",
+        partial(_hangs, is_new=True),
+        [f"the new disk, {{disk}}, {_SILENT}"],
+        _CHECK_STUCK,
+    ),
+    LimitRule(
+        "slow-disk",
+        partial(_hangs, is_new=False),
+        [f"a source disk, {{disk}}, {_SILENT}"],
+        _CHECK_STUCK,
+    ),
     LimitRule("memory", _walks_by_turns, [_ALTERNATES], advice.memory),
     LimitRule(
         "metadata",

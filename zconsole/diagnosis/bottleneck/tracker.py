@@ -17,7 +17,7 @@ from zconsole.diagnosis.bottleneck.evidence import (
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, Verdict
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
 from zconsole.diagnosis.bottleneck.trials import TunableTrials
-from zconsole.pool.model import IoRates, Sample, Scan
+from zconsole.pool.model import IoRates, Sample
 from zconsole.pool.topology import Placed
 from zconsole.pool.version import parse_version
 
@@ -68,7 +68,14 @@ class BottleneckTracker:
             return
         if watched.scan.key != self._scan:
             self._begin(watched.scan.key, sample.clock)
-        self._take_turns(sample, watched.scan)
+        before = self._turns.stage
+        if sample.exact:
+            self._turns.add(sample.t, sample.clock, watched.scan)
+        now = sorted_share(watched.scan)
+        if self._turns.stage != before or self._sorted is None or now is None:
+            self._sorted = now
+        else:
+            self._sorted = max(self._sorted, now)
         if self.verdict is None:
             self.verdict = TOO_LITTLE  # the first sample of a scan has no rates to judge by
         elif len(tree) <= FEW or sample.clock - self._judged_at >= SELDOM:
@@ -77,15 +84,6 @@ class BottleneckTracker:
             self._judge(sample, watched, tree, disks_of(watched.scan, tree, rates, self._past))
         if self.ceiling is not None and watched.rate is not None:
             self.ceiling = self.ceiling.at(watched.rate)
-
-    def _take_turns(self, sample: Sample, scan: Scan) -> None:
-        before = self._turns.stage
-        if sample.exact:
-            self._turns.add(sample.t, sample.clock, scan)
-        if self._turns.stage != before:
-            self._sorted = None
-        now = sorted_share(scan)
-        self._sorted = now if self._sorted is None or now is None else max(self._sorted, now)
 
     def _remember(
         self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]

@@ -158,13 +158,12 @@ def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
     issued = [p.issued for p in points]
     still = totals.walk == 0 or points[0].scanned == points[-1].scanned
     done = (levelled([p.x for p in points], issued) if still else None) or issued
-    return [_place(d, p.scanned, totals) for d, p in zip(done, points, strict=True)]
-
-
-def _place(done: float, scanned: float, totals: Totals) -> float:
-    share = min(1.0, done / totals.issue)
-    is_walking = share < WALKING and scanned < totals.walk
-    return scanned / totals.walk - 1 if is_walking else share
+    found = []
+    for point, worked in zip(points, done, strict=True):
+        share = min(1.0, worked / totals.issue)
+        is_walking = share < WALKING and point.scanned < totals.walk
+        found.append(point.scanned / totals.walk - 1 if is_walking else share)
+    return found
 
 
 def running_seconds(points: Sequence[CurvePoint], start: float, paused: float) -> float:
@@ -292,7 +291,9 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
         return None
     t = points[-1].t
     worth = daily.worth(t - ran.elapsed, ran.elapsed)
-    usual = _usual(past, ran.function, growth)
+    # How far its speed may be from that of the earlier scan, as far as only that is known.
+    usual = ALIKE + GROWN * abs(log(growth)) + (UNWATCHED if past.watched < 0.5 else 0.0)
+    usual += OTHER_FUNCTION if past.function != ran.function else 0.0
     xs = worths([p.t for p in points], [p.x for p in points], daily)
     seen = _seen(xs, spent, whole, worth, ran.rounding / totals.issue)
     unexplained = max(0.0, abs(seen.speed) - seen.doubt)
@@ -336,11 +337,3 @@ def _seen(
     weight = doubt**2 / (own**2 + doubt**2)
     found = mean + weight * (log(speed.rate) - mean)
     return _Seen(found, own * doubt / sqrt(own**2 + doubt**2), speed.spread)
-
-
-def _usual(past: PastScan, function: str, growth: float) -> float:
-    """Log spread of the speed against the earlier scan's, as far as only that is known."""
-    spread = ALIKE + GROWN * abs(log(growth))
-    if past.watched < 0.5:
-        spread += UNWATCHED
-    return spread + (OTHER_FUNCTION if past.function != function else 0.0)
