@@ -95,7 +95,7 @@ class PastRates(NamedTuple):
         return None if late is None or not early else late / early - 1
 
 
-STEADY = 0.05
+LEVEL_TREND = 0.05
 """A rate that moved by less than this share goes neither up nor down."""
 
 
@@ -262,7 +262,7 @@ def rate_lag(
     if abs(log(rate / expected)) < log(CAUGHT_UP if is_told else LAGGING):
         return ""
     changed, trend = "rose" if rate > expected else "fell", past.trend or 0.0
-    if (trend < -STEADY) if rate > expected else (trend > STEADY):
+    if (trend < -LEVEL_TREND) if rate > expected else (trend > LEVEL_TREND):
         return ""  # it is on its way back: "if it stays" would be said of what does not
     told = f"{units.duration(left / rate)} if it stays"
     ago = _since(rate > expected, sqrt(rate * expected), past)

@@ -38,7 +38,7 @@ of three squares: ``BASE_SPREAD``; ``SPREAD_FACTOR`` times what the windows disa
 by when asked to predict the past, before the mean is blended in; and how unsure the pace is of what
 is ahead. It is at most
 ``MAX_SPREAD``, which is also that of zpool's average. With an earlier scan, s is that of the
-mixture of all that speak, where ``past.BASE_SPREAD`` is the least of an earlier scan. After a known
+mixture of all that speak, where ``past.PAST_SPREAD`` is the least of an earlier scan. After a known
 change the range also holds the estimate that was given up. It is never below zero.
 
 **The constants, and what shows that they are needed.** R is the error on the eight recorded scans
@@ -79,7 +79,7 @@ range 0.96 wide.
   recordings is 0.90 wide and holds 93 %, but a load that lasts is out of it when it has just begun.
 - ``SPREAD_FACTOR`` 1.15: with 0.6 and 2, 80 and 89 %, 0.85 and 0.97 wide.
 - ``SLOWER`` 1.15, a load slows a scan, little speeds it up: with 1, 83 %, 0.82 wide.
-- ``pace.LEAST_SECONDS`` 1 h; without the pace: L 0.450, P 0.127. On made-up scans, whose speed
+- ``pace.LEAST_WATCHED`` 1 h; without the pace: L 0.450, P 0.127. On made-up scans, whose speed
   knows neither hours nor memory, it does harm: M -26 % (8).
 - The hours of the day (``pace.SWING``): L 0.272, P 0.123, M -2.2 % (0.9). Their second wave:
   L 0.217, P 0.053.
@@ -97,9 +97,9 @@ from typing import NamedTuple
 from zconsole import units
 from zconsole.timeline.eta.pace import (
     EVEN,
-    LEAST_SECONDS,
-    Course,
+    LEAST_WATCHED,
     Daily,
+    Worked,
     fitted,
     held_in_memory,
     value_at,
@@ -232,7 +232,7 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     memory = None
     if work.to_scan:
         memory = held_in_memory(points, work.total, work.to_scan, work.by_turns)
-    pace = fitted(Course(ts, xs, progress.done, left, memory), known)
+    pace = fitted(Worked(ts, xs, progress.done, left, memory), known)
     daily, done, doubt = EVEN, progress.done, 0.0
     if pace is not None:
         daily, done, left, doubt = pace
@@ -385,7 +385,7 @@ def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
     moved = (i for i, p in enumerate(points) if p.issued > idle[0] or p.processed > idle[1])
     first = next(moved, 0)
     points = points[max(0, first - 1) :]
-    known = work.to_scan is not None and points and points[-1].x - points[0].x >= LEAST_SECONDS
+    known = work.to_scan is not None and points and points[-1].x - points[0].x >= LEAST_WATCHED
     if work.walked and points and not known:
         done = next(i for i, p in enumerate(points) if p.scanned == points[-1].scanned)
         points = points[done if points[-1].x - points[done].x >= WALKED_SECONDS else 0 :]

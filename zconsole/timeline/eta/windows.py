@@ -85,9 +85,9 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     known = [w.error for w in windows if w.error is not None]
     untried = max(known, default=UNTRIED)
     errors = [untried if w.error is None else w.error for w in windows]
-    wanted = log(max(WINDOWS[0], ahead))
+    wanted = max(WINDOWS[0], ahead)
     weights = [
-        max(1e-12, exp(-0.5 * ((log(w.seconds) - wanted) / HORIZON_SPREAD) ** 2))
+        max(1e-12, exp(-0.5 * (log(w.seconds / wanted) / HORIZON_SPREAD) ** 2))
         * (1.0 if present is None else exp(-present.misfit(w.rate)) + 1e-4)
         / (error * error + FORGIVEN * FORGIVEN)
         for w, error in zip(windows, errors, strict=True)
