@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from zconsole.pool.model import IoRates, Vdev
+from zconsole.pool.model import IoRates
 from zconsole.pool.topology import Placed
 from zconsole.units import latency, percent
 
@@ -26,7 +26,9 @@ def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[
     """
     by_top: dict[str, list[str]] = {}
     for key, _, vdev, _, top in rows:
-        if top is not None and not vdev.children and _comparable(vdev):
+        filled = vdev.resilvering or vdev.awaiting_resilver
+        data = vdev.state == "ONLINE" and vdev.vclass in ("normal", "special", "dedup")
+        if top is not None and not vdev.children and data and not filled:
             by_top.setdefault(top, []).append(key)
     found: dict[str, str] = {}
     for leaves in by_top.values():
@@ -37,12 +39,6 @@ def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[
             if len(leaves) > 2 and (why := _stands_out(own, waits, shares)):
                 found[leaf] = why
     return found
-
-
-def _comparable(vdev: Vdev) -> bool:
-    if vdev.resilvering or vdev.awaiting_resilver or vdev.state != "ONLINE":
-        return False
-    return vdev.vclass in ("normal", "special", "dedup")
 
 
 def _stands_out(own: IoRates, waits: Sequence[float], shares: Sequence[float]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from zconsole import units
@@ -57,41 +57,35 @@ class ActivityTracker:
             course = kept[key] = self._courses.get(key) or ProgressCurve(goes_on=self._goes_on)
             course.add(reading)
         self._courses = kept
-        self._note_progress(found, sample.clock)
-        return tuple(self._view(activity, sample) for activity in found)
-
-    def _note_progress(self, found: Iterable[Activity], clock: float) -> None:
-        moved: dict[ActivityKey, _Standing] = {}
+        standing: dict[ActivityKey, _Standing] = {}
         for activity in found:
             # Of a trim or initialize, zpool's text has whole percents, or only that it runs.
             counted = activity.kind not in _UPKEEP or activity.done_bytes is not None
             if activity.state == "running" and not activity.discarding and counted:
                 key = _key(activity)
-                now = _Standing((activity.done_bytes, activity.percent, activity.note), clock)
+                amount = (activity.done_bytes, activity.percent, activity.note)
+                now = _Standing(amount, sample.clock)
                 before = self._standing.get(key, now)
-                stands = before._replace(since=min(before.since, clock))  # it falls with a reboot
-                moved[key] = stands if before.amount == now.amount else now._replace(moved=True)
-        self._standing = moved
+                stands = before._replace(since=min(before.since, now.since))  # it falls at a reboot
+                standing[key] = stands if before.amount == amount else now._replace(moved=True)
+        self._standing = standing
+        return tuple(self._view(activity, sample) for activity in found)
 
     def _view(self, activity: Activity, sample: Sample) -> ActivityView:
         if sample.pool.suspended and activity.state == "running":
             return ActivityView(activity, None, nothing(SUSPENDED))
         expected, still = self._forecast(activity), self._still(activity, sample)
         stalled = still if still is not None and still >= STUCK_SECONDS else None
-        if still is None and self._is_awaited(activity, sample):
+        standing = self._standing.get(_key(activity))
+        # It did not move yet between samples, where exact bytes would have shown that.
+        awaited = standing is not None and not standing.moved and sample.clock > standing.since
+        if still is None and awaited and sample.exact and not activity.resolution:
             expected = Forecast(nothing("not seen to move yet"))
         if still is not None:
             why = f"no progress for {units.duration(still)}"
             expected = Forecast(nothing(why if stalled is None else f"stuck: {why}"), 0.0)
         advice = activity_advice(activity, sample.pool, still)
         return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
-
-    def _is_awaited(self, activity: Activity, sample: Sample) -> bool:
-        """Whether it did not move yet between samples, where exact bytes would have shown that."""
-        standing = self._standing.get(_key(activity))
-        if standing is None or standing.moved or activity.resolution or not sample.exact:
-            return False
-        return sample.clock > standing.since
 
     def _still(self, activity: Activity, sample: Sample) -> float | None:
         """Seconds without progress, once longer than a slow one with rounded bytes would need."""

@@ -77,19 +77,14 @@ def _leaf_changes(t: float, before: Vdev, place: Placed) -> Iterator[Event]:
         yield _event(t, "statechange", text, place, _state_severity(vdev.state))
     if vdev.awaiting_resilver and not before.awaiting_resilver:
         yield _event(t, "resilver_deferred", f"{vdev.name} waits for the next resilver", place)
-    if vdev.errors != before.errors and (moved := _errors_moved(before, vdev)):
-        yield _event(t, "errors", f"{vdev.name}: {moved}", place, "warning")
-
-
-def _errors_moved(before: Vdev, after: Vdev) -> str:
-    """``3 new checksum errors``; empty when no counter rose."""
-    kinds = {"read": "read", "write": "write", "cksum": "checksum"}
-    parts = []
-    for field, word in kinds.items():
-        was, now = getattr(before.errors, field), getattr(after.errors, field)
+    new = []
+    for word, was, now in zip(
+        ("read", "write", "checksum"), before.errors, vdev.errors, strict=False
+    ):
         if was is not None and now is not None and now > was:
-            parts.append(f"{now - was} new {word} error{'s' if now - was > 1 else ''}")
-    return ", ".join(parts)
+            new.append(f"{now - was} new {word} error{'s' if now - was > 1 else ''}")
+    if new:
+        yield _event(t, "errors", f"{vdev.name}: {', '.join(new)}", place, "warning")
 
 
 def _state_severity(state: str) -> str:
@@ -267,21 +262,16 @@ def without_duplicates(
     """
     events = list(known)
     for event in new:
-        at = range(len(events) - 1, -1, -1)
-        same = next((i for i in at if _same(events[i], event, NEAR + gap)), None)
+        newest = range(len(events) - 1, -1, -1)
+        same = next((i for i in newest if _same(events[i], event, NEAR + gap)), None)
         if same is None:
-            events.insert(_place(events, event, now), event)
+            at = len(events)  # the start of a scan found late comes before what followed that
+            while at and event.t < events[at - 1].t <= now:
+                at -= 1
+            events.insert(at, event)
         else:
             events[same] = _one(events[same], event)
     return events
-
-
-def _place(events: list[Event], event: Event, now: float) -> int:
-    """Where it belongs: the start of a scan found late is reported after what followed that."""
-    at = len(events)
-    while at and event.t < events[at - 1].t <= now:
-        at -= 1
-    return at
 
 
 def _same(a: Event, b: Event, reach: float) -> bool:

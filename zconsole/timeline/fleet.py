@@ -12,7 +12,6 @@ from zconsole.system.host import Clocks
 from zconsole.timeline.feed import Feed, SessionFeed, Update
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.timeline.session import Session
-from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.remote import RemoteSource, next_patience
 
 
@@ -49,7 +48,15 @@ class FleetHost:
             return tuple(replace(frame, health=CONNECTING) for frame in failed)
         if self._round is None:
             return self._frames
-        return tuple(each for frame in self._frames for each in self._aged(frame))
+        # While a newer one is awaited: as it was, or with why there is no newer one.
+        steady = self._clocks.steady()
+        waited, found = steady - self._began, list[Frame]()
+        for frame in self._frames:
+            if frame.problem is None and waited < next_patience(self._took):
+                found.append(replace(frame, age=steady - self._ended))
+            else:
+                found += self._failed(frame.pool, frame.problem or f"no answer for {waited:.0f} s")
+        return tuple(found)
 
     def take_notes(self) -> tuple[str, ...]:
         """Problems with stored history and reports since the last call, each once."""
@@ -78,14 +85,6 @@ class FleetHost:
         if update is not None:
             self._frames = update.frames
             self._notes += update.notes
-
-    def _aged(self, frame: Frame) -> Iterator[Frame]:
-        """A frame while a newer one is awaited: as it was, or with why there is no newer one."""
-        waited = self._clocks.steady() - self._began
-        if frame.problem is None and waited < next_patience(self._took):
-            yield replace(frame, age=self._clocks.steady() - self._ended)
-        else:
-            yield from self._failed(frame.pool, frame.problem or f"no answer for {waited:.0f} s")
 
     def _failed(self, pool: str, why: str) -> tuple[Frame, ...]:
         now, steady = self._clocks.wall(), self._clocks.steady()
@@ -138,13 +137,10 @@ class Fleet(Feed):
             self._check()
         frames = tuple(frame for host in self._hosts for frame in self._named(host))
         notes = dict.fromkeys(note for host in self._hosts for note in host.take_notes())
-        return Update(frames, self._capabilities, notes=tuple(notes))
-
-    @property
-    def _capabilities(self) -> Capabilities:
-        """The first machine's, but for what is true of it alone."""
-        first = self._sources[0].capabilities
-        return first if len(self._sources) == 1 else first._replace(reason="", version=None)
+        told = self._sources[0].capabilities
+        if len(self._sources) > 1:  # but for what is true of the first one alone
+            told = told._replace(reason="", version=None)
+        return Update(frames, told, notes=tuple(notes))
 
     async def pools(self) -> tuple[Frame, ...]:
         """The frames, without placeholders for machines whose pools were never seen."""

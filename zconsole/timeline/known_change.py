@@ -23,13 +23,13 @@ MOST = 40
 """Changes that are kept; an autopilot makes one every few minutes."""
 RECENT = 1800.0
 """Seconds after a change in which a new level of the rate is put down to it."""
-STEADY_SECONDS = 240.0
+FOLLOWED_AFTER = 240.0
 """Seconds for which a rate has to be steady before a change is followed."""
 AGAIN, FEW, LATELY = 900.0, 2, 3600.0
 """Seconds for which it has to be before a further change is followed, where there were more than
 ``FEW`` in the last ``LATELY`` seconds: who steers may change his mind, and the estimate would jump
 to and fro with it."""
-STEADY = 1.15
+SAME_LEVEL = 1.15
 """By what factor the two halves of a steady stretch may differ: a minute beside applications is
 up to a fifth faster or slower than the next."""
 
@@ -37,7 +37,7 @@ NEARLY = 1.18
 """By what factor the estimate that was told and what is left by the rate of now have to differ
 before a forecast, which takes milliseconds, is worth it: a little below ``LAGGING``."""
 
-SAME = 1.03
+SAME_END = 1.03
 """By what factor two estimates differ that are one: until then a change is followed."""
 
 
@@ -84,7 +84,7 @@ class KnownChange:
             return usual
         found = None if self._at is None else _since(points, self._at.x, work, usual)
         at, found = self._newer(found or usual, points, work) or (self._at, found)
-        if found is None or at is None or not _differ(found.estimate, eta, SAME):
+        if found is None or at is None or not _differ(found.estimate, eta, SAME_END):
             self._at = None
             return usual
         if at is not self._at:
@@ -115,7 +115,7 @@ class KnownChange:
 
     def _steady_seconds(self, now: float) -> float:
         lately = sum(now - change.x <= LATELY for change in self._changes)
-        return AGAIN if self._has_followed and lately > FEW else STEADY_SECONDS
+        return AGAIN if self._has_followed and lately > FEW else FOLLOWED_AFTER
 
 
 class _Rates:
@@ -149,18 +149,18 @@ class _Rates:
         middle = (self._xs[first] + self._xs[-1]) / 2
         early = self._between(first, bisect_right(self._xs, middle))
         late = self._between(bisect_left(self._xs, middle), end)
-        return bool(early and late) and not _is_other(late / early, STEADY)
+        return bool(early and late) and not _is_other(late / early, SAME_LEVEL)
 
     def explain(self, begin: float, end: float, times: float) -> bool:
         """Whether changes between ``begin`` and ``end`` made the rate about ``times`` as fast.
 
         What the hour or the place on the disk bring is no news to an estimate.
         """
-        first = bisect_left(self._xs, begin - STEADY_SECONDS)
+        first = bisect_left(self._xs, begin - FOLLOWED_AFTER)
         before, after = self._between(first, bisect_right(self._xs, begin)), self.after(end)
         if not before or not after:
             return False
-        change, wanted, slack = log(after / before), log(times), log(STEADY)
+        change, wanted, slack = log(after / before), log(times), log(SAME_LEVEL)
         return change * wanted > 0 and abs(change) >= max(slack, abs(wanted) - slack)
 
 

@@ -68,9 +68,11 @@ class PoolTimeline:
         tree = self._tree = {place.key: place for place in placed(pool.root)}
         known = self._known = _with_unshown(tree, self._known, pool.root)
         last = self.frame.sample if self.frame else None
-        if last is not None and (leap := _leap(last, sample)):
-            self._errors.shift(leap)
-            self.scans.shift(leap)
+        if last is not None and sample.clock >= last.clock:
+            leap = sample.t - last.t - (sample.clock - last.clock)
+            if abs(leap) >= LEAST_LEAP:
+                self._errors.shift(leap)
+                self.scans.shift(leap)
 
         # What changed. Changes of devices come before what scans did: a restart has its cause
         # among them.
@@ -172,12 +174,6 @@ class PoolTimeline:
 
 LEAST_LEAP = 60.0
 """Seconds by which a clock is set at least where times that are remembered would mislead."""
-
-
-def _leap(last: Sample, sample: Sample) -> float:
-    """Seconds by which the clock was set between two samples; 0 where nothing tells."""
-    leap = sample.t - last.t - (sample.clock - last.clock)
-    return leap if sample.clock >= last.clock and abs(leap) >= LEAST_LEAP else 0.0
 
 
 def _with_unshown(

@@ -95,7 +95,7 @@ class PastRates(NamedTuple):
         return None if late is None or not early else late / early - 1
 
 
-STEADY = 0.05
+LEVEL_TREND = 0.05
 """A rate that moved by less than this share goes neither up nor down."""
 
 
@@ -144,7 +144,11 @@ class PastRecorder:
         self._last, self._apart = t, apart
         at = max(int((t - self._begin) // self._step), len(self._rates) - 1, 0)
         while at >= MOST_STEPS:
-            self._halve()
+            # Each step covers twice the time from then on.
+            if len(self._rates) % 2 == 0:
+                self._samples *= 2
+            self._rates = [_mean(self._rates[n : n + 2]) for n in range(0, len(self._rates), 2)]
+            self._step *= 2
             at //= 2
         missed = at - len(self._rates)
         if missed >= 0:
@@ -155,13 +159,6 @@ class PastRecorder:
         elif rate is not None:
             old, self._samples = self._rates[-1], self._samples + 1
             self._rates[-1] = rate if old is None else old + (rate - old) / self._samples
-
-    def _halve(self) -> None:
-        """Let each step cover twice the time."""
-        if len(self._rates) % 2 == 0:
-            self._samples *= 2
-        self._rates = [_mean(self._rates[n : n + 2]) for n in range(0, len(self._rates), 2)]
-        self._step *= 2
 
 
 def _mean(rates: Sequence[float | None]) -> float | None:
@@ -265,7 +262,7 @@ def rate_lag(
     if abs(log(rate / expected)) < log(CAUGHT_UP if is_told else LAGGING):
         return ""
     changed, trend = "rose" if rate > expected else "fell", past.trend or 0.0
-    if (trend < -STEADY) if rate > expected else (trend > STEADY):
+    if (trend < -LEVEL_TREND) if rate > expected else (trend > LEVEL_TREND):
         return ""  # it is on its way back: "if it stays" would be said of what does not
     told = f"{units.duration(left / rate)} if it stays"
     ago = _since(rate > expected, sqrt(rate * expected), past)

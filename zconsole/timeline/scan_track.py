@@ -74,11 +74,6 @@ def scan_slot(scan: Scan) -> str:
     return "errorscrub" if scan.function == "errorscrub" else "scan"
 
 
-def series_key(scan: Scan) -> str:
-    """The scan's key in ``RateSeries``; the same for its restarts and follow-on passes."""
-    return f"scan:{scan.function}:{scan.vdev or ''}"
-
-
 class ScanTrack:
     """One scan (function, vdev, start) as far as it was watched."""
 
@@ -312,7 +307,7 @@ class ScanTrack:
         running = scan.state == "running" and not sample.pool.suspended
         return ScanView(
             scan=scan,
-            key=series_key(scan),
+            key=f"scan:{scan.function}:{scan.vdev or ''}",
             stage=self.stage(sample, scan),
             percent=scan.percent,
             scan_rate=self.scan_rate if running else None,

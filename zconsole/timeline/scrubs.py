@@ -91,19 +91,14 @@ class ScrubTracker:
 def is_full_scrub(scan: Scan, version: str | None) -> bool:
     """Whether a scan is a scrub of everything that finished, for all that is known.
 
-    ``version``: the OpenZFS it ran on.
+    ``version``: the OpenZFS it ran on. Where no history tells and there may be scrubs of a part,
+    one that read nearly all counts; saved output of an unknown release does, too, unless its
+    figures tell otherwise.
     """
     if scan.function != "scrub" or scan.state != "finished":
         return False
-    return scan.full if scan.full is not None else may_be_full(scan, version)
-
-
-def may_be_full(scan: Scan, version: str | None) -> bool:
-    """Whether a finished scrub of which no history tells was of everything.
-
-    Where there may be scrubs of a part, one that read nearly all counts; saved output of an unknown
-    release does, too, unless its figures tell otherwise.
-    """
+    if scan.full is not None:
+        return scan.full
     running = parse_version(version)
     if running and running < PARTIAL_SINCE:
         return True

@@ -24,7 +24,7 @@ from tests.unit.timeline.following import (
 )
 from zconsole.pool.model import Scan
 from zconsole.timeline.pool import PoolTimeline
-from zconsole.timeline.scan_rate import LEAST_PRESENT, PRESENT_SECONDS, STEADY
+from zconsole.timeline.scan_rate import LEAST_PRESENT, LEVEL_TREND, PRESENT_SECONDS
 from zconsole.units import duration, parse_duration, rate
 
 pytestmark = pytest.mark.slow
@@ -80,9 +80,9 @@ def test_tunables_put_back_show_the_rate_since_then(held):
         found, after = timeline.frame.scans[0], second - back
         if after >= LEAST_PRESENT:
             assert found.issue_rate == pytest.approx(10 * MIB, rel=0.01), after
-            assert found.past.trend is None or found.past.trend < STEADY, after
+            assert found.past.trend is None or found.past.trend < LEVEL_TREND, after
         if after == 45:
-            assert found.past.trend < -STEADY
+            assert found.past.trend < -LEVEL_TREND
 
 
 @rows(("before", "after", "way"), [(1, 2, "rose"), (2, 1, "fell")])

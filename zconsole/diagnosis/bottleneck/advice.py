@@ -43,20 +43,16 @@ def held(seen: Evidence) -> Throttle | None:
     if seen.tunables.get(FREEZE):
         return Throttle(FREEZE, 1, Suggestion("{act}", "restore", FREEZE))
     if seen.version and seen.version < FIRST_SORTED:
-        return _delay(seen)
+        # A scan waits some ticks before each read while others do I/O.
+        name = "zfs_scrub_delay" if seen.scan.function == "scrub" else "zfs_resilver_delay"
+        value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
+        told = f"{{act}} so that the scan stops waiting {value} ticks before each read"
+        return Throttle(name, value, Suggestion(told, "change", name, 0)) if value else None
     for name in _candidates(seen):
-        value, default = seen.tunables.get(name), BY_NAME[name].default(seen.version)
-        if value is not None and default is not None and value < default:
-            return Throttle(name, value, Suggestion("{act} (its default)", "set", name, default))
+        now, default = seen.tunables.get(name), BY_NAME[name].default(seen.version)
+        if now is not None and default is not None and now < default:
+            return Throttle(name, now, Suggestion("{act} (its default)", "set", name, default))
     return None
-
-
-def _delay(seen: Evidence) -> Throttle | None:
-    """Before 0.8 a scan waits some ticks before each read while others do I/O."""
-    name = "zfs_scrub_delay" if seen.scan.function == "scrub" else "zfs_resilver_delay"
-    value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
-    told = f"{{act}} so that the scan stops waiting {value} ticks before each read"
-    return Throttle(name, value, Suggestion(told, "change", name, 0)) if value else None
 
 
 def throttle(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:

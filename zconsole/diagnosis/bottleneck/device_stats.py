@@ -82,7 +82,14 @@ class LeafStats:
 
     def _mix(self, clock: float, queues: Mapping[str, tuple[int, int]]) -> None:
         """Average the depths. Most queues of most devices are always empty: those take no room."""
-        weight, average = FRESH if self._has_queues else 1.0, self._averaged(clock)
+        weight = FRESH if self._has_queues else 1.0
+        # That of this sample in a plain mean until AVERAGED seconds have passed, then in a running
+        # one.
+        if self._first is None:
+            self._first = self._last = clock
+        passed, self._last = clock - self._last, clock
+        whole = clock - self._first + passed
+        average = min(1.0, passed / min(AVERAGED, whole)) if whole > 0 and passed > 0 else 1.0
         for name, (pending, active) in queues.items():
             self._has_queues = True
             if pending or name in self.pending:
@@ -90,19 +97,6 @@ class LeafStats:
             if active or name in self.active:
                 self.active[name] = _mixed(self.active.get(name, 0.0), active, weight)
                 self.flying[name] = _mixed(self.flying.get(name, 0.0), active, average)
-
-    def _averaged(self, clock: float) -> float:
-        """The weight of this sample in a plain mean until AVERAGED seconds have passed.
-
-        In a running one from then on.
-        """
-        if self._first is None:
-            self._first, passed = clock, 0.0
-        else:
-            passed = clock - self._last
-        whole = clock - self._first + passed
-        self._last = clock
-        return min(1.0, passed / min(AVERAGED, whole)) if whole > 0 and passed > 0 else 1.0
 
     @property
     def unsteady(self) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck import advice
@@ -30,7 +31,7 @@ MANY = 4
 """Disks from which equal figures speak for what they share rather than for chance."""
 EVEN = 1.35
 """Most that the fastest of disks behind one link moves, in times the slowest."""
-STEADY = 0.08
+EVEN_LOAD = 0.08
 """Variation of the rate of a shared link; disks that seek vary more."""
 
 
@@ -108,14 +109,6 @@ def _unmeasured(seen: Evidence) -> Signs | None:
 
 ANSWERS = 0.5
 """Requests a second below which a busy disk counts as stuck; one that only seeks answers 100."""
-
-
-def _new_hangs(seen: Evidence) -> Signs | None:
-    return _hangs(seen, True)
-
-
-def _source_hangs(seen: Evidence) -> Signs | None:
-    return _hangs(seen, False)
 
 
 def _hangs(seen: Evidence, is_new: bool) -> Signs | None:
@@ -285,7 +278,7 @@ def _crowded(seen: Evidence) -> Signs | None:
     if not _are_even(moving) or middle(d.busy for d in moving) < SATURATED:
         return None
     faster = [d for d in moving if not d.target and d.rate < ALONE * d.past.seen_read]
-    flat = load.now > FLAT * load.most and load.unsteady < STEADY
+    flat = load.now > FLAT * load.most and load.unsteady < EVEN_LOAD
     able = sum(max(d.rate, d.past.seen_read) for d in moving)
     if len(faster) < MANY or not flat or able < SHORT * load.most:
         return None
@@ -374,7 +367,7 @@ def _small_reads(seen: Evidence) -> Signs | None:
 def _seeks_or_link(seen: Evidence) -> Signs | None:
     """Reads so large and even that the disks may as well wait for a link they share."""
     big = seen.request >= BIG
-    even = len(seen.sources) >= MANY and seen.load.unsteady < STEADY
+    even = len(seen.sources) >= MANY and seen.load.unsteady < EVEN_LOAD
     return _scattered(seen, 0.4) if big and even else None
 
 
@@ -444,8 +437,18 @@ _CHECK_STUCK = advice.says(
 
 RULES = (
     LimitRule("unclear", _unmeasured, ["unclear: how busy the disks are is unknown here"]),
-    LimitRule("new-disk", _new_hangs, [f"the new disk, {{disk}}, {_SILENT}"], _CHECK_STUCK),
-    LimitRule("slow-disk", _source_hangs, [f"a source disk, {{disk}}, {_SILENT}"], _CHECK_STUCK),
+    LimitRule(
+        "new-disk",
+        partial(_hangs, is_new=True),
+        [f"the new disk, {{disk}}, {_SILENT}"],
+        _CHECK_STUCK,
+    ),
+    LimitRule(
+        "slow-disk",
+        partial(_hangs, is_new=False),
+        [f"a source disk, {{disk}}, {_SILENT}"],
+        _CHECK_STUCK,
+    ),
     LimitRule("memory", _walks_by_turns, [_ALTERNATES], advice.memory),
     LimitRule(
         "metadata",

@@ -70,7 +70,9 @@ class StageCycleTracker:
             self.stage = None
             self._steps.clear()
             return
-        if last is not None and _follows(last[1], scan):
+        # On import, scanned bytes count as issued: counters do not go on.
+        goes_on = last is not None and last[1].pass_start == scan.pass_start
+        if last is not None and goes_on and last[1].stage == "scanning":
             self._step(clock, clock - last[0], last[1], scan)
             due = scan.pass_start is None or t - scan.pass_start >= CHECKPOINT
             self._early = self._early or (self.stage == "issuing" and not due)
@@ -108,11 +110,6 @@ class StageCycleTracker:
             self._steps.pop()
             step = _Step(step.clock, last.seconds + step.seconds, last.changes, step.issuing)
         self._steps.append(step)
-
-
-def _follows(old: Scan, new: Scan) -> bool:
-    """Whether counters continue: on import, scanned bytes count as issued."""
-    return old.stage == "scanning" and old.pass_start == new.pass_start
 
 
 def queued(scan: Scan) -> float:

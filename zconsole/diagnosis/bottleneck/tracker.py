@@ -1,11 +1,10 @@
-"""The limit of a pool's running scan, kept from sample to sample."""
+"""The limit of a pool's running scan, from sample to sample, and its estimated maximum rate."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from zconsole.diagnosis.bottleneck.ceiling import ceiling_of
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import (
     Disk,
@@ -17,9 +16,10 @@ from zconsole.diagnosis.bottleneck.evidence import (
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, Verdict
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
 from zconsole.diagnosis.bottleneck.trials import TunableTrials
-from zconsole.pool.model import IoRates, Sample, Scan
+from zconsole.pool.model import IoRates, Sample, Vdev
 from zconsole.pool.topology import Placed
 from zconsole.pool.version import parse_version
+from zconsole.units import rate
 
 ScanKey = tuple[str, str | None, float | None]
 FEW = 64
@@ -68,7 +68,14 @@ class BottleneckTracker:
             return
         if watched.scan.key != self._scan:
             self._begin(watched.scan.key, sample.clock)
-        self._take_turns(sample, watched.scan)
+        before = self._turns.stage
+        if sample.exact:
+            self._turns.add(sample.t, sample.clock, watched.scan)
+        now = sorted_share(watched.scan)
+        if self._turns.stage != before or self._sorted is None or now is None:
+            self._sorted = now
+        else:
+            self._sorted = max(self._sorted, now)
         if self.verdict is None:
             self.verdict = TOO_LITTLE  # the first sample of a scan has no rates to judge by
         elif len(tree) <= FEW or sample.clock - self._judged_at >= SELDOM:
@@ -77,15 +84,6 @@ class BottleneckTracker:
             self._judge(sample, watched, tree, disks_of(watched.scan, tree, rates, self._past))
         if self.ceiling is not None and watched.rate is not None:
             self.ceiling = self.ceiling.at(watched.rate)
-
-    def _take_turns(self, sample: Sample, scan: Scan) -> None:
-        before = self._turns.stage
-        if sample.exact:
-            self._turns.add(sample.t, sample.clock, scan)
-        if self._turns.stage != before:
-            self._sorted = None
-        now = sorted_share(scan)
-        self._sorted = now if self._sorted is None or now is None else max(self._sorted, now)
 
     def _remember(
         self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
@@ -205,3 +203,81 @@ class Hysteresis:
             times[found.cause] = times.get(found.cause, 0.0) + seconds
             newest[found.cause] = found
         return newest[max(times, key=lambda cause: times[cause])] if times else None
+
+
+UNEVEN = 0.9
+"""Share of what all vdevs can do together, below which it is one of them that a scrub waits for."""
+
+
+def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
+    """The estimated maximum of a running scan in issued bytes/s; None before any disk was active.
+
+    A scan's rate counts allocated bytes: on a mirror those of one disk, on raidz those of all
+    disks, parity included. So a scrub can reach one disk's rate a mirror, all disks' together a
+    raidz, and lasts until the vdev that takes longest is done; a resilver reaches no more than its
+    new disk takes in: its write rate, times the width of a raidz. ``bus`` is what a shared link is
+    known to carry in bytes/s, over all disks.
+    """
+    walking = seen.stage == "scanning" and seen.scan.two_stage and seen.scan.function != "rebuild"
+    if seen.scan.state != "running" or walking:
+        return None
+    rates = {
+        key: _of_top(top, [disk for disk in seen.disks if disk.top == key])
+        for key, top in seen.tops.items()
+    }
+    if not rates or not all(rates.values()):
+        return None
+    total, words = sum(rates.values()), _basis(seen)
+    # What it averaged over the pass it could do, though nobody watched.
+    average = float(seen.scan.zpool_issue_rate or 0)
+    longest = _longest(seen, rates)
+    if longest is not None and longest.rate < total:
+        if longest.rate < UNEVEN * total:
+            average = 0.0  # vdevs are in it that are done by now
+            words = longest.text
+        total = longest.rate
+    if bus is not None:
+        # Every side of a mirror is read: as many bytes over the link for each issued one.
+        sides = [len(t.children) if t.kind == "mirror" else 1 for t in seen.tops.values()]
+        limited = bus / max(1.0, sum(sides) / len(sides))
+        if limited < total:
+            total, words = limited, f"the shared link carries {rate(bus)}"
+    return Ceiling(max(total, average), None, words).at(seen.rate)
+
+
+def _longest(seen: Evidence, rates: Mapping[str, float]) -> Ceiling | None:
+    """What a scrub can reach until the vdev is done that has the most data for its rate.
+
+    None where allocations are unknown.
+    """
+    known = {key: size for key in rates if (size := seen.tops[key].alloc_bytes) is not None}
+    if seen.scan.function != "scrub" or len(known) < len(rates) or not any(known.values()):
+        return None
+    last = max(known, key=lambda key: known[key] / rates[key])
+    reached = sum(known.values()) * rates[last] / known[last]
+    text = f"{seen.tops[last].name} takes longest, at the best observed rates of its disks"
+    return Ceiling(reached, None, text)
+
+
+def _of_top(top: Vdev, disks: list[Disk]) -> float:
+    """Issued bytes/s that one top-level vdev allows; 0 when unknown."""
+    sources = [d.past.best_read for d in disks if not d.target and d.past.best_read]
+    targets = [d.past.best_write for d in disks if d.target and d.past.best_write]
+    # Allocated bytes that a byte on one disk stands for.
+    width = len(top.children) if top.kind.startswith(("raidz", "draid")) else 1
+    read = min(sources, default=0.0) * width
+    if not any(d.target for d in disks):
+        return read
+    write = min(targets, default=0.0) * width
+    if top.kind == "mirror":
+        read = sum(sources)
+    return min(write, read) if read else write
+
+
+def _basis(seen: Evidence) -> str:
+    if seen.targets:
+        return "the new disk at its best observed rate"
+    kinds = {top.kind for top in seen.tops.values()}
+    if kinds == {"mirror"}:
+        return "the best observed rates of one disk per mirror, summed"
+    return "the best observed rates of the disks, summed"

@@ -67,23 +67,21 @@ class TunableTrials:
             before = self._known.setdefault(name, value)
             if value != before:
                 self._known[name] = value
-                self._change(clock, name, before, value)
+                self._times.append(clock)
+                tried = self.steps.get(name)
+                if tried is not None and before < value < tried.after:
+                    continue  # as an autopilot puts back what it found: more than that was tried
+                if value >= LARGE * before:
+                    self.steps[name] = TunableStep(before, value, at=clock)
+                    self._changed[name] = clock
+                elif value < before and self._changed.pop(name, None) is not None:
+                    del self.steps[name]  # taken back before it could be measured
         self._points.append(EffectSample(clock, rate, None))
         oldest = clock - 2 * WINDOW - SETTLE
         while self._points[0].t < oldest and len(self._points) > MOST_RARE:
             self._points.popleft()
         for name in list(self._changed):
             self._measure(clock, name)
-
-    def _change(self, clock: float, name: str, before: int, after: int) -> None:
-        self._times.append(clock)
-        tried = self.steps.get(name)
-        if tried is not None and before < after < tried.after:
-            return  # as an autopilot puts back what it found: more than that was tried
-        if after >= LARGE * before:
-            self.steps[name], self._changed[name] = TunableStep(before, after, at=clock), clock
-        elif after < before and self._changed.pop(name, None) is not None:
-            del self.steps[name]  # taken back before it could be measured
 
     def _measure(self, clock: float, name: str) -> None:
         """Measure a step once all that counts was seen."""

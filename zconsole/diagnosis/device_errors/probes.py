@@ -146,16 +146,12 @@ WORN = ("life", "wear")
 def _wear(document: object, attributes: Sequence[object]) -> float | None:
     """The share used, by smartctl's own word (7.4 and later), else NVMe's, else an attribute's."""
     used = _first(document, ("endurance_used", "current_percent"), (_NVME, "percentage_used"))
-    if used is None:
-        used = next((100.0 - left for left in map(_life_left, attributes) if left), None)
+    for row in attributes if used is None else ():
+        name, left = str(_at(row, "name")).lower(), _at(row, "value")
+        if isinstance(left, int) and 0 < left <= 100 and any(word in name for word in WORN):
+            used = 100.0 - left
+            break
     return None if used is None else max(0.0, used / 100)
-
-
-def _life_left(row: object) -> int | None:
-    """Percent of its life that flash has left, if that is what the attribute counts."""
-    name, value = str(_at(row, "name")).lower(), _at(row, "value")
-    counts = any(word in name for word in WORN) and isinstance(value, int)
-    return value if counts and 0 < value <= 100 else None
 
 
 def _first(document: object, *paths: tuple[str, str]) -> float | None:

@@ -38,7 +38,7 @@ of three squares: ``BASE_SPREAD``; ``SPREAD_FACTOR`` times what the windows disa
 by when asked to predict the past, before the mean is blended in; and how unsure the pace is of what
 is ahead. It is at most
 ``MAX_SPREAD``, which is also that of zpool's average. With an earlier scan, s is that of the
-mixture of all that speak, where ``past.BASE_SPREAD`` is the least of an earlier scan. After a known
+mixture of all that speak, where ``past.PAST_SPREAD`` is the least of an earlier scan. After a known
 change the range also holds the estimate that was given up. It is never below zero.
 
 **The constants, and what shows that they are needed.** R is the error on the eight recorded scans
@@ -64,7 +64,8 @@ range 0.96 wide.
   topology: R 0.302.
 - Bursts, ``FEWEST_BURSTS`` 3 until a period is known: R 0.277, L 0.190, M +2.3 % (1.2), and
   ranges of made-up scans in bursts and levels are 1.15 wide instead of 1.02.
-- Turns, ``FEWEST_TURNS`` 2: L 0.201, M -0.2 % (0.2).
+- Turns, ``FEWEST_TURNS`` 2: L 0.201, M -0.2 % (0.2); without them an end moves to and fro with
+  every turn.
 - ``WINDOWS`` 10 s to 6 h, against the mean of all: R 0.311, L 0.220, P 0.088, width 1.18.
 - ``HORIZON_SPREAD`` 1, an hour is predicted best by about an hour: R 0.285, L 0.185, M +2.0 %
   (0.9).
@@ -78,7 +79,7 @@ range 0.96 wide.
   recordings is 0.90 wide and holds 93 %, but a load that lasts is out of it when it has just begun.
 - ``SPREAD_FACTOR`` 1.15: with 0.6 and 2, 80 and 89 %, 0.85 and 0.97 wide.
 - ``SLOWER`` 1.15, a load slows a scan, little speeds it up: with 1, 83 %, 0.82 wide.
-- ``pace.LEAST_SECONDS`` 1 h; without the pace: L 0.450, P 0.127. On made-up scans, whose speed
+- ``pace.LEAST_WATCHED`` 1 h; without the pace: L 0.450, P 0.127. On made-up scans, whose speed
   knows neither hours nor memory, it does harm: M -26 % (8).
 - The hours of the day (``pace.SWING``): L 0.272, P 0.123, M -2.2 % (0.9). Their second wave:
   L 0.217, P 0.053.
@@ -96,9 +97,9 @@ from typing import NamedTuple
 from zconsole import units
 from zconsole.timeline.eta.pace import (
     EVEN,
-    LEAST_SECONDS,
-    Course,
+    LEAST_WATCHED,
     Daily,
+    Worked,
     fitted,
     held_in_memory,
     value_at,
@@ -231,7 +232,7 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     memory = None
     if work.to_scan:
         memory = held_in_memory(points, work.total, work.to_scan, work.by_turns)
-    pace = fitted(Course(ts, xs, progress.done, left, memory), known)
+    pace = fitted(Worked(ts, xs, progress.done, left, memory), known)
     daily, done, doubt = EVEN, progress.done, 0.0
     if pace is not None:
         daily, done, left, doubt = pace
@@ -334,12 +335,6 @@ def turn_costs(points: Sequence[CurvePoint]) -> TurnCosts | None:
     return TurnCosts(walking / walked, issuing / issued)
 
 
-def burst_starts(issued: Sequence[float]) -> list[int]:
-    """Indexes of the points at which a burst begins, after at least one step without a byte."""
-    steps = [b - a for a, b in pairwise(issued)]
-    return [n for n in range(1, len(steps)) if steps[n] > 0 >= steps[n - 1]]
-
-
 def levelled(
     xs: Sequence[float], issued: Sequence[float], moved: Sequence[float] | None = None
 ) -> list[float] | None:
@@ -354,7 +349,8 @@ def levelled(
     ``moved``: what stands still between bursts, if that is more than the bytes issued.
     Before the first burst, and where points are too far apart to show one, all that was issued.
     """
-    found = burst_starts(issued if moved is None else moved)
+    steps = [b - a for a, b in pairwise(issued if moved is None else moved)]
+    found = [n for n in range(1, len(steps)) if steps[n] > 0 >= steps[n - 1]]
     if len(found) < FEWEST_BURSTS:
         return None
     done = list(issued[: found[0]])
@@ -389,7 +385,7 @@ def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
     moved = (i for i, p in enumerate(points) if p.issued > idle[0] or p.processed > idle[1])
     first = next(moved, 0)
     points = points[max(0, first - 1) :]
-    known = work.to_scan is not None and points and points[-1].x - points[0].x >= LEAST_SECONDS
+    known = work.to_scan is not None and points and points[-1].x - points[0].x >= LEAST_WATCHED
     if work.walked and points and not known:
         done = next(i for i, p in enumerate(points) if p.scanned == points[-1].scanned)
         points = points[done if points[-1].x - points[done].x >= WALKED_SECONDS else 0 :]
@@ -411,9 +407,12 @@ def _meter(points: Sequence[CurvePoint], work: Work) -> tuple[list[float], float
     share = _share(points, work)
     if share is None:
         return [p.issued for p in points], None
-    further = _further_share(points, work)
-    if further is not None and further > SKIPPED_FACTOR * share:
-        return [p.processed / further for p in points], None
+    issued = points[-1].issued - points[0].issued
+    # What is queued blurs the share of a few.
+    if issued > 0 and issued >= min(0.25 * work.total, max(0.05 * work.total, UNBLURRED)):
+        further = (points[-1].processed - points[0].processed) / issued
+        if further > SKIPPED_FACTOR * share:
+            return [p.processed / further for p in points], None
     return [p.processed / share for p in points], max(0.0, work.issued - work.processed / share)
 
 
@@ -431,14 +430,6 @@ def _share(points: Sequence[CurvePoint], work: Work) -> float | None:
     if best < 0.5 * work.share:
         return None
     return work.share if best >= 0.85 * work.share else best
-
-
-def _further_share(points: Sequence[CurvePoint], work: Work) -> float | None:
-    """Repaired for each byte issued since the first point; None while queues blur that."""
-    issued = points[-1].issued - points[0].issued
-    if issued <= 0 or issued < min(0.25 * work.total, max(0.05 * work.total, UNBLURRED)):
-        return None
-    return (points[-1].processed - points[0].processed) / issued
 
 
 def ranged(eta: float, spread: float, reason: str) -> Estimate:

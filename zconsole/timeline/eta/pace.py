@@ -24,7 +24,7 @@ HOURS = 24
 SLOWEST = 0.01
 """An hour counts for at least this much: nothing stands still for a whole hour every day."""
 MOST_TURNS = 60
-LEAST_SECONDS = 3600.0
+LEAST_WATCHED = 3600.0
 """A scan that was watched for less changes for other reasons."""
 FEWEST, MOST = 24, 96
 """Stretches of equal length; about an hour each."""
@@ -41,7 +41,7 @@ COSTS = tuple((seek, transfer) for seek in (3.0, 4.0, 5.0) for transfer in (0.01
 as a share of that of the seeks to it while nothing is sorted: small blocks to large ones."""
 STEPS = 24
 """Parts into which what is ahead is divided."""
-LEAST_MOVED = 1e-9
+LEAST_STRETCH = 1e-9
 """Share of the whole below which nothing was done in a stretch."""
 LEAST_DONE = 1e-3
 """Bytes, or seconds of work; less is a rounding of our own."""
@@ -160,7 +160,7 @@ class Pace(NamedTuple):
     """Log spread of the speed ahead against the one behind, as far as this is not known."""
 
 
-class Course(NamedTuple):
+class Worked(NamedTuple):
     """What a scan has done: epochs, running seconds, and bytes or whatever its work counts in."""
 
     ts: Sequence[float]
@@ -188,10 +188,10 @@ class _Stretch(NamedTuple):
     """The share of the rest that was in memory."""
 
 
-def fitted(course: Course, known: Daily = EVEN) -> Pace | None:
+def fitted(course: Worked, known: Daily = EVEN) -> Pace | None:
     """The pace that a course shows; None for a short one. ``known``: that of an earlier scan."""
     xs, done = course.xs, course.done
-    if xs[-1] - xs[0] < LEAST_SECONDS or course.left < 0 or done[0] < 0:
+    if xs[-1] - xs[0] < LEAST_WATCHED or course.left < 0 or done[0] < 0:
         return None
     if done[-1] - done[0] < LEAST_DONE:
         return None
@@ -234,7 +234,7 @@ def _known(seen: Sequence[_Stretch], apart: float, known: Daily) -> LeastSquares
     return LeastSquares([s.features for s in seen], [0.0, *day], deviations, INDEPENDENT)
 
 
-def _stretches(course: Course) -> list[_Stretch]:
+def _stretches(course: Worked) -> list[_Stretch]:
     """The course in stretches of equal length, but those in which nothing was done."""
     ts, xs, done, memory = course.ts, course.xs, course.done, course.memory
     count = min(MOST, max(FEWEST, int((xs[-1] - xs[0]) / HOUR)))
@@ -243,7 +243,7 @@ def _stretches(course: Course) -> list[_Stretch]:
     found = []
     for k in range(count):
         middle, moved = xs[0] + (k + 0.5) * step, ends[k + 1] - ends[k]
-        if moved < LEAST_MOVED * course.total:
+        if moved < LEAST_STRETCH * course.total:
             continue
         n = min(len(xs) - 1, bisect_right(xs, middle))
         features = [1.0, *_day(ts[n] - (xs[n] - middle))]
@@ -286,7 +286,7 @@ def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
     return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
 
 
-def _evened(course: Course, costs: tuple[float, float] | None) -> tuple[list[float], float]:
+def _evened(course: Worked, costs: tuple[float, float] | None) -> tuple[list[float], float]:
     """What was done and is left as work at an even speed, but for the day.
 
     ``costs``: what a byte costs with its seeks, if that changes.
@@ -314,7 +314,7 @@ def _daily(found: Sequence[float]) -> Daily:
     return Daily(tuple(factor / _mean(factors) for factor in factors))
 
 
-def _doubt(course: Course, squares: LeastSquares, covariance: Matrix) -> float:
+def _doubt(course: Worked, squares: LeastSquares, covariance: Matrix) -> float:
     """How far the mean speed ahead may be from that behind, by how sure the features are."""
     ts, xs, done = course.ts, course.xs, course.done
     ahead = (xs[-1] - xs[0]) * course.left / (done[-1] - done[0])

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.timeline.eta.estimate import MAX_SPREAD, Forecast, levelled, longest_still
-from zconsole.timeline.eta.pace import EVEN, Course, Daily, fitted, held_in_memory, worths
+from zconsole.timeline.eta.pace import EVEN, Daily, Worked, fitted, held_in_memory, worths
 from zconsole.timeline.eta.progress import CurvePoint, Totals
 from zconsole.timeline.eta.windows import Slopes, expected
 
 MOST_POINTS = 100
-LEAST_SECONDS = 20.0
+SHORTEST = 20.0
 """A scan shorter than this tells nothing of another."""
 MOST_SECONDS = 366 * 86400.0
 """A scan longer than this began or ended by a clock that was wrong."""
@@ -49,7 +49,7 @@ UNEXPLAINED = 0.5
 """Share of a speed that is unlike the usual one which the rest may not have."""
 GROUP_SECONDS = 5.0
 """A transaction group: how far bytes may have run ahead, or more where they stood longer."""
-BASE_SPREAD = 0.15
+PAST_SPREAD = 0.15
 """Log spread of the range, at least: load comes and goes."""
 AS_FAST = 0.03
 """Share of its time by which an estimate moves from sample to sample: no less is told."""
@@ -158,13 +158,12 @@ def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
     issued = [p.issued for p in points]
     still = totals.walk == 0 or points[0].scanned == points[-1].scanned
     done = (levelled([p.x for p in points], issued) if still else None) or issued
-    return [_place(d, p.scanned, totals) for d, p in zip(done, points, strict=True)]
-
-
-def _place(done: float, scanned: float, totals: Totals) -> float:
-    share = min(1.0, done / totals.issue)
-    is_walking = share < WALKING and scanned < totals.walk
-    return scanned / totals.walk - 1 if is_walking else share
+    found = []
+    for point, worked in zip(points, done, strict=True):
+        share = min(1.0, worked / totals.issue)
+        is_walking = share < WALKING and point.scanned < totals.walk
+        found.append(point.scanned / totals.walk - 1 if is_walking else share)
+    return found
 
 
 def running_seconds(points: Sequence[CurvePoint], start: float, paused: float) -> float:
@@ -196,7 +195,7 @@ def past_scan(
     before = max(0.0, ran - seen)
     after = max(0.0, end - points[-1].t) if points else 0.0
     seconds = before + seen + after
-    if not LEAST_SECONDS <= seconds <= MOST_SECONDS or totals.issue <= 0:
+    if not SHORTEST <= seconds <= MOST_SECONDS or totals.issue <= 0:
         return None
     where = places(points, totals) if points else []
     if where and where[-1] < LEAST_ISSUED and after < UNSEEN * seconds:
@@ -221,7 +220,7 @@ def _day(points: Sequence[CurvePoint], totals: Totals) -> Daily:
     left = max(0.0, totals.issue - points[-1].issued)
     held = held_in_memory(points, totals.issue, totals.walk, False) if totals.walk else None
     ts, xs, issued = [p.t for p in points], [p.x for p in points], [p.issued for p in points]
-    pace = fitted(Course(ts, xs, issued, left, held))
+    pace = fitted(Worked(ts, xs, issued, left, held))
     return EVEN if pace is None else pace.daily
 
 
@@ -292,7 +291,9 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
         return None
     t = points[-1].t
     worth = daily.worth(t - ran.elapsed, ran.elapsed)
-    usual = _usual(past, ran.function, growth)
+    # How far its speed may be from that of the earlier scan, as far as only that is known.
+    usual = ALIKE + GROWN * abs(log(growth)) + (UNWATCHED if past.watched < 0.5 else 0.0)
+    usual += OTHER_FUNCTION if past.function != ran.function else 0.0
     xs = worths([p.t for p in points], [p.x for p in points], daily)
     seen = _seen(xs, spent, whole, worth, ran.rounding / totals.issue)
     unexplained = max(0.0, abs(seen.speed) - seen.doubt)
@@ -304,7 +305,7 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
     # Nor is it known whether the rest differs as much.
     left = weight * seen.doubt**2 + (seen.apart / 2) ** 2 + (UNEXPLAINED * unexplained) ** 2
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
-    spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + left))
+    spread = min(MAX_SPREAD, sqrt(PAST_SPREAD**2 + left))
     return Prediction(eta, spread, sqrt(left))
 
 
@@ -336,11 +337,3 @@ def _seen(
     weight = doubt**2 / (own**2 + doubt**2)
     found = mean + weight * (log(speed.rate) - mean)
     return _Seen(found, own * doubt / sqrt(own**2 + doubt**2), speed.spread)
-
-
-def _usual(past: PastScan, function: str, growth: float) -> float:
-    """Log spread of the speed against the earlier scan's, as far as only that is known."""
-    spread = ALIKE + GROWN * abs(log(growth))
-    if past.watched < 0.5:
-        spread += UNWATCHED
-    return spread + (OTHER_FUNCTION if past.function != function else 0.0)

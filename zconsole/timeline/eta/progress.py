@@ -175,6 +175,7 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         return None
     processed = _processed(scan, done)
     rebuild = scan.function == "rebuild"
+    walks = scan.two_stage and not rebuild
     return Work(
         total=_rebuild_total(scan) if rebuild else float(total),
         issued=done[0],
@@ -183,20 +184,17 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         sure=rebuild,
         start=scan.start,
         walked=_has_walked(scan),
-        by_turns=_walks(scan),
+        by_turns=walks and scan.stage == "scanning",
+        # Where its counters are the kernel's, and those issued are not skipped ones (2.2).
         to_scan=float(scan.total_bytes or 0)
-        if scan.two_stage and _exact(scan) and not rebuild
+        if walks and not (scan.printed or scan.resolution) and scan.skipped_bytes is not None
         else None,
         tail=REBUILD_TAIL if rebuild else 0.0,
         resolution=done[1],
         average=scan.zpool_issue_rate if scan.two_stage else scan.zpool_scan_rate,
         averaged=_averaged(scan),
         skips=_counts_skipped(scan, root),
-        verb="issuing"
-        if scan.two_stage and not rebuild
-        else "rebuilding"
-        if rebuild
-        else "scanning",
+        verb="rebuilding" if rebuild else "issuing" if scan.two_stage else "scanning",
     )
 
 
@@ -239,19 +237,9 @@ def scan_totals(scan: Scan) -> Totals | None:
     return Totals(float(total), float(scan.total_bytes or 0) if walks else 0.0)
 
 
-def _walks(scan: Scan) -> bool:
-    """Whether it still walks metadata."""
-    return scan.stage == "scanning" and scan.two_stage and scan.function != "rebuild"
-
-
 def _has_walked(scan: Scan) -> bool:
     """Whether it has walked all of the metadata."""
     return scan.two_stage and scan.stage == "issuing" and scan.function != "rebuild"
-
-
-def _exact(scan: Scan) -> bool:
-    """Whether its counters are the kernel's, and those issued are not skipped ones (2.2)."""
-    return not (scan.printed or scan.resolution) and scan.skipped_bytes is not None
 
 
 def _processed(scan: Scan, done: tuple[float, float]) -> float:
@@ -324,16 +312,9 @@ def activity_reading(t: float, clock: float, activity: Activity) -> ProgressRead
     return None if done is None else ProgressReading(t, clock, activity.state == "running", done[0])
 
 
-def _since_start(activity: Activity) -> float | None:
-    """Seconds of the average that zpool prints, which is that since the start."""
-    if not (activity.zpool_rate and activity.done_bytes):
-        return None
-    return activity.done_bytes / activity.zpool_rate
-
-
 def activity_work(activity: Activity) -> Work | None:
     """What is left of an activity; None when that is unknown."""
-    done, total = copied_bytes(activity), activity.total_bytes
+    done, total, average = copied_bytes(activity), activity.total_bytes, activity.zpool_rate
     if done is None or total is None:
         return None
     return Work(
@@ -341,8 +322,8 @@ def activity_work(activity: Activity) -> Work | None:
         issued=done[0],
         start=activity.start,
         resolution=done[1],
-        average=activity.zpool_rate,
-        averaged=_since_start(activity),
+        average=average,
+        averaged=activity.done_bytes / average if activity.done_bytes and average else None,
         verb="moving",
         ends_at_total=False,
         least_seconds=TWO_GROUPS,

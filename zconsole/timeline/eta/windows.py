@@ -40,7 +40,6 @@ CERTAIN = 0.1
 """A change of speed by 10 % is never held against a window."""
 MEAN_PATIENCE = 0.3
 """The overall mean is forgiven more for not fitting the present than a window is."""
-
 LOAD_PATIENCE = 0.05
 """Slower than the mean, it is likely under a load that ends; what is faster shows what it can."""
 
@@ -86,14 +85,24 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     known = [w.error for w in windows if w.error is not None]
     untried = max(known, default=UNTRIED)
     errors = [untried if w.error is None else w.error for w in windows]
-    weights = [_weight(w, e, ahead, present) for w, e in zip(windows, errors, strict=True)]
+    wanted = max(WINDOWS[0], ahead)
+    weights = [
+        max(1e-12, exp(-0.5 * (log(w.seconds / wanted) / HORIZON_SPREAD) ** 2))
+        * (1.0 if present is None else exp(-present.misfit(w.rate)) + 1e-4)
+        / (error * error + FORGIVEN * FORGIVEN)
+        for w, error in zip(windows, errors, strict=True)
+    ]
     speed = _weighted((log(w.rate) for w in windows), weights)
     apart = _weighted(((log(w.rate) - speed) ** 2 for w in windows), weights)
     missed = _weighted((e * e for e in errors), weights)
     seconds = exp(_weighted((log(w.seconds) for w in windows), weights))
     # Far ahead, the load of now is worth less than the mean: it will change before the end.
     if slopes.mean > 0:
-        speed += _mean_share(slopes, ahead, present) * (log(slopes.mean) - speed)
+        mean, share = log(slopes.mean), MEAN_SHARE * ahead / (ahead + slopes.last - slopes.first)
+        if present is not None:
+            patience = LOAD_PATIENCE if present.speed < mean else MEAN_PATIENCE
+            share *= exp(-patience * present.misfit(slopes.mean))
+        speed += share * (mean - speed)
     return Speed(exp(speed), sqrt(apart + missed), seconds)
 
 
@@ -135,31 +144,13 @@ def _present(slopes: Slopes) -> Present | None:
     ends = [slopes.last - k * length for k in range(count)]
     lines = [slopes.line(end - length, end) for end in ends]
     logs = [log(line.slope) if line and line.slope > 0 else None for line in lines]
-    if logs[0] is None or logs.count(None) > 0.2 * count:
-        return None
-    if logs[1] is None:
+    if logs[0] is None or logs[1] is None or logs.count(None) > 0.2 * count:
         return None
     changes = [abs(a - b) for a, b in pairwise(logs[1:]) if a is not None and b is not None]
     from statistics import median  # only here: one sample has no present, and starts faster
 
     usual = median(changes) if changes else UNTRIED
     return Present(logs[0], CERTAIN + USUAL_FACTOR * usual + abs(logs[0] - logs[1]))
-
-
-def _weight(window: Window, error: float, ahead: float, present: Present | None) -> float:
-    wanted = max(WINDOWS[0], ahead)
-    length = exp(-0.5 * (log(window.seconds / wanted) / HORIZON_SPREAD) ** 2)
-    fits = 1.0 if present is None else exp(-present.misfit(window.rate)) + 1e-4
-    return max(1e-12, length) * fits / (error * error + FORGIVEN * FORGIVEN)
-
-
-def _mean_share(slopes: Slopes, ahead: float, present: Present | None) -> float:
-    share = MEAN_SHARE * ahead / (ahead + slopes.last - slopes.first)
-    if present is None or slopes.mean <= 0:
-        return share
-    slower = present.speed < log(slopes.mean)
-    patience = LOAD_PATIENCE if slower else MEAN_PATIENCE
-    return share * exp(-patience * present.misfit(slopes.mean))
 
 
 def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:

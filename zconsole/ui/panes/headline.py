@@ -25,7 +25,7 @@ from zconsole.timeline.frame import (
     seconds_taken,
     work_name,
 )
-from zconsole.timeline.scan_rate import STEADY, PastRates
+from zconsole.timeline.scan_rate import LEVEL_TREND, PastRates
 from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
 from zconsole.ui.widgets.short_names import middle
@@ -230,7 +230,13 @@ def _rate(rate: float | None, look: DisplayFormat, past: PastRates | None = None
     if trend is None or rate is None or not math.isfinite(trend + rate):
         return _named("RATE", look.rate(rate))
     glyphs = look.glyphs
-    way = glyphs.steady if abs(trend) < STEADY else glyphs.rising if trend > 0 else glyphs.falling
+    way = (
+        glyphs.steady
+        if abs(trend) < LEVEL_TREND
+        else glyphs.rising
+        if trend > 0
+        else glyphs.falling
+    )
     return _named("RATE", f"{look.rate(rate)} {way}")
 
 

@@ -5,11 +5,10 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
-from zconsole.diagnosis.bottleneck.ceiling import ceiling_of
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Suggestion, Verdict
-from zconsole.diagnosis.bottleneck.tracker import LASTING, SPAN, Hysteresis, Settled
+from zconsole.diagnosis.bottleneck.tracker import LASTING, SPAN, Hysteresis, Settled, ceiling_of
 from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session

@@ -13,11 +13,11 @@ from zconsole.timeline.eta.pace import (
     EVEN,
     HOUR,
     HOURS,
-    LEAST_SECONDS,
-    Course,
+    LEAST_WATCHED,
     Daily,
     LeastSquares,
     Memory,
+    Worked,
     byte_cost,
     deviation,
     fitted,
@@ -30,16 +30,16 @@ START = 1_795_000_000.0
 STEP = 900.0
 
 
-def watched(speed, hours: float, total: float, **fields) -> Course:
+def watched(speed, hours: float, total: float, **fields) -> Worked:
     """A course with this speed (of epoch seconds and the share done), of so many bytes."""
     xs, done = [0.0], [0.0]
     while xs[-1] < hours * HOUR:
         done.append(done[-1] + STEP * speed(START + xs[-1] + STEP / 2, done[-1] / total))
         xs.append(xs[-1] + STEP)
-    return Course([START + x for x in xs], xs, done, total - done[-1], **fields)
+    return Worked([START + x for x in xs], xs, done, total - done[-1], **fields)
 
 
-def to_go(course: Course) -> float:
+def to_go(course: Worked) -> float:
     """Seconds that the pace says are left."""
     pace = fitted(course)
     assert pace is not None
@@ -52,7 +52,7 @@ def daily(t: float, _share: float) -> float:
     return exp(1.15 * cos(2 * pi * t / DAY))
 
 
-def ends(speed, course: Course) -> float:
+def ends(speed, course: Worked) -> float:
     """Seconds that it really takes from where it is."""
     done, x = course.done[-1], course.xs[-1]
     while done < course.total:
@@ -99,7 +99,7 @@ def test_what_is_not_known_of_the_day_is_doubted():
 
 
 def test_a_short_scan_changes_for_other_reasons():
-    assert fitted(watched(daily, LEAST_SECONDS / HOUR / 2, 1e5)) is None
+    assert fitted(watched(daily, LEAST_WATCHED / HOUR / 2, 1e5)) is None
 
 
 @example([0.0, 0.0, 0.0, 5e-324], 0.0)
@@ -109,7 +109,7 @@ def test_no_course_has_a_senseless_pace(steps, left):
     for step in steps:
         done.append(done[-1] + step)
     xs = [1000.0 * n for n in range(len(done))]
-    pace = fitted(Course([START + x for x in xs], xs, done, left))
+    pace = fitted(Worked([START + x for x in xs], xs, done, left))
     if pace is not None:
         assert all(a <= b for a, b in zip(pace.worked, pace.worked[1:], strict=False))
         assert pace.left >= 0
