@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from tests.ui.actions.acting import Acting, acting
@@ -88,10 +89,26 @@ TOUR = (
 SCENARIOS = tuple(dict.fromkeys(stop.scenario for stop in TOUR))
 
 
-async def stops(scenario: str, size: tuple[int, int]) -> AsyncIterator[tuple[str, Acting]]:
-    """Lead a console to each screen of a scenario, after some minutes of it."""
+@asynccontextmanager
+async def under_way(scenario: str, size: tuple[int, int]) -> AsyncIterator[Acting]:
+    """A console after some minutes of a scenario."""
     async with acting(scenario, size=size) as a:
         await a.pass_time(120, 10)
+        yield a
+
+
+@asynccontextmanager
+async def at(stop: Stop, size: tuple[int, int]) -> AsyncIterator[Acting]:
+    """A console that shows one screen."""
+    async with under_way(stop.scenario, size) as a:
+        await stop.way(a)
+        await a.rest()
+        yield a
+
+
+async def stops(scenario: str, size: tuple[int, int]) -> AsyncIterator[tuple[str, Acting]]:
+    """Lead one console to each screen of a scenario."""
+    async with under_way(scenario, size) as a:
         for stop in (stop for stop in TOUR if stop.scenario == scenario):
             await stop.way(a)
             await a.rest()

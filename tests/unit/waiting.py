@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -10,8 +11,11 @@ PATIENCE = 30.0
 
 
 def soon(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-    """Whether it comes true in time."""
+    """Whether it comes true in time; until then one that raises, as of no file yet, is not true."""
     end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
+    while time.monotonic() < end:
+        with contextlib.suppress(Exception):
+            if condition():
+                return True
         time.sleep(0.02)
     return condition()

@@ -10,11 +10,12 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.unit.waiting import soon
 
 pytestmark = pytest.mark.slow
 
@@ -90,10 +91,8 @@ def test_what_is_stuck_on_a_dead_mount_can_be_interrupted(
     point.mkdir()
     with dead(point):
         process = rebalance(tmp_path / "state", *words, point, "--allow-non-zfs")
-        ends = time.monotonic() + PATIENCE
-        while "wait_answer" not in (wchan := Path(f"/proc/{process.pid}/wchan").read_text()):
-            assert time.monotonic() < ends, wchan
-            time.sleep(0.05)
+        wchan = Path(f"/proc/{process.pid}/wchan")
+        assert soon(lambda: "wait_answer" in wchan.read_text(), PATIENCE), wchan.read_text()
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
     assert process.returncode == 130

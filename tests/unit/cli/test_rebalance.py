@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.waiting import soon
 from zconsole.cli import rebalance as cli
 from zconsole.cli.main import main
 from zconsole.cli.options import parser_of
@@ -67,12 +67,15 @@ class Shell:
 
     def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The state of the last job once it is as wanted."""
-        ends = time.monotonic() + PATIENCE
+        seen: list[Any] = []
+
+        def _reached() -> bool:
+            seen.append(control.listed([], 100)[-1])
+            return wanted(seen[-1].as_json())
+
         with self._state():
-            while not wanted((last := control.listed([], 100)[-1]).as_json()):
-                assert time.monotonic() < ends, last
-                time.sleep(0.01)
-            return {**last.as_json(), **last.left_as_json()}
+            assert soon(_reached, PATIENCE), seen
+            return {**seen[-1].as_json(), **seen[-1].left_as_json()}
 
 
 @pytest.fixture

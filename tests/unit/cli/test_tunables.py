@@ -3,11 +3,11 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.unit.waiting import soon
 from zconsole.cli import tunables
 from zconsole.cli.options import parser_of
 from zconsole.errors import ExitCode, UnavailableError, UsageError
@@ -166,10 +166,7 @@ def test_freezing_is_put_back_by_a_guard(module, capsys):
     assert run(module, "set", "zfs_scan_suspend_progress=1", "--for", "0.3") == 0
     assert "guard" in capsys.readouterr().err
     live = module / "parameters" / "zfs_scan_suspend_progress"
-    end = time.monotonic() + 30
-    while live.read_text() != "0\n":
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    assert soon(lambda: live.read_text() == "0\n")
 
 
 def test_a_value_that_somebody_else_has_frozen_is_left_to_them(module, capsys):
@@ -183,11 +180,9 @@ def test_a_value_that_somebody_else_has_frozen_is_left_to_them(module, capsys):
 
 def logged(tmp_path: Path, count: int) -> list[dict]:
     """The lines of the audit log, once so many are there: a command waits for them as it ends."""
-    end = time.monotonic() + 30
-    while len(told := (tmp_path / "state/audit.jsonl").read_text().splitlines()) < count:
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return [json.loads(line) for line in told]
+    path = tmp_path / "state/audit.jsonl"
+    assert soon(lambda: path.read_text().count("\n") >= count)
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_the_audit_log_has_what_was_set_and_put_back(module, tmp_path):

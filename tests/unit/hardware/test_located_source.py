@@ -162,7 +162,7 @@ async def test_temperatures_come_with_a_later_sample(tmp_path):
         machine.block("sda").parents[1] / "hwmon/hwmon3", name="drivetemp", temp1_input=41000
     )
     source = LocatedSource(Pool("/dev/sda"), machine.root)
-    for _ in range(200):
+    for _ in range(3000):
         (raw,) = await source.sample()
         if leaves(raw)["sda"].temperature == 41.0:
             break

@@ -7,13 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import zipapp
 from pathlib import Path
 
 import pytest
 
 import zconsole
+from tests.unit.waiting import soon
 
 pytestmark = pytest.mark.slow
 
@@ -77,11 +77,12 @@ def test_a_job_in_the_background_is_of_the_same_program(
 
     inode = (tree / "file").stat().st_ino
     ask("run", str(tree), "--allow-non-zfs", "--accept-races", "--yes", "--detach")
-    ends = time.monotonic() + PATIENCE
-    while (tree / "file").stat().st_ino == inode:
-        assert time.monotonic() < ends, ask("status")
-        time.sleep(0.05)
-    while (state := json.loads(ask("status", "--json"))["state"]) != "finished":
-        assert time.monotonic() < ends, state
-        assert state != "dead"
-        time.sleep(0.2)
+    assert soon(lambda: (tree / "file").stat().st_ino != inode, PATIENCE), ask("status")
+    states: list[str] = []
+
+    def _ended() -> bool:
+        states.append(json.loads(ask("status", "--json"))["state"])
+        return states[-1] in ("finished", "dead")
+
+    assert soon(_ended, PATIENCE), states
+    assert states[-1] == "finished"

@@ -187,7 +187,7 @@ def test_the_page_is_served_on_loopback_and_stops(resilver):
         port = probe.getsockname()[1]
     stop = serve(page, ("127.0.0.1", port))
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
             assert b"zconsole_scan_eta_seconds{" in answer.read()
         with pytest.raises(ZconsoleError):
             serve(Page(), ("127.0.0.1", port))

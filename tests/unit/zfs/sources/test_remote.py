@@ -397,7 +397,7 @@ def test_told_to_end_it_lets_go_of_the_connection(host):
     watch = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     watch.stdout.readline()
     watch.terminate()
-    watch.communicate(timeout=20)
+    watch.communicate(timeout=30)
     assert watch.returncode == 130
     assert "-O" in remote.calls[-1]
     (path,) = {word for call in remote.calls for word in call if word.startswith("ControlPath=")}
