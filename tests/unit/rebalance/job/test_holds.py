@@ -259,7 +259,7 @@ def control(tmp_path: Path) -> Iterator[Control]:
         floors = {str(tmp_path): Floor(0, 100.0)}
         accounts = accounts_of(journal, clock, clocks)
         job = job_of(journal, clocks, settings=settings, floors=floors)
-        made = Holds.of(job, FactsReader(), places, accounts, FreeSpace(job))
+        made = Holds(job, FactsReader(), places, accounts, FreeSpace(job))
         yield Control(job, made, hour)
 
 
