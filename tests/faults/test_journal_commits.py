@@ -108,11 +108,10 @@ def test_devices_change_places(journal: Journal) -> None:
 
 
 def test_what_a_step_says_is_known_after_it(journal: Journal) -> None:
-    journal.record([], [Intent(3, State.SWAPPING, b".t", 12, 13, b"d")], {1: (5, 6.0)}, {"n": 1})
+    journal.record([], [Intent(3, State.SWAPPING, b".t", 12, 13, b"d")], {1: (5, 6.0)})
     assert journal.is_interrupted()
     assert [(row.number, row.temp, row.new) for row in journal.unfinished()] == [(3, b".t", 13)]
     assert journal.open_directories() == {1: (5, 6.0)}
-    assert journal.get("progress") == {"n": 1}
     journal.record([Result(3, State.MOVED)], directories={})
     assert not journal.is_interrupted()
     assert journal.open_directories() == {}

@@ -228,7 +228,6 @@ class Journal(JournalDatabase):
         results: Sequence[Result],
         intents: Sequence[Intent] = (),
         directories: Mapping[int, tuple[int, float]] | None = None,
-        progress: Mapping[str, Any] | None = None,
         settled: bool = True,
     ) -> None:
         """Commit results and the next intents together, in one durable step.
@@ -254,8 +253,6 @@ class Journal(JournalDatabase):
             "UPDATE dirs SET mtime = ?, intent = ? WHERE id = ?",
             [(mtime, t, number) for number, (mtime, t) in (directories or {}).items()],
         )
-        if progress is not None:
-            self.set("progress", progress)
         self.commit()
 
     def set_offset(self, number: int, offset: int) -> None:

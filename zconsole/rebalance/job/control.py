@@ -237,8 +237,8 @@ def start(record: Record, words: Sequence[str] = ()) -> None:
     said = record.log.lstat().st_size if os.path.lexists(record.log) else 0
     argv = own("zconsole", "rebalance", "run", "--yes", f"--journal={record.journal}", *words)
     pid = start_detached(argv, record.log)
-    alive = 0
-    for _ in range(round(START_SECONDS / START_LOOK)):
+    alive, until = 0, time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if ended is not None:
             _judge_end(record, pid, ended, said)

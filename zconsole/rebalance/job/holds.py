@@ -199,37 +199,25 @@ class SlowDisks:
         return (waited - last[1]) / (requests - last[0])
 
 
-@dataclass(slots=True)
 class Holds:
-    """All that can hold a job up."""
+    """All that can hold a job on some directories up."""
 
-    job: Job
-    accounts: JobAccounts
-    space: FreeSpace
-    disks: SlowDisks
-    pool: Callable[[], str | None] | None
-    snapshots: NewSnapshots | None
-    """These two are None without a pool."""
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         job: Job,
         reader: FactsReader,
         places: Sequence[JobDirectory],
         accounts: JobAccounts,
         space: FreeSpace,
-    ) -> Holds:
-        """Those of a job on these directories."""
-        clock, settings = job.clocks.monotonic, job.terms.settings
-        disks = SlowDisks(partial(devices_of, reader, places), clock)
-        pool = pool_of(places)
-        if pool is None:
-            return cls(job, accounts, space, disks, None, None)
-        names = sorted({place.dataset.name for place in places if place.dataset})
-        snapshots = NewSnapshots(reader, names, accounts, space, clock)
-        condition = pool_check(reader, pool, settings.during_scan, clock)
-        return cls(job, accounts, space, disks, condition, snapshots)
+    ) -> None:
+        self.job, self.accounts, self.space = job, accounts, space
+        clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
+        self.disks = SlowDisks(partial(devices_of, reader, places), clock)
+        self.of_pool: list[Callable[[], str | None]] = []
+        if (pool := pool_of(places)) is not None:
+            names = sorted({place.dataset.name for place in places if place.dataset})
+            snapshots = NewSnapshots(reader, names, accounts, space, clock)
+            self.of_pool = [pool_check(reader, pool, during_scan, clock), snapshots]
 
     def why(self, phase: WorkPhase) -> str | None:
         """The first reason to wait now; None when the job may go on. Raises StopJobError."""
@@ -238,8 +226,7 @@ class Holds:
             self.job.obey()
             or self._hours()
             or self._latency()
-            or (self.pool() if self.pool else None)
-            or (self.snapshots() if self.snapshots else None)
+            or next(filter(None, (check() for check in self.of_pool)), None)
             or self.space.why(phase is WorkPhase.BETWEEN)
             or self._target(phase)
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zconsole.errors import NotUnderstoodError
+from zconsole.errors import NotUnderstoodError, ZconsoleError
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal, State
@@ -126,7 +126,10 @@ class Job:
         """
         if self.stop:
             raise StopJobError(self.stop)
-        order, changed = requested(self.journal)
+        try:
+            order, changed = requested(self.journal)
+        except (ZconsoleError, OSError) as error:  # nobody knows what is asked
+            raise StopJobError(str(error)) from error
         limits = self.terms.settings.limits.changed(changed)
         self.limits = self.limits if limits == self.limits else limits
         if order == "stop":

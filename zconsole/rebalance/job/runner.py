@@ -95,7 +95,7 @@ class JobRunner:
             results=self._engine.results.waiting,
             flags=flags_of(job.terms.settings.rewrite_options),
         )  # fmt: skip
-        holds = Holds.of(job, reader, places, self.accounts, self._space)
+        holds = Holds(job, reader, places, self.accounts, self._space)
         self._pacer = Pacer(job, holds, self.accounts.wait, self._engine.leases.service)
         self._batches = Batches(job)
         self._limits = job.limits

@@ -184,18 +184,13 @@ def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator
         yield f"the next incremental send grows by {show(sent)}", "warning"
     if plan.order:
         yield f"order of files: {plan.order}", "dim"
-    yield _room(plan, show)
-    if plan.fragmentation is not None:
-        yield f"the pool's free space is {plan.fragmentation * 100:.0f} % fragmented", "dim"
-
-
-def _room(plan: PlanDocument, show: Callable[[float], str]) -> Sentence:
-    """Whether what the job takes beside the files fits: copies in flight, old blocks that stay."""
+    # What the job takes beside the files: copies in flight, and old blocks that stay.
     needs, has = sum(each.space_needed_bytes for each in plan.directories), plan.available_bytes
     space = f"{show(needs)} of extra space at most, {show(has)} usable above the reserve"
-    if needs <= has:
-        return f"it fits: needs {space} (sizes without parity)", "dim"
-    return f"it may not fit: needs {space} (sizes without parity)", "warning"
+    fits, role = ("it fits", "dim") if needs <= has else ("it may not fit", "warning")
+    yield f"{fits}: needs {space} (sizes without parity)", role
+    if plan.fragmentation is not None:
+        yield f"the pool's free space is {plan.fragmentation * 100:.0f} % fragmented", "dim"
 
 
 def _fill(vdev: PredictedFill) -> str:

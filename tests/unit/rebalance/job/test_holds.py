@@ -36,7 +36,7 @@ from zconsole.rebalance.job.holds import (
     WorkPhase,
     pool_check,
 )
-from zconsole.rebalance.job.job import Floor, Job
+from zconsole.rebalance.job.job import Floor, Job, request_file
 from zconsole.rebalance.job.spread_watch import SpreadWatch
 from zconsole.rebalance.planning.facts import FactsReader, Mount
 from zconsole.rebalance.planning.plan_model import JobDirectory
@@ -259,7 +259,7 @@ def control(tmp_path: Path) -> Iterator[Control]:
         floors = {str(tmp_path): Floor(0, 100.0)}
         accounts = accounts_of(journal, clock, clocks)
         job = job_of(journal, clocks, settings=settings, floors=floors)
-        made = Holds.of(job, FactsReader(), places, accounts, FreeSpace(job))
+        made = Holds(job, FactsReader(), places, accounts, FreeSpace(job))
         yield Control(job, made, hour)
 
 
@@ -304,6 +304,12 @@ def test_a_signal_stops_a_job_that_is_paused(control: Control) -> None:
     control.order("pause")
     control.job.stop = "terminated"
     with pytest.raises(StopJobError, match="terminated"):
+        control.why()
+
+
+def test_a_request_that_cannot_be_read_ends_a_job(control: Control) -> None:
+    request_file(control.job.journal.path).write_bytes(b"{")
+    with pytest.raises(StopJobError, match="request says what this version does not understand"):
         control.why()
 
 
