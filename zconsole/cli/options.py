@@ -306,6 +306,9 @@ def _configure_swap(parser: argparse.ArgumentParser) -> None:
         help="the disk to swap: by bay, serial, GUID, path or name (default: what failed)",
     )
     _json(parser, "print the open checklists as JSON, one per line; ask nothing")
+    console = Parser(add_help=False)
+    _configure_console(console)
+    parser.set_defaults(**vars(console.parse_args([])))  # it opens one
 
 
 def _configure_tunables(parser: argparse.ArgumentParser) -> None:

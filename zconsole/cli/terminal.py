@@ -58,5 +58,6 @@ def open_console(
         zone=zone,
         past=past,
         swap=swap,
+        swap_at=getattr(args, "swap_at", None),
     )
     return run_console(feed, options, make_backend)

@@ -1,15 +1,13 @@
-"""A swap being led: what there is to see, and plans carried out and written down."""
+"""What there is to see of swaps, and beginning one."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from zconsole.actions.backend import ActionBackend
-from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.refresh import FreshFrame, Refresher
+from zconsole.actions.plan import Situation
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import SwapDisk
@@ -29,19 +27,10 @@ Frames = Callable[[], Awaitable[Sequence[Frame]]]
 class SwapSession:
     """Connects checklists with one machine, or one simulated shelf."""
 
-    def __init__(
-        self, backend: ActionBackend, onlooker: Onlooker, frames: Frames, fresh: FreshFrame
-    ) -> None:
-        """``fresh`` samples a pool anew, for the executor."""
+    def __init__(self, backend: ActionBackend, onlooker: Onlooker, frames: Frames) -> None:
         self._backend = backend
         self._onlooker = onlooker
         self._frames = frames
-        self._fresh = fresh
-
-    @property
-    def denied(self) -> str:
-        """Why nothing may be run here; empty when it may."""
-        return self._backend.denied
 
     async def view(
         self, pool: Callable[[Situation], bool], disk: SwapDisk | None = None
@@ -76,31 +65,3 @@ class SwapSession:
         now = self._backend.clock()
         seen = noticed(c, v, now)
         return seen, current(seen, v, now)
-
-    async def stage(self, guide: Guide) -> SwapStage:
-        """The current step of a checklist, seen now."""
-        return guide.look(await self.view_of(guide.checklist), self._backend.clock())
-
-    def answer(self, guide: Guide, name: str) -> None:
-        """Take an answer of the current stage, by its name."""
-        guide.answer(name, self._backend.clock())
-
-    def close(self, guide: Guide, stage: SwapStage) -> None:
-        """Close a checklist at its current stage; what is left undone is written down."""
-        guide.close(self._backend.clock(), stage.undone)
-
-    async def run(
-        self, guide: Guide, stage: SwapStage, plan: ActionPlan, typed: str | None = None
-    ) -> AsyncIterator[ExecutionEvent]:
-        """Carry out the plan of a stage, or that of its way back, and write down what it did.
-
-        ``typed`` is what the operator typed to confirm.
-        """
-        executor = self._backend.executor(Refresher(self._fresh, self._backend.ask, stage.paths))
-        events: list[ExecutionEvent] = []
-        try:
-            async for event in executor.run(plan, typed):
-                events.append(event)
-                yield event
-        finally:
-            guide.ran(stage, plan, events, self._backend.clock())

@@ -53,6 +53,8 @@ class ConsoleOptions:
     """None for what is kept nowhere, as of recordings and demos."""
     swap: Callable[[], SwapBackend] | None = None
     """Makes what a guided disk swap needs; None where no disk can be swapped from here."""
+    swap_at: tuple[str, str] | None = None
+    """The pool whose guided swap is opened at once, and the key of its device, perhaps empty."""
     take_terminal: Callable[[], None] = lambda: None
     """Called right before the terminal is taken over: it is as it was found then."""
     clock: Callable[[], float] = time.monotonic

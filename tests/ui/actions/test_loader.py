@@ -9,7 +9,9 @@ from datetime import UTC
 import pytest
 
 from tests.ui import frames
+from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, screen_text
+from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.start import make_console
 
@@ -64,3 +66,14 @@ def test_the_first_paint_needs_nothing_that_acts():
         "sys.exit(any(m.startswith(heavy) for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_a_console_that_is_opened_for_a_swap_begins_with_it_once(monkeypatch):
+    begun: list[tuple[str, str | None]] = []
+    monkeypatch.setattr(ActionLoader, "start", lambda _, app, flow, key: begun.append((flow, key)))
+    async with acting("swap", swap_at=("tank", "77")) as a:
+        await a.rest()
+        a.feed.step(1.0)
+        await a.rest()
+        assert begun == [("swap", "77")]
+        assert a.app.view_state.pool == "tank"

@@ -42,6 +42,8 @@ class ActionLoader:
         self._make_backend = make_backend
         self._read_only = fault or ("read-only" if read_only else "")
         self._loading = asyncio.Lock()
+        self._at_swap = False
+        """Whether the swap that the console was opened for was begun."""
         self._source: Capabilities | None = None
 
     @property
@@ -61,6 +63,10 @@ class ActionLoader:
         if self._source is None and self._make_backend is not None:
             load = partial(self._loaded, app, self._make_backend)
             app.call_after_refresh(begin, app, load, group="load")
+        pool, key = app.view_state.options.swap_at or ("", "")
+        if not self._at_swap and any(frame.pool == pool for frame in update.frames):
+            self._at_swap, app.view_state.pool = True, pool
+            app.call_after_refresh(self.start, app, "swap", key)
         self._source = update.capabilities
         app.view_state.denied = self.denied
 

@@ -31,7 +31,7 @@ def session_of(context: FlowContext, backend: SwapBackend) -> SwapSession:
         return context.app.view_state.frames
 
     onlooker = Onlooker(context.backend.ask, backend.smart_of, backend.boot)
-    return SwapSession(context.backend, onlooker, _frames, context.watch.fresh)
+    return SwapSession(context.backend, onlooker, _frames)
 
 
 async def peeked(
