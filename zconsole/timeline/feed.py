@@ -91,6 +91,10 @@ class SamplePace:
         return interval if least <= interval else math.ceil(least / step) * step
 
 
+EARLY = 1e-3
+"""Seconds by which a round may come before its time: a timer is as exact as that."""
+
+
 class Feed:
     """Takes a round at every interval; history is fed even if nothing is painted."""
 
@@ -143,7 +147,7 @@ class Feed:
     async def next(self) -> Update | None:
         """The next round; the interval is from the start of one sample to that of the next."""
         loop = asyncio.get_running_loop()
-        while self._begun is not None and (left := self._begun + self.pace - loop.time()) > 0:
+        while self._begun is not None and (left := self._begun + self.pace - loop.time()) > EARLY:
             self._changed.clear()
             due = loop.call_later(left, self._changed.set)
             await self._changed.wait()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from zconsole.errors import NotFoundError, UnavailableError
@@ -15,7 +18,7 @@ from zconsole.system.host import ROOT, Clocks, boot_id, is_root
 from zconsole.system.process import DeadlineError, find_command
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
-from zconsole.zfs.sources.blockdev import diskstats_rows
+from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
 from zconsole.zfs.sources.events import EventFollower
 from zconsole.zfs.sources.kernel.client import KernelReader
 from zconsole.zfs.sources.kstat import (
@@ -194,15 +197,17 @@ class LiveSource:
         return names
 
     async def _exists(self, name: str) -> bool:
-        """Ask ``zpool``. Raises UnavailableError without an answer."""
+        """Ask libzfs_core, else ``zpool``. Raises UnavailableError without an answer."""
+        deadline = self._system.deadline
         try:
-            commands = Commands(self._system.runner, self._system.deadline)
-            await commands.output(*POOLS, name)
+            known = await self._files.run(lambda: pool_exists(load_lzc(), name), deadline)
+            if known is None:
+                await Commands(self._system.runner, deadline).output(*POOLS, name)
         except (PoolGoneError, ReadFailedError):
             return False
         except (DeadlineError, ReaderUnusableError) as error:
             raise UnavailableError(f"cannot tell whether {name} exists: {error}") from None
-        return True
+        return known is not False
 
     async def _imported(self) -> Mapping[str, str]:
         """Imported pools and their state words, empty where the system has no kstat of them.
@@ -230,21 +235,30 @@ class LiveSource:
     async def _survey(
         self, readings: Mapping[PoolPoller, Raw | None]
     ) -> tuple[Mapping[str, str], Mapping[str, Any]]:
-        """Disk counters and load of the machine, and the disks under leaves that changed."""
-        root = self._system.root
+        """Disk counters and load of the machine, and the disks under leaves that changed.
 
-        def _read_files() -> tuple[Mapping[str, str], Mapping[str, Any]]:
-            rows = diskstats_rows(root)
-            for poller, reading in readings.items():
-                poller.resolve(reading, rows, root)
-            now = self._system.clocks.steady()
-            self._tunables = self._parameters.read(now)
-            return rows, self._load.read(now)
-
-        try:
-            return await self._files.run(_read_files, FILES_DEADLINE)
-        except DeadlineError:
-            return {}, {}
+        The kernel tells the former from its memory: to ask in a thread would cost more.
+        """
+        now, root = self._system.clocks.steady(), self._system.root
+        rows = diskstats_rows(root)
+        self._tunables = self._parameters.read(now)
+        unplaced = {
+            poller: paths
+            for poller, reading in readings.items()
+            if (paths := poller.unplaced(reading, rows))
+        }
+        if unplaced:
+            with contextlib.suppress(DeadlineError):
+                found = await self._files.run(
+                    lambda: {
+                        poller: {path: diskstats_names(path, rows, root) for path in paths}
+                        for poller, paths in unplaced.items()
+                    },
+                    FILES_DEADLINE,
+                )
+                for poller, names in found.items():
+                    poller.place(names, is_read=readings[poller] is not None)
+        return rows, self._load.read(now)
 
     def _raw(
         self,
@@ -306,3 +320,29 @@ def check_zfs(root: Path = ROOT) -> None:
         raise UnavailableError(f"ZFS not found: {device} is missing and {why}. Try: zconsole demo")
     if not os.access(device, os.R_OK | os.W_OK):
         raise UnavailableError(f"{device}: permission denied. Run it as root (sudo)")
+
+
+def load_lzc() -> ModuleType | None:
+    """The distribution's ``libzfs_core`` module (``python3-pyzfs``); None where there is none.
+
+    Only OpenZFS' own: the package of that name on PyPI is another, abandoned one whose calls no
+    longer fit the C library.
+    """
+    try:
+        module = importlib.import_module("libzfs_core")
+    except (ImportError, OSError):
+        return None
+    return module if hasattr(module, "lzc_pool_checkpoint") else None
+
+
+def pool_exists(module: ModuleType | None, pool: str) -> bool | None:
+    """Whether a pool of that name is imported; None where the module cannot tell.
+
+    It may block in the kernel: call it in a thread.
+    """
+    if any(mark in pool for mark in "/@#"):
+        return False  # lzc_exists knows datasets, snapshots and bookmarks, too
+    try:
+        return bool(module.lzc_exists(pool.encode("utf-8", "surrogateescape"))) if module else None
+    except Exception:  # its exceptions have no common base: ZFSError, OSError, …
+        return None

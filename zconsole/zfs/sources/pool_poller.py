@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.host import Clocks
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.raw import Raw
-from zconsole.zfs.sources.blockdev import diskstats_names
 from zconsole.zfs.sources.kstat import HANGING_STATES
 from zconsole.zfs.sources.occasional import (
     HistoryReader,
@@ -131,23 +129,31 @@ class PoolPoller:
         self.seen = self.seen or reading is not None
         return reading
 
-    def resolve(self, reading: Raw | None, rows: Mapping[str, str], root: Path) -> None:
-        """Look up the disks under the leaves when they changed or it is time; reads files.
+    def unplaced(self, reading: Raw | None, rows: Container[str]) -> list[str]:
+        """The leaves whose disks are to be looked up: they changed, or it is time; links can move.
 
-        A leaf whose disk is gone is looked up each time: it may be back, under another name.
+        One whose disk is gone is always among them: it may be back, under another name. ``rows``:
+        the disks there are.
         """
         if reading is not None:
             paths = tuple(leaf_paths(reading))
             if paths != self._paths or reading["clock"] - self._resolved_at >= RESOLVE_EVERY:
                 self.devices = {}
                 self._paths, self._resolved_at = paths, reading["clock"]
-        there = {path: names for path, names in self.devices.items() if rows.keys() >= set(names)}
-        lacking = [path for path in self._paths if path not in there]
-        if lacking:
-            found = {path: diskstats_names(path, rows, root) for path in lacking}
-            # Of a pool that is not read, what is gone stays known, so that it can be told.
-            kept = there if reading is not None else self.devices
-            self.devices = {**kept, **{path: each for path, each in found.items() if each}}
+        return [
+            path
+            for path in self._paths
+            if path not in self.devices or not all(name in rows for name in self.devices[path])
+        ]
+
+    def place(self, found: Mapping[str, tuple[str, ...]], is_read: bool) -> None:
+        """Take in the disks that were looked up, by leaf path.
+
+        Of a pool that is not read, what is gone stays known, so that it can be told.
+        """
+        kept = {path: names for path, names in self.devices.items() if path not in found}
+        there = {path: names for path, names in found.items() if names}
+        self.devices = {**(kept if is_read else self.devices), **there}
 
     def close(self) -> tuple[asyncio.Task[Any], ...]:
         """Cancel whatever is in flight; returns the tasks that are now ending."""
