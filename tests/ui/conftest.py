@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -34,33 +34,36 @@ MOST_STEPS = 10
 """Steps in which the time between two samples is simulated."""
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sleep for no key and no pause, and paint at once.
+@pytest.fixture(scope="session")
+def known() -> dict[object, Any]:
+    """Rules that consoles of this process have read, and styles of themes they have worn."""
+    return {}
 
-    Textual's pilot sleeps until the process takes next to no time, at least 20 ms for each of them:
-    several times the work of one. Here each widget is seen to be at rest.
+
+@pytest.fixture(autouse=True, scope="module")
+def calls(known: dict[object, Any]) -> Iterator[list[Future[Any]]]:
+    """Calls made in threads by consoles that sleep for no key and draw only what a test reads.
+
+    A busy machine may take long to begin a call.
     """
-
-    async def _turn(_: float = 0) -> None:
-        await asyncio.sleep(0)
-
-    for place in ("app", "pilot"):
-        monkeypatch.setattr(f"textual.{place}.wait_for_idle", _turn)
-    monkeypatch.setattr("textual.screen.UPDATE_PERIOD", STEP / 2)
+    made: list[Future[Any]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        _sleep_for_nothing(patch, made)
+        _read_styles_once(patch, known)
+        _draw_what_is_read(patch)
+        # The simulation takes up to 40 steps of its own accord, which only its own tests need.
+        patch.setattr(simulation.advance, "__defaults__", (MOST_STEPS,))
+        yield made
 
 
 @pytest.fixture(autouse=True)
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[Future[Any]]:
-    """Calls made in threads, which a busy machine may take long to begin."""
-    made: list[Future[Any]] = []
+def apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, calls: list[Future[Any]]) -> None:
+    """Run in a directory of its own, where pictures and reports are saved, and with no calls yet.
 
-    def _begun(job: Callable[[], Any]) -> Future[Any]:
-        made.append(begun(job))
-        return made[-1]
-
-    monkeypatch.setattr(daemon_thread, "begun", _begun)
-    return made
+    One that another test has left hanging is waited for no longer.
+    """
+    monkeypatch.chdir(tmp_path)
+    calls.clear()
 
 
 @pytest.fixture
@@ -69,12 +72,20 @@ def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(daemon_thread, "begun", begun)
 
 
-@pytest.fixture(autouse=True)
-def unasked(calls: list[Future[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """See whether widgets are at rest, and do not send each a message to hear that it is.
+def _sleep_for_nothing(patch: pytest.MonkeyPatch, calls: list[Future[Any]]) -> None:
+    """Have the pilot sleep for no key and no pause, and paint at once.
 
-    Textual's pilot does so for each key and pause, a third of all that a test does.
+    Textual's pilot sleeps until the process takes next to no time, at least 20 ms for each of them:
+    several times the work of one. It also sends each widget a message to hear that it is at rest, a
+    third of all that a test does. Here each widget is seen to be at rest.
     """
+
+    def _begun(job: Callable[[], Any]) -> Future[Any]:
+        calls.append(begun(job))
+        return calls[-1]
+
+    async def _turn(_: float = 0) -> None:
+        await asyncio.sleep(0)
 
     async def _at_rest(pilot: Pilot[Any]) -> bool:
         app = pilot.app
@@ -91,7 +102,11 @@ def unasked(calls: list[Future[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
                 await asyncio.sleep(0 if looks < SOON else STEP)
         return True
 
-    monkeypatch.setattr(Pilot, "_wait_for_screen", _at_rest)
+    for place in ("app", "pilot"):
+        patch.setattr(f"textual.{place}.wait_for_idle", _turn)
+    patch.setattr("textual.screen.UPDATE_PERIOD", STEP / 2)
+    patch.setattr(daemon_thread, "begun", _begun)
+    patch.setattr(Pilot, "_wait_for_screen", _at_rest)
 
 
 def _is_busy(node: MessagePump) -> bool:
@@ -100,51 +115,32 @@ def _is_busy(node: MessagePump) -> bool:
     return not (waits or node._closing or node._closed)
 
 
-@pytest.fixture(scope="session")
-def rules() -> dict[object, list[RuleSet]]:
-    """The rules of styles that consoles of this process have read."""
-    return {}
-
-
-@pytest.fixture(autouse=True)
-def read_once(monkeypatch: pytest.MonkeyPatch, rules: dict[object, list[RuleSet]]) -> None:
-    """Read the styles of all consoles once, not twice for each."""
+def _read_styles_once(patch: pytest.MonkeyPatch, known: dict[object, Any]) -> None:
+    """Read the rules of all consoles, and work out the styles of each theme, once a process."""
     parse = Stylesheet._parse_rules
 
     def _parsed(sheet: Stylesheet, *what: Any, **how: Any) -> list[RuleSet]:
         key = (tuple(sheet._variables.items()), what, tuple(how.items()))
-        if key not in rules:
-            rules[key] = parse(sheet, *what, **how)
-        return rules[key]
-
-    monkeypatch.setattr(Stylesheet, "_parse_rules", _parsed)
-
-
-@pytest.fixture(scope="session")
-def dresses() -> dict[object, Any]:
-    """The styles of themes that consoles of this process have worn."""
-    return {}
-
-
-@pytest.fixture(autouse=True)
-def dressed_once(monkeypatch: pytest.MonkeyPatch, dresses: dict[object, Any]) -> None:
-    """Work out the styles of a theme once for all consoles: the same file gives the same."""
+        if key not in known:
+            known[key] = parse(sheet, *what, **how)
+        return known[key]
 
     def _once(make: Callable[..., Any]) -> Callable[..., Any]:
         def _made(theme: ThemeFile, **how: bool) -> Any:
             key = (make, repr(theme), *how.items())
-            if key not in dresses:
-                dresses[key] = make(theme, **how)
-            return dresses[key]
+            if key not in known:
+                known[key] = make(theme, **how)
+            return known[key]
 
         return _made
 
+    patch.setattr(Stylesheet, "_parse_rules", _parsed)
+    patch.setattr(RuleSet, "__hash__", object.__hash__)  # the same, without a call of Python
     for make in (palette, textual_theme):
-        monkeypatch.setattr(themed_app, make.__name__, _once(make))
+        patch.setattr(themed_app, make.__name__, _once(make))
 
 
-@pytest.fixture(autouse=True)
-def unsent(monkeypatch: pytest.MonkeyPatch) -> None:
+def _draw_what_is_read(patch: pytest.MonkeyPatch) -> None:
     """Draw a screen when a test reads it, not also what a terminal would be sent, and is not."""
     render = Compositor.render_update
 
@@ -153,19 +149,4 @@ def unsent(monkeypatch: pytest.MonkeyPatch) -> None:
             return render(compositor, full, **options)
         return compositor._dirty_regions.clear()
 
-    monkeypatch.setattr(Compositor, "render_update", _render)
-
-
-@pytest.fixture(autouse=True)
-def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulate what passes between two samples in few steps.
-
-    The simulation takes up to 40 of its own accord, which only its own tests need.
-    """
-    monkeypatch.setattr(simulation.advance, "__defaults__", (MOST_STEPS,))
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Run in a directory of its own: a key saves a picture where the console was started."""
-    monkeypatch.chdir(tmp_path)
+    patch.setattr(Compositor, "render_update", _render)

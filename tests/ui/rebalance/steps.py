@@ -13,7 +13,7 @@ SCENARIO = "added-vdev"
 
 async def settled(a: Acting) -> None:
     """Wait until nothing is being made or steered any more."""
-    for _ in range(400):
+    for _ in range(1500):
         await a.pilot.pause(0.02)
         if not any(w.group in ("plan", "steer") and not w.is_finished for w in a.app.workers):
             break
@@ -22,7 +22,7 @@ async def settled(a: Acting) -> None:
 
 async def until(a: Acting, seen: Callable[[], bool]) -> None:
     """Wait until something is seen."""
-    for _ in range(1000):
+    for _ in range(1500):
         if seen():
             await a.rest()
             return

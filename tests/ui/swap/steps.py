@@ -32,7 +32,7 @@ class Swapping(Acting):
 
     async def settled(self) -> None:
         """Wait until nothing is being looked at or carried out."""
-        for _ in range(400):
+        for _ in range(3000):
             await self.rest()
             workers = [w for w in self.app.workers if w.group in BUSY]
             if all(w.is_finished for w in workers):
@@ -43,7 +43,7 @@ class Swapping(Acting):
 
     async def until(self, seen: Callable[[], bool]) -> None:
         """Wait until something is seen; simulated time stands."""
-        for _ in range(400):
+        for _ in range(3000):
             if seen():
                 await self.settled()
                 return

@@ -217,9 +217,8 @@ class LinesView(ScrollView, inherit_bindings=False):
             event.stop()
             await self.app.run_action(action)
 
-    def watch_has_focus(self, focused: bool) -> None:
-        """Redraw the title and the cursor, which show the focus."""
-        super().watch_has_focus(focused)
+    def watch_has_focus(self, _: bool) -> None:
+        """Redraw the title and the cursor, which show the focus; no rule of the styles does."""
         self.update_lines()
 
 
