@@ -12,7 +12,7 @@ from typing import Any
 
 from zconsole.cli import event_loop, remote
 from zconsole.cli.output import say
-from zconsole.cli.shipped_files import print_shipped
+from zconsole.cli.shipped_files import shipped
 from zconsole.errors import ExitCode, UsageError
 from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
@@ -31,7 +31,8 @@ ANSWER = 5.0
 def run(args: argparse.Namespace) -> int:
     """Export until interrupted, or ``--count`` samples; returns the exit code."""
     if args.shipped is not None:
-        return print_shipped(args.shipped)
+        print(shipped(args.shipped), end="")
+        return ExitCode.OK
     if (args.textfile is None) == (args.listen is None):
         raise UsageError("export needs either --listen [ADDR:]PORT or --textfile PATH")
     address = address_of(args.listen) if args.listen is not None else None

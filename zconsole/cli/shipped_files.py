@@ -6,8 +6,6 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from zconsole.errors import ExitCode
-
 FILES = {
     "dashboard": "grafana-dashboard.json",
     "rules": "prometheus-rules.yml",
@@ -24,12 +22,6 @@ def shipped(name: str) -> str:
     """The text of a file of FILES; a unit starts this very program."""
     text = (resources.files("zconsole") / "share" / FILES[name]).read_text()
     return for_program(text, sys.argv[0], sys.executable)
-
-
-def print_shipped(name: str) -> int:
-    """Print such a file; returns the exit code."""
-    print(shipped(name), end="")
-    return ExitCode.OK
 
 
 def for_program(unit: str, program: str, interpreter: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -181,42 +182,25 @@ def surroundings(
 
 def leaf_disk(disks: Sequence[tuple[str, ...]], places: Locations, root: Path = ROOT) -> LeafDisk:
     """The disks below a leaf as one; ``disks``: the kernel names of each (``disks_below``)."""
-    found = [_one_disk(names, places, root) for names in disks]
+    found = []
+    for names in disks:
+        where, who = places.of(names), Identity(root / "sys/class/block" / names[-1], root)
+        found.append({**where._asdict(), "serial": who.serial, "wwn": who.wwn, "model": who.model})
     words: dict[str, Any] = {
-        name: ", ".join(dict.fromkeys(filter(None, (getattr(each, name) for each in found))))
+        name: ", ".join(dict.fromkeys(filter(None, (each[name] for each in found))))
         for name in LeafDisk._fields
         if name != "temperature"
     }
     return LeafDisk(**words)
 
 
-def _one_disk(names: tuple[str, ...], places: Locations, root: Path) -> LeafDisk:
-    where, who = places.of(names), Identity(root / "sys/class/block" / names[-1], root)
-    return LeafDisk(
-        bay=where.bay,
-        enclosure=where.enclosure,
-        slot=where.slot,
-        port=where.port,
-        serial=who.serial,
-        wwn=who.wwn,
-        model=who.model,
-    )
-
-
 def _devices(root: Path) -> object:
     """Changes when a disk or slot comes or goes: an entry made anew has another inode."""
     found: list[tuple[str, int]] = []
     for folder in ("sys/class/block", "sys/class/enclosure", "dev/disk/by-vdev"):
-        found += _entries(root / folder)
+        with contextlib.suppress(OSError), os.scandir(root / folder) as entries:
+            found += sorted((each.name, each.inode()) for each in entries)
     return found
-
-
-def _entries(folder: Path) -> list[tuple[str, int]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted((each.name, each.inode()) for each in entries)
-    except OSError:
-        return []
 
 
 class _Background(Generic[_T]):
