@@ -91,10 +91,6 @@ class SamplePace:
         return interval if least <= interval else math.ceil(least / step) * step
 
 
-EARLY = 1e-3
-"""Seconds by which a round may come before its time: a timer is as exact as that."""
-
-
 class Feed:
     """Takes a round at every interval; history is fed even if nothing is painted."""
 
@@ -147,11 +143,12 @@ class Feed:
     async def next(self) -> Update | None:
         """The next round; the interval is from the start of one sample to that of the next."""
         loop = asyncio.get_running_loop()
-        while self._begun is not None and (left := self._begun + self.pace - loop.time()) > EARLY:
+        while self._begun is not None and (left := self._begun + self.pace - loop.time()) > 0:
             self._changed.clear()
-            due = loop.call_later(left, self._changed.set)
-            await self._changed.wait()
-            due.cancel()
+            try:
+                await asyncio.wait_for(self._changed.wait(), left)
+            except TimeoutError:
+                break
         self._begun = loop.time()
         self._pace.begin()
         update = await self.sample()

@@ -5,7 +5,6 @@ Imports inside functions keep the first paint fast.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -46,9 +45,6 @@ if TYPE_CHECKING:
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
 _PAINT_GAP = _TICK = 1.0
-_LATE = 1.5 * _TICK
-"""Seconds after which a round that comes each second is late, and the age of the last begins to go
-on by itself."""
 _REST = 5.0
 """Seconds of the source within which a picture is not drawn anew while nothing changes: ages in it
 go on by as much, and the past in sparklines."""
@@ -89,7 +85,6 @@ class Console(ThemedApp):
         self._shown: HeaderStatus | None = None
         """What the header said when all was drawn; None once it was drawn alone."""
         self._timer: Timer | None = None
-        self._ticking: asyncio.TimerHandle | None = None
 
     def get_default_screen(self) -> MainScreen:
         """Return the main screen, which stays below all others."""
@@ -114,7 +109,7 @@ class Console(ThemedApp):
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         self.main_screen.waiting("waiting for the first sample")
         begin(self, self._poll, group="poll", exclusive=True)
-        self._await_tick(_TICK)
+        self.set_interval(_TICK, self._tick)
         if self.feed.faster is not None:
             self.notify(self.view_state.look.keys.speed_hint, timeout=15)
         if self._notices:
@@ -183,7 +178,6 @@ class Console(ThemedApp):
             return
         status = self._header_status()
         if status is not None:
-            self._await_tick(_LATE)
             self._painted, self._shown = self._clock(), status
             self.main_screen.paint(status)
             self._update_list()
@@ -200,15 +194,8 @@ class Console(ThemedApp):
         if isinstance(self.screen, Dialog) and self.screen.lives:
             self.screen.update()
 
-    def _await_tick(self, seconds: float) -> None:
-        """Tick after so many seconds, unless a round is painted before: that wakes nothing then."""
-        if self._ticking is not None:
-            self._ticking.cancel()
-        self._ticking = asyncio.get_running_loop().call_later(seconds, self.call_later, self._tick)
-
     def _tick(self) -> None:
         """Keep the age of the sample true between rounds, and catch up after a slow line."""
-        self._await_tick(_TICK)
         if self._behind:
             self.paint()
             return

@@ -124,8 +124,6 @@ class Helper:
                     threading.Thread(target=self.serve, args=(leave,), daemon=True).start()
             self._work()
             with self._counting:
-                if self._waiting > 1:
-                    return  # others, made while this one was stuck, wait already
                 self._waiting += 1
         leave()
 
