@@ -309,7 +309,7 @@ class MainScreen(Screen[None]):
     @property
     def _sizes(self) -> tuple[Size, ...]:
         """The terminal's size, and what the last layout gave each part."""
-        return (self.app.size, *(self._view(part).size for part in _PARTS))
+        return (self.app.size, *(self._view(part).region.size for part in _PARTS))
 
     def _arranged(self, body: Frame, header: int) -> tuple[tuple[Line, ...], Heights]:
         """The scan's lines, and the lines each pane gets below ``header`` of them."""
