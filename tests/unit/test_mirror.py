@@ -14,6 +14,7 @@ COMMANDS = "gives every command the same odd files or streams"
 DECODERS = "compares what several decoders make of one pool"
 JOB = "follows a job through the command line, its processes and its journal"
 PLAN = "follows one fact of a plan through what measures, judges and tells it"
+SHIPPED = "holds a file that is shipped to the metrics there are"
 SESSION = "follows whole scans through decoding, history and what is told of them"
 ELSEWHERE = {
     "test_imports.py": SOURCE,
@@ -28,14 +29,19 @@ ELSEWHERE = {
     "actions/test_preconditions.py": ACTIONS,
     "actions/test_shared_spares.py": ACTIONS,
     "cli/test_bad_input.py": COMMANDS,
+    "cli/test_completion_scripts.py": "runs what completion.py makes in the shells it is for",
     "cli/test_dead_mounts.py": COMMANDS,
+    "cli/test_hold_latency.py": "is of tunables.py, the other tests of which fill a file",
     "cli/test_large_input.py": COMMANDS,
     "cli/test_reports.py": "is a table of saved outputs and of what is said of them",
     "cli/test_streams.py": COMMANDS,
     "diagnosis/bottleneck/test_recorded.py": SESSION,
     "timeline/eta/test_printed.py": SESSION,
+    "timeline/test_clock_set.py": SESSION,
     "timeline/test_first_seconds.py": SESSION,
     "timeline/test_cleared_damage.py": SESSION,
+    "output/prometheus/test_alert_rules.py": SHIPPED,
+    "output/prometheus/test_dashboard.py": SHIPPED,
     "rebalance/job/test_gone.py": JOB,
     "rebalance/job/test_trust.py": JOB,
     "rebalance/planning/test_rewrite_options.py": PLAN,

@@ -338,9 +338,11 @@ async def test_a_light_that_gives_no_answer_is_waited_for_only_so_long(audit, re
 
 
 def test_what_became_of_an_action_is_a_line_in_the_log(audit, records):
-    plan = plan_scrub(mirror())
+    before = mirror()
+    plan = plan_scrub(before)
     assert plan.follow(mirror(running("scrub"))) is None
-    outcome = plan.follow(mirror(running("scrub", state="finished", end=950.0, errors=0)))
+    ended = running("scrub", state="finished", end=before.t + 50, errors=0)
+    outcome = plan.follow(mirror(ended))
     assert outcome is not None
     assert outcome.ok
     Executor(Canned(), Looks(), audit, clock=lambda: 9.0).ended(plan, outcome)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 import urllib.request
 from pathlib import Path
@@ -14,11 +15,12 @@ from tests.records import replace
 from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
 from tests.unit.output.prometheus.promtool import needs_promtool, promtool
+from tests.unit.output.prometheus.shipped import BY_NAME
 from zconsole.cli import export
 from zconsole.cli.export import publish
 from zconsole.cli.main import main
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
-from zconsole.output.prometheus.metrics import Page, families, write
+from zconsole.output.prometheus.metrics import FAMILIES, Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.pool.scan_outcome import LastScan
@@ -249,3 +251,22 @@ async def test_pools_are_exported_whatever_the_disk_of_the_jobs_does(resilver, m
 def test_bad_usage_is_one_line(words, capsys):
     assert main(["export", *words]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_names_follow_the_custom_and_labels_are_declared():
+    for name, text, labels in FAMILIES:
+        assert re.fullmatch(r"zconsole_[a-z_]+", name)
+        assert text
+        assert len(set(labels)) == len(labels)
+
+
+def test_no_label_is_one_that_prometheus_adds_itself():
+    assert {label for family in FAMILIES for label in family.labels} & {"job", "instance"} == set()
+
+
+def test_each_name_stands_for_one_metric():
+    assert len(BY_NAME) == len(FAMILIES)
+
+
+def test_a_counter_is_told_by_its_name():
+    assert [family.name for family in FAMILIES if family.counts] == ["zconsole_device_errors_total"]
