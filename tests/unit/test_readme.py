@@ -65,3 +65,11 @@ WORDS = sorted(set(re.findall(r"`(?:\w+\.)?(_?[A-Z]\w+|_[a-z]\w+)`", MAP)))
 @rows("word", WORDS)
 def test_what_the_map_calls_by_name_is_in_the_code(word, names):
     assert word in names
+
+
+@rows("script", ["run", "long"])
+def test_the_tests_that_a_script_names_are_there(script):
+    text = (ROOT / ".ci" / script).read_text()
+    for path, names, end in re.findall(r"(?<![\w/])(tests/[\w/.]+)(?:\{([\w,]+)\}([\w.]*))?", text):
+        for name in names.split(","):
+            assert (ROOT / f"{path}{name}{end}".rstrip(".")).exists()
