@@ -12,7 +12,7 @@ from array import array
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from itertools import repeat
-from math import nan
+from math import fsum, nan
 from operator import mul, sub
 from typing import NamedTuple
 
@@ -107,7 +107,8 @@ def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
         # Each is asked for once: what came packed is unpacked then, also to see if it is there.
         found = [vdev.histograms.get(name) or () for name in ("disk_r", "disk_w")]
         requests = float(sum(map(sum, found)))
-        waited = float(sum(sum(map(mul, counts, _BUCKET_SECONDS)) for counts in found))
+        # Exactly: what ``sum`` makes of floats depends on the version of Python.
+        waited = fsum(fsum(map(mul, counts, _BUCKET_SECONDS)) for counts in found)
     return _Reading(clock, source, ready, (*(io or (0.0,) * 5), requests, waited, 0.0))
 
 
