@@ -324,12 +324,12 @@ def _combined(own: IoRates, below: list[IoRates]) -> IoRates:
             if each.latency is not None
         ]
         requests = sum(count for count, _ in waits)
-        latency = sum(count * wait for count, wait in waits) / requests if requests > 0 else None
+        latency = fsum(count * wait for count, wait in waits) / requests if requests > 0 else None
     if own.read is not None:
         return IoRates(own.read, own.write, own.read_ops, own.write_ops, latency, busy)
     sums: list[float | None] = []
     for column in list(zip(*below, strict=True))[:4]:
         known = [value for value in column if value is not None]
-        sums.append(sum(known) if known else None)
+        sums.append(fsum(known) if known else None)
     read, write, reads, writes = sums
     return IoRates(read, write, reads, writes, latency, busy)
