@@ -323,7 +323,7 @@ def _combined(own: IoRates, below: list[IoRates]) -> IoRates:
             for each in below
             if each.latency is not None
         ]
-        requests = sum(count for count, _ in waits)
+        requests = fsum(count for count, _ in waits)
         latency = fsum(count * wait for count, wait in waits) / requests if requests > 0 else None
     if own.read is not None:
         return IoRates(own.read, own.write, own.read_ops, own.write_ops, latency, busy)
