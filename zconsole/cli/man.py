@@ -19,11 +19,10 @@ from zconsole.ui import keys
 WIDTH = 79
 """Columns of the source, which is read where something is wrong with a page."""
 COMMON = "options of every command"
-_Taken = TypeVar("_Taken", Argument, Option)
-
-
 TOPICS = {"security": "what zconsole trusts, what other users can do, and what it logs"}
 """Pages of section 7, with what each is about."""
+
+_Taken = TypeVar("_Taken", Argument, Option)
 
 
 def run(args: argparse.Namespace) -> int:

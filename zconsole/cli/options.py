@@ -308,7 +308,7 @@ def _configure_swap(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print the open checklists as JSON, one per line; ask nothing")
     console = Parser(add_help=False)
     _configure_console(console)
-    parser.set_defaults(**vars(console.parse_args([])))  # it opens one
+    parser.set_defaults(**vars(console.parse_args([])))  # which it opens
 
 
 def _configure_tunables(parser: argparse.ArgumentParser) -> None:

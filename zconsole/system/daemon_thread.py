@@ -82,15 +82,15 @@ class FileThread:
     ) -> None:
         """Run the job, whether or not its caller still waits; then the next may begin."""
         try:
-            found = partial(attempt.set_result, job())
+            settle = partial(attempt.set_result, job())
         except Exception as error:  # handed to whoever waits
-            found = partial(attempt.set_exception, error)
+            settle = partial(attempt.set_exception, error)
         finally:
             self._busy = False
 
-        def _settle() -> None:
+        def _settle_if_awaited() -> None:
             if not attempt.done():
-                found()
+                settle()
 
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(_settle)
+            loop.call_soon_threadsafe(_settle_if_awaited)

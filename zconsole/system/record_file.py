@@ -23,6 +23,7 @@ from zconsole.system.records import from_json, parse_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import (
     StateError,
+    held_by_another,
     lock_within,
     read_private,
     try_lock,
@@ -88,10 +89,7 @@ class LockedRecord(Generic[_D]):
         make_directory(self.path.parent)
         lock = lock_within(self._lock, seconds)
         if lock is None:
-            raise StateError(
-                f"{self._lock} is locked by another zconsole for over {seconds:g} s."
-                " End that one (see /proc/locks) and try again"
-            )
+            raise StateError(held_by_another(self._lock, seconds))
         return lock
 
     def _write(self, new: _D, lock: int) -> None:

@@ -249,6 +249,14 @@ def try_lock(path: Path) -> int | None:
     return handle
 
 
+def held_by_another(path: Path, seconds: float) -> str:
+    """What to say of a lock file that another process has held for so many seconds."""
+    return (
+        f"{path} is locked by another zconsole for over {seconds:g} s."
+        " End that one (see /proc/locks) and try again"
+    )
+
+
 @contextlib.contextmanager
 def locked(path: Path, seconds: float, busy: Exception) -> Iterator[None]:
     """Hold a lock file for the time of a ``with`` block; its end releases it.

@@ -12,6 +12,7 @@ import pytest
 
 from tests.unit.cli.commandline import STATUS
 from tests.unit.tunables.conftest import Kernel
+from tests.unit.waiting import soon
 from zconsole.cli import local
 from zconsole.config.file import read_config
 from zconsole.errors import ZconsoleError
@@ -119,14 +120,12 @@ def test_a_lock_that_is_got_too_late_is_let_go(
     back = hang()
     console.restore(2.0)
     back.set()
-    deadline = time.monotonic() + 20.0
-    while time.monotonic() < deadline:
-        try:
-            kernel.console().set({TIME: 6000}, 3.0)
-            return
-        except ZconsoleError:
-            time.sleep(0.05)
-    raise AssertionError("the lock is held for ever")
+
+    def is_set() -> bool:
+        kernel.console().set({TIME: 6000}, 3.0)
+        return True
+
+    assert soon(is_set)
 
 
 def test_tunables_are_put_back_while_another_keeps_the_lock(

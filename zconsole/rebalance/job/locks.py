@@ -33,6 +33,7 @@ from zconsole.system.records import from_json, parse_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import (
     StateError,
+    held_by_another,
     locked,
     read_private,
     remove,
@@ -163,11 +164,7 @@ def job_at_work(roots: Sequence[bytes]) -> str | None:
 
 
 def _turn(path: Path) -> AbstractContextManager[None]:
-    busy = BusyTreeError(
-        f"{path} is locked by another zconsole for over {PATIENCE:g} s."
-        " End that one (see /proc/locks) and try again"
-    )
-    return locked(path, PATIENCE, busy)
+    return locked(path, PATIENCE, BusyTreeError(held_by_another(path, PATIENCE)))
 
 
 def _others(where: Path) -> Iterator[tuple[Claim, ...] | None]:

@@ -27,9 +27,9 @@ class FooterView(LinesView):
         self._keys: Sequence[Line] = ()
         self._beside: partial[Line] | None = None
         """Makes the keys for the cells that a message leaves them in its line."""
-        self._made: tuple[object, ...] = ()
+        self._made_of: tuple[object, ...] = ()
         """What the keys of a whole line were last made of."""
-        self._whole: Line = ()
+        self._in_one_line: Line = ()
         self._height = -1
 
     def on_mount(self) -> None:
@@ -45,10 +45,10 @@ class FooterView(LinesView):
     def share(self, above: Sequence[Line], keys: partial[Line]) -> None:
         """Show the keys in one line, with messages: a short one moves nothing on the screen."""
         made = (keys.func, keys.args, keys.keywords, self.app.size.width)
-        if made != self._made:
-            self._beside, self._made = keys, made
-            self._whole = keys(self.app.size.width)
-        self.show((*above, self._whole))
+        if made != self._made_of:
+            self._beside, self._made_of = keys, made
+            self._in_one_line = keys(self.app.size.width)
+        self.show((*above, self._in_one_line))
 
     def show_below(self, view: LinesView, keys: Sequence[Line]) -> None:
         """Show the keys, and how to scroll where the lines of ``view`` do not fit above them.

@@ -33,7 +33,7 @@ _WORD = re.compile(r" ?\w\S* ?")
 """The first word of a title, with the blanks beside it."""
 
 
-class _Strips(StylesCache):
+class _BareStyles(StylesCache):
     """The strips of a widget without border, padding or tint.
 
     Textual's own works out a widget's colors and place, and looks for each of these, at every line.
@@ -71,7 +71,7 @@ class LinesView(ScrollView, inherit_bindings=False):
     def __init__(self, *, id: str, focusable: bool = False) -> None:  # noqa: A002
         super().__init__(id=id)
         self.can_focus = focusable
-        self._styles_cache = _Strips()
+        self._styles_cache = _BareStyles()
         self._lines: Sequence[Line] = ()
         self._title: Line | None = None
         self._palette: Palette = {}

@@ -242,22 +242,22 @@ class LiveSource:
         now, root = self._system.clocks.steady(), self._system.root
         rows = diskstats_rows(root)
         self._tunables = self._parameters.read(now)
-        unplaced = {
+        unresolved = {
             poller: paths
             for poller, reading in readings.items()
-            if (paths := poller.unplaced(reading, rows))
+            if (paths := poller.unresolved(reading, rows))
         }
-        if unplaced:
+        if unresolved:
             with contextlib.suppress(DeadlineError):
                 found = await self._files.run(
                     lambda: {
                         poller: {path: diskstats_names(path, rows, root) for path in paths}
-                        for poller, paths in unplaced.items()
+                        for poller, paths in unresolved.items()
                     },
                     FILES_DEADLINE,
                 )
                 for poller, names in found.items():
-                    poller.place(names, is_read=readings[poller] is not None)
+                    poller.resolve(names, is_read=readings[poller] is not None)
         return rows, self._load.read(now)
 
     def _raw(

@@ -129,7 +129,7 @@ class PoolPoller:
         self.seen = self.seen or reading is not None
         return reading
 
-    def unplaced(self, reading: Raw | None, rows: Container[str]) -> list[str]:
+    def unresolved(self, reading: Raw | None, rows: Container[str]) -> list[str]:
         """The leaves whose disks are to be looked up: they changed, or it is time; links can move.
 
         One whose disk is gone is always among them: it may be back, under another name. ``rows``:
@@ -146,7 +146,7 @@ class PoolPoller:
             if path not in self.devices or not all(name in rows for name in self.devices[path])
         ]
 
-    def place(self, found: Mapping[str, tuple[str, ...]], is_read: bool) -> None:
+    def resolve(self, found: Mapping[str, tuple[str, ...]], is_read: bool) -> None:
         """Take in the disks that were looked up, by leaf path.
 
         Of a pool that is not read, what is gone stays known, so that it can be told.

@@ -168,7 +168,10 @@ class _Helper:
             late.cancel()
 
     def _send(self) -> None:
-        """Ask for all pools in one write, which wakes one thread of the helper; else remind it."""
+        """Ask for all pools in one write, which wakes one thread of the helper.
+
+        Again while several are awaited: another thread goes on where that one is stuck.
+        """
         if self._reminder is not None:
             self._reminder.cancel()
         if self._unsent or len(self._waiting) > 1:
