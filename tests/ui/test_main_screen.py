@@ -48,7 +48,7 @@ async def test_nothing_is_marked_dirty_when_nothing_changed():
         read()  # which draws it
         marked = []
         for view in app.query("LinesView"):
-            view.refresh = lambda *regions, view=view, **_: marked.append(view.id)
+            view._draw = lambda *regions, view=view: marked.append(view.id)
         feed.put(frames.resilver())
         await pilot.pause()
         assert marked == []
@@ -61,7 +61,7 @@ async def test_only_the_lines_that_changed_are_marked():
         read()  # which draws it
         marked = {}
         for view in app.query("LinesView"):
-            view.refresh = lambda *regions, view=view, **_: marked.update({view.id: len(regions)})
+            view._draw = lambda *regions, view=view: marked.update({view.id: len(regions)})
         base = frames.resilver()
         row = replace(base.rows[-1], rates=base.rows[-1].rates._replace(busy=0.99))
         feed.put(replace(base, rows=(*base.rows[:-1], row)))

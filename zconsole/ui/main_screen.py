@@ -43,8 +43,6 @@ from zconsole.ui.widgets.prompt import Prompt
 
 _FILTER = "show only: name, state, path, note"
 
-_PARTS = ("header", "tabs", "footer", *PANES)
-
 Details = Callable[[str, str], Awaitable[Pairs]]
 """Pool and key of a device to what its feed knows of it."""
 
@@ -69,28 +67,27 @@ class MainScreen(Screen[None]):
         self._header: tuple[Line, ...] = ()
         self._drawn_for: tuple[Size, ...] = ()
         """The sizes that all was last drawn for; none where the terminal was too small."""
+        sort, columns = map(state.options.setting, ("sort", "columns"))
+        self.scan = ScanPane(id="scan", repaint=self.repaint)
+        self.devices = DeviceView(id="devices", sort=sort, columns=columns)
+        self._footer = FooterView(id="footer")
+        self._views: dict[str, LinesView] = {
+            "header": LinesView(id="header"),
+            "tabs": LinesView(id="tabs"),
+            "scan": self.scan,
+            "devices": self.devices,
+            "balance": LinesView(id="balance", focusable=True),
+            "events": LinesView(id="events", focusable=True),
+            "footer": self._footer,
+        }
+        self._bottom = Container(self._views["balance"], self._views["events"], id="bottom")
 
     def compose(self) -> ComposeResult:
         """The parts, from the top."""
-        yield LinesView(id="header")
-        yield LinesView(id="tabs")
-        yield ScanPane(id="scan", repaint=self.repaint)
-        sort, columns = map(self._state.options.setting, ("sort", "columns"))
-        yield DeviceView(id="devices", sort=sort, columns=columns)
-        with Container(id="bottom"):
-            yield LinesView(id="balance", focusable=True)
-            yield LinesView(id="events", focusable=True)
-        yield FooterView(id="footer")
-
-    @property
-    def scan(self) -> ScanPane:
-        """The scans and activities."""
-        return self.query_one("#scan", ScanPane)
-
-    @property
-    def devices(self) -> DeviceView:
-        """The device list."""
-        return self.query_one("#devices", DeviceView)
+        for name in ("header", "tabs", "scan", "devices"):
+            yield self._views[name]
+        yield self._bottom
+        yield self._footer
 
     def on_mount(self) -> None:
         """Say that frames can come."""
@@ -98,7 +95,7 @@ class MainScreen(Screen[None]):
 
     def waiting(self, text: str) -> None:
         """Before the first frame: say what is being waited for."""
-        self._view("header").show(((Span(f" {text}", "dim"),),))
+        self._views["header"].show(((Span(f" {text}", "dim"),),))
         self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
 
     def paint(self, status: HeaderStatus) -> None:
@@ -117,9 +114,9 @@ class MainScreen(Screen[None]):
         tabs = 1 if len(state.frames) > 1 else 0
         scan, heights = self._arranged(body, len(header) + tabs)
         self._resize(heights, header=len(header), tabs=tabs)
-        self._view("header").show(header)
+        self._views["header"].show(header)
         if tabs:
-            self._view("tabs").show((tab_line(state.frames, state.index, state.look, width),))
+            self._views["tabs"].show((tab_line(state.frames, state.index, state.look, width),))
         self.scan.show_scan(scan)
         self.devices.show_frame(body, state.look, width)
         self._paint_bottom(body, width // 2 if heights.side else width, heights)
@@ -135,7 +132,7 @@ class MainScreen(Screen[None]):
             return
         first = first_line(frame, status, self._state.look, width, height)
         self._header = (first, *self._header[1:])
-        self._view("header").show(self._header)
+        self._views["header"].show(self._header)
 
     def _hinted(self) -> str:
         """The pane whose own keys do something now; empty for none."""
@@ -172,17 +169,17 @@ class MainScreen(Screen[None]):
 
     def action_pane(self, pane: str) -> None:
         """Show a hidden pane, hide a shown one."""
-        self.chosen[pane] = not self._view(pane).display
+        self.chosen[pane] = not self._views[pane].display
         self.zoomed = None
         self.repaint()
 
     def action_show_pane(self, pane: str) -> None:
         """Focus a pane, and show it first where it is hidden; alone if there is no room for it."""
         for zoomed in (None, pane):
-            if not self._view(pane).display:
+            if not self._views[pane].display:
                 self.chosen[pane], self.zoomed = True, zoomed
                 self.repaint()
-        self.set_focus(self._view(pane))
+        self.set_focus(self._views[pane])
 
     def action_zoom(self) -> None:
         """Give the focused pane everything, or take it back."""
@@ -191,17 +188,17 @@ class MainScreen(Screen[None]):
 
     def next_pane(self, direction: int) -> None:
         """Move the focus to the next pane shown: from the devices to the scan first."""
-        shown = [p for p in sorted(PANES, key="devices".__ne__) if self._view(p).display]
+        shown = [p for p in sorted(PANES, key="devices".__ne__) if self._views[p].display]
         if not shown:
             return
         focused = self._focused_pane()
         now = shown.index(focused) if focused in shown else -direction
         # At once: the next key may be here already.
-        self.set_focus(self._view(shown[(now + direction) % len(shown)]))
+        self.set_focus(self._views[shown[(now + direction) % len(shown)]])
 
     def _focused_pane(self) -> str | None:
         """The pane in focus; what it says itself comes later than the next key."""
-        return next((pane for pane in PANES if self._view(pane) is self.focused), None)
+        return next((pane for pane in PANES if self._views[pane] is self.focused), None)
 
     def back(self) -> None:
         """Undo the newest of what was arranged: filter, time shown, zoom, details."""
@@ -283,7 +280,7 @@ class MainScreen(Screen[None]):
     def action_filter(self) -> None:
         """Ask, in the footer's place, for the text to show only rows with."""
         if not self.query(Input):
-            self._view("footer").display = False
+            self._footer.display = False
             shown = self.devices.arrangement.filter
             prompt = Prompt(shown, id="prompt", placeholder=_FILTER)
             self.mount(prompt)
@@ -296,7 +293,7 @@ class MainScreen(Screen[None]):
     def on_input_submitted(self) -> None:
         """Keep the filter, close the prompt."""
         self.query(Input).remove()
-        self._view("footer").display = True
+        self._footer.display = True
         self.devices.focus()
 
     # Drawing
@@ -304,12 +301,12 @@ class MainScreen(Screen[None]):
     @property
     def _is_whole(self) -> bool:
         """Whether every part is there; on the way out a last frame may come to a bare screen."""
-        return all(self.query_one_optional(f"#{part}") is not None for part in _PARTS)
+        return all(view.is_attached for view in self._views.values())
 
     @property
     def _sizes(self) -> tuple[Size, ...]:
         """The terminal's size, and what the last layout gave each part."""
-        return (self.app.size, *(self._view(part).region.size for part in _PARTS))
+        return (self.app.size, *(view.region.size for view in self._views.values()))
 
     def _arranged(self, body: Frame, header: int) -> tuple[tuple[Line, ...], Heights]:
         """The scan's lines, and the lines each pane gets below ``header`` of them."""
@@ -354,9 +351,6 @@ class MainScreen(Screen[None]):
         """The columns of the scan; zoomed, it can be scrolled, and its title says so at its end."""
         return self.app.size.width - WAYS * (self.zoomed == "scan")
 
-    def _view(self, name: str) -> LinesView:
-        return self.query_one(f"#{name}", LinesView)
-
     def _resize(self, heights: Heights, *, header: int, tabs: int) -> None:
         sizes = {
             "header": header,
@@ -366,23 +360,22 @@ class MainScreen(Screen[None]):
             "events": heights.events,
         }
         for name, lines in sizes.items():
-            view = self._view(name)
+            view = self._views[name]
             view.display = lines > 0
             if lines:
                 view.styles.height = lines
         self.devices.display = heights.devices > 0
-        bottom = self.query_one("#bottom")
-        bottom.display = heights.balance + heights.events > 0
-        bottom.set_class(heights.side, "side")
+        self._bottom.display = heights.balance + heights.events > 0
+        self._bottom.set_class(heights.side, "side")
 
     def _paint_bottom(self, body: Frame, width: int, heights: Heights) -> None:
         look, balance, rows = self._state.look, body.balance, heights.balance - 1
         vdevs = balance_lines(balance, look, width, rows)
-        self._view("balance").show(vdevs, balance_title(balance, look, width))
+        self._views["balance"].show(vdevs, balance_title(balance, look, width))
         every = self.zoomed == "events"
         room = heights.events - 1  # below its title
         lines = pane_lines(body, self._state.source, look, width, room=room, every=every)
-        self._view("events").show(lines, events_title(look, width))
+        self._views["events"].show(lines, events_title(look, width))
 
     def _paint_footer(self, frame: Frame, width: int) -> None:
         state, played = self._state, self._state.playback
@@ -395,9 +388,9 @@ class MainScreen(Screen[None]):
             pane=self._hinted(),
         )
         position = (playback_line(played, state.look, width),) if played is not None else ()
-        self.query_one("#footer", FooterView).share(position, footer)
+        self._footer.share(position, footer)
 
     def _paint_notice(self, frame: Frame, width: int) -> None:
         self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
-        self._view("header").show((notice_line(frame, self._state.look, width),))
-        self._view("footer").show(((Span(" too small; q quits", "dim"),),))
+        self._views["header"].show((notice_line(frame, self._state.look, width),))
+        self._footer.show(((Span(" too small; q quits", "dim"),),))

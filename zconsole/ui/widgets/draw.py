@@ -125,7 +125,9 @@ def broken(text: str, width: int) -> tuple[str, ...]:
     if cell_len(text) <= width:
         return (text.rstrip(),)
     # For textwrap every character is one cell: a wide one brings a second with it.
-    double = "".join(c + _FILLER * (cell_len(c) - 1) for c in text)
+    double = text
+    if not text.isascii():
+        double = "".join(c + _FILLER * (cell_len(c) - 1) for c in text)
     lines = wrap(double, max(1, width - (double != text)), break_on_hyphens=False)
     return tuple(line.replace(_FILLER, "") for line in lines) or ("",)
 

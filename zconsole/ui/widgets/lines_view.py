@@ -13,6 +13,7 @@ from textual import events
 from textual._styles_cache import StylesCache
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -39,15 +40,27 @@ class _BareStyles(StylesCache):
     Textual's own works out a widget's colors and place, and looks for each of these, at every line.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._ground: Color | None = None
+        """What filters blend with, which takes a walk up to the screen; None until it is known."""
+
+    def forget(self) -> None:
+        """Draw all anew, on another ground."""
+        self._ground = None
+        self.clear()
+
     def render_widget(self, widget: Widget, crop: Region) -> list[Strip]:
         """The strips of these lines; only those that are dirty are rendered anew."""
         lines, (start, end) = crop.line_range, crop.column_span
         if dirty := [y for y in lines if y in self._dirty_lines or y not in self._cache]:
-            filters, (_, background) = widget.get_line_filters(), widget.background_colors
+            filters = widget.get_line_filters()
+            if self._ground is None:
+                _, self._ground = widget.background_colors
             for y in dirty:
                 strip = widget.render_line(y)
                 for each in filters:
-                    strip = strip.apply_filter(each, background)
+                    strip = strip.apply_filter(each, self._ground)
                 self._cache[y] = strip
             self._dirty_lines.difference_update(dirty)
         strips = [self._cache[y] for y in lines]
@@ -71,7 +84,7 @@ class LinesView(ScrollView, inherit_bindings=False):
     def __init__(self, *, id: str, focusable: bool = False) -> None:  # noqa: A002
         super().__init__(id=id)
         self.can_focus = focusable
-        self._styles_cache = _BareStyles()
+        self._bare = self._styles_cache = _BareStyles()
         self._lines: Sequence[Line] = ()
         self._title: Line | None = None
         self._palette: Palette = {}
@@ -93,6 +106,7 @@ class LinesView(ScrollView, inherit_bindings=False):
         self._palette = cast("ThemedApp", self.app).palette
         self._strips.clear()
         self._drawn.clear()
+        self._bare.forget()
         self.refresh()
 
     def show(self, lines: Sequence[Line], title: Line | None = None) -> None:
@@ -142,7 +156,19 @@ class LinesView(ScrollView, inherit_bindings=False):
             self.virtual_size = total
         dirty = [y for y in range(height) if self._at(y, top) != self._drawn.get(y)]
         if dirty:
-            self.refresh(*(Region(0, y, width, 1) for y in dirty))
+            self._draw(*(Region(0, y, width, 1) for y in dirty))
+
+    def _draw(self, *regions: Region) -> None:
+        """Tell the screen to draw these: what ``refresh`` does, without a message to itself first.
+
+        A message wakes a task, and there are some five of these views in each refresh.
+        """
+        if self.is_mounted:
+            self._set_dirty(*regions)
+            self._repaint_required = True
+            self._check_refresh()
+        else:
+            self.refresh()
 
     def move(self, lines: int) -> None:
         """Scroll by a number of lines."""
