@@ -28,12 +28,11 @@ from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import free_space
 from zconsole.rebalance.job.job import Job, terms_of
 from zconsole.rebalance.job.runner import JobRunner
-from zconsole.rebalance.planning.facts import FactsReader, Mount
-from zconsole.rebalance.planning.plan_model import JobDirectory
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 
 START = 1_800_000_000.0
-PLACE = JobDirectory(b"/", Mount("model", "disk", "/", device="0:122"), None)
+PLACE = JobDirectory(b"/", "model", "disk", None)
 REBOOT = 60.0
 """Seconds that a power cut lasts."""
 BOOTED_BEFORE = 10_000.0

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.planning.facts import Mount
     from zconsole.rebalance.planning.plan_document import PlanDocument
     from zconsole.rebalance.planning.settings import Limits, Settings
 
@@ -224,8 +223,8 @@ class RebalanceBackend(Protocol):
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """The jobs on a pool (None: anywhere), newest first. Raises ZconsoleError."""
 
-    def roots(self, pool: str) -> tuple[Mount, ...]:
-        """Where the datasets of a pool are mounted, by path."""
+    def roots(self, pool: str) -> Mapping[str, str]:
+        """The datasets of a pool by where they are mounted, sorted."""
 
     async def explore(self) -> Explorer:
         """An explorer of its own. Raises ZconsoleError."""

@@ -41,7 +41,6 @@ from zconsole.system.state_dir import StateError, read_end
 
 if TYPE_CHECKING:
     from zconsole.rebalance.job.control import JobReader
-    from zconsole.rebalance.planning.facts import Mount
     from zconsole.rebalance.planning.settings import Settings
 
 DEADLINE = 10.0
@@ -110,11 +109,11 @@ class LiveRebalance:
             self._reader = JobReader(time.monotonic)
         return self._reader.read(pool)
 
-    def roots(self, pool: str) -> tuple[Mount, ...]:
-        """Return where the datasets of a pool are mounted, by path."""
-        from zconsole.rebalance.planning.facts import mounts_of
+    def roots(self, pool: str) -> Mapping[str, str]:
+        """Return the datasets of a pool by where they are mounted."""
+        from zconsole.rebalance.planning.facts import mountpoints_of
 
-        return tuple(sorted(mounts_of(pool, self.process), key=lambda mount: mount.point))
+        return mountpoints_of(pool, self.process)
 
     async def explore(self) -> Explorer:
         """Start an explorer in a process of its own."""

@@ -15,16 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from tests.lock.case import digest
 from tests.lock.plans.table import safe
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.facts import FactsReader, Mount
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
-from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey, TooLarge
 from zconsole.sim.backends.rebalance import SimulatedRebalance
@@ -172,7 +170,7 @@ class _Pool:
     def _plan(self, reader: FactsReader, settings: Settings) -> PlanDocument:
         """Return a plan of what is made up here; the walk is left out, and who else is there."""
         dataset = reader.dataset("tank/a")
-        place = JobDirectory(b"/made/up", Mount("zfs", "tank/a", "/made/up"), dataset)
+        place = JobDirectory(b"/made/up", "zfs", "tank/a", dataset)
         pool = reader.pool("tank")
         snapshots = [snapshot.creation for snapshot in dataset.snapshots]
         found = Survey(
@@ -187,8 +185,7 @@ class _Pool:
                 **self.found,
             },
         )
-        with patch.object(plan.exports, "why_exported", lambda *_: ""):
-            made = plan._directory_plan(Sys(), reader, place, pool, settings, found, _Nobody())
+        made = plan._directory_plan(Sys(), reader, place, pool, settings, found, _Nobody(), [])
         document = plan.judged([made], pool, settings, [{}]).document
         quotas = plan.plan_notes.of_quotas(reader.run, [made])
         shared = plan.plan_notes.of_shared_blocks(pool, [made])

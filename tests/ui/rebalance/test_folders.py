@@ -6,7 +6,6 @@ from tests.ui.actions.acting import acting
 from tests.ui.drawn import plain
 from tests.ui.rebalance.steps import SCENARIO, to_tree
 from zconsole.rebalance.backend import DirectoryListing, Measured
-from zconsole.rebalance.planning.facts import Mount
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.folder_screen import folder_head, folder_lines, is_aged
 from zconsole.ui.rebalance.folders import PATIENCE, Folders
@@ -14,12 +13,7 @@ from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
 
 def made() -> Folders:
-    folders = Folders(
-        tuple(
-            Mount("zfs", source, point)
-            for source, point in (("tank", "/tank"), ("tank/vm", "/tank/vm"), ("tank/m", "/mnt"))
-        )
-    )
+    folders = Folders({"/tank": "tank", "/tank/vm": "tank/vm", "/mnt": "tank/m"})
     folders.open("/tank", 0.0)
     folders.take(DirectoryListing("/tank", ("a", "b")))
     folders.open("/tank/a", 0.0)

@@ -21,12 +21,12 @@ from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.control import pool_of
 from zconsole.rebalance.live_backend import LiveRebalance
 from zconsole.rebalance.planning import sizes
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.sizes import Measurer
 from zconsole.system.async_process import ProcessRunner
+from zconsole.system.mounts import MountPoint
 
 pytestmark = pytest.mark.slow
 
@@ -137,7 +137,7 @@ def test_only_root_is_told_when_the_newest_vdev_was_added(tmp_path, monkeypatch)
             asked.append(name)
             return 7
 
-    mount = Mount("zfs", "tank/data", "/tank/data")
+    mount = MountPoint(1, 0, b"", b"/", b"/tank/data", b"zfs", b"", b"tank/data")
     monkeypatch.setattr(sizes, "mount_of", lambda number: mount)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     since, path = sizes.additions(History()), os.fsencode(tmp_path)
@@ -286,15 +286,15 @@ def test_mounted_datasets_are_found_without_asking_zfs(tmp_path):
         "35 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
     )
     rebalance_backend = LiveRebalance(process=tmp_path)
-    found = [(mount.point, mount.source) for mount in rebalance_backend.roots("tank")]
-    assert found == [("/tank", "tank"), ("/tank/a b", "tank/a b")]
+    found = rebalance_backend.roots("tank")
+    assert list(found.items()) == [("/tank", "tank"), ("/tank/a b", "tank/a b")]
 
 
 @rows("name", ["tank", "tank/a/b", "ta:nk", "ta:nk/b"])
 def test_a_job_is_on_the_pool_of_its_places(name):
-    mount, dataset = Mount("zfs", name, "/x"), Dataset(name, {"guid": "42"})
-    assert pool_of(JobDirectory(b"/x", mount, dataset).key) == name.split("/")[0]
-    assert pool_of(JobDirectory(b"/x", Mount("ext4", "/dev/sda1", "/"), None).key) == ""
+    dataset = Dataset(name, {"guid": "42"})
+    assert pool_of(JobDirectory(b"/x", "zfs", name, dataset).key) == name.split("/")[0]
+    assert pool_of(JobDirectory(b"/x", "ext4", "/dev/sda1", None).key) == ""
 
 
 def test_the_command_by_hand_is_safe_for_a_shell_and_for_a_terminal():

@@ -12,8 +12,8 @@ from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job.job import Job
-from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory, pool_of
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
+from zconsole.rebalance.planning.plan_model import BATCH_BYTES
 
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0

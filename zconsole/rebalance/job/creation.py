@@ -44,8 +44,8 @@ from zconsole.rebalance.job.job import (
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
 from zconsole.rebalance.planning import forecast, plan
-from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import JobDirectory, RebalancePlan
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
+from zconsole.rebalance.planning.plan_model import RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages
 from zconsole.rebalance.planning.walk import Portion

@@ -13,8 +13,7 @@ from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.spread_watch import INTERVAL
 from zconsole.rebalance.planning import blocks
 from zconsole.rebalance.planning.blocks import Listed
-from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import JobDirectory
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 
 FILES = 3
 SMALLEST = 128 << 10

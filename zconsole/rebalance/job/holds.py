@@ -19,8 +19,7 @@ from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.free_space import FreeSpace
 from zconsole.rebalance.job.job import Job
-from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import JobDirectory, pool_of
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
 from zconsole.system.day_hours import day_hours
 from zconsole.zfs.decode.devices import Blocks
 from zconsole.zfs.raw import Raw

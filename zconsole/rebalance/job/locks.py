@@ -27,8 +27,8 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job_store import Record
-from zconsole.rebalance.planning.facts import Mount, mount_of
-from zconsole.system.mounts import mount_number
+from zconsole.rebalance.planning.facts import mount_of
+from zconsole.system.mounts import MountPoint, is_inside, mount_number
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import (
@@ -81,7 +81,7 @@ class Claims:
     claims: tuple[Claim, ...]
 
 
-def claim(sys: Sys, path: bytes, mount: Callable[[int], Mount | None] = mount_of) -> Claim:
+def claim(sys: Sys, path: bytes, mount: Callable[[int], MountPoint | None] = mount_of) -> Claim:
     """What a job on a directory claims; ``path`` is real. Raises OSError.
 
     Its place in the filesystem is that of its mount (the fourth field of proc_pid_mountinfo(5))
@@ -95,8 +95,8 @@ def claim(sys: Sys, path: bytes, mount: Callable[[int], Mount | None] = mount_of
         sys.close(fd)
     name, there = os.fsdecode(path), mount(number)
     inside = None
-    if there is not None and PurePosixPath(name).is_relative_to(there.point):
-        inside = str(PurePosixPath(there.root) / PurePosixPath(name).relative_to(there.point))
+    if there is not None and is_inside(path, there.point):
+        inside = os.fsdecode(there.spot(path).path)
     return Claim(name, status.st_dev, status.st_ino, above, inside)
 
 

@@ -41,8 +41,8 @@ from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.job.spread_watch import SpreadWatch
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import flags_of
-from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory, pool_of
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
+from zconsole.rebalance.planning.plan_model import BATCH_BYTES
 
 STOPPING = {
     signal.SIGINT: "interrupted",
@@ -275,7 +275,7 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         job, reader, system = Job(journal, terms_of(journal), JobClocks()), FactsReader(), Sys()
         places = plan.places(job.terms.settings.dirs, reader, snapshots=False)
         for place in places:
-            if place.mount.read_only:
+            if place.read_only:
                 raise ZconsoleError(f"{os.fsdecode(place.root)}: {READ_ONLY}")
         with (
             closing(_locked(system, [place.root for place in places], locks)),

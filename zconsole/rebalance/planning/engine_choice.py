@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.pool.version import Version
-from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
 from zconsole.rebalance.planning.settings import Settings
 
 EXCHANGING = frozenset({"ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs"})
@@ -38,8 +38,7 @@ class Choice:
 
 def choose(
     settings: Settings,
-    mount: Mount,
-    dataset: Dataset | None,
+    place: JobDirectory,
     version: tuple[int, ...],
     unseen: str,
     in_use: str | None = None,
@@ -52,10 +51,11 @@ def choose(
     a user namespace.
     """
     bar = f"{in_use}{_STOP}" if in_use else NESTED if nested else None
-    if mount.read_only:
+    dataset = place.dataset
+    if place.read_only:
         return Choice(None, "mounted read-only")
     if dataset is None:
-        return _without_zfs(settings, mount, unseen, bar)
+        return _without_zfs(settings, place.kind, unseen, bar)
     if dataset.is_on("dedup") and settings.aim in ("balance", "width"):
         return Choice(None, "dedup is on: the same content again only adds a reference")
     rewrite = _rewrite(settings, dataset, version)
@@ -74,18 +74,18 @@ def _instead(copy: Choice, no_rewrite: str) -> Choice:
     return Choice(None, f"rewrite: {no_rewrite}; copy: {copy.why}")
 
 
-def _without_zfs(settings: Settings, mount: Mount, unseen: str, bar: str | None) -> Choice:
+def _without_zfs(settings: Settings, kind: str, unseen: str, bar: str | None) -> Choice:
     if not settings.allow_non_zfs:
-        return Choice(None, f"not on ZFS but {mount.kind} (--allow-non-zfs to copy all the same)")
+        return Choice(None, f"not on ZFS but {kind} (--allow-non-zfs to copy all the same)")
     if settings.engine == "rewrite":
-        return Choice(None, f"{mount.kind} has no rewrite")
+        return Choice(None, f"{kind} has no rewrite")
     if bar:
         return Choice(None, bar)
-    if not settings.accept_races and mount.kind not in EXCHANGING:
-        return Choice(None, f"{mount.kind} cannot exclude lost writes (--accept-races)")
+    if not settings.accept_races and kind not in EXCHANGING:
+        return Choice(None, f"{kind} cannot exclude lost writes (--accept-races)")
     if not settings.accept_races and unseen:
         return Choice(None, f"{unseen} (--accept-races)")
-    return Choice("copy", f"{mount.kind} has no rewrite")
+    return Choice("copy", f"{kind} has no rewrite")
 
 
 def _rewrite(settings: Settings, dataset: Dataset, version: tuple[int, ...]) -> Choice:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zconsole.rebalance.engine import holders
-from zconsole.rebalance.planning.facts import Mount, Run
+from zconsole.rebalance.planning.facts import Run
 from zconsole.system import mounts
+from zconsole.system.mounts import MountPoint, is_inside
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
@@ -55,15 +56,15 @@ class ServerProcess(NamedTuple):
     namespace: str
 
 
-def why_exported(point: str, run: Run, machine: Path = MACHINE) -> str:
-    """Why what is on the mount at ``point`` counts as exported; empty when it is not.
+def look(run: Run, machine: Path = MACHINE) -> list[Shared]:
+    """What is shared by this machine, and by each container in which a server runs.
 
     ``run`` asks Samba's tools; ``machine`` is where this machine's files are.
     """
     processes, here = list(processes_of(machine / "proc")), ""
     for process in processes:
         if process.name in USER_SPACE:
-            return f"exported over NFS: {process.name} is running, and may export anything"
+            return [Shared(server=process.name)]
     with contextlib.suppress(OSError):
         here = _namespace(machine / "proc/self")
     own = Shared(machine, table=_mounts(machine / "proc/self"), own=True)
@@ -72,12 +73,21 @@ def why_exported(point: str, run: Run, machine: Path = MACHINE) -> str:
         Patient().call(partial(own.read, named, run), OWN)
     except NoAnswerError:
         own = Shared(table=own.table, own=True, unknown=["what is shared here gives no answer"])
-    device = next((m.device for m in reversed(own.table) if m.point == point), None)
-    every = (own, *_containers(machine, processes, here, own))
+    return [own, *_containers(machine, processes, here, own)]
+
+
+def why_exported(point: str, every: Sequence[Shared]) -> str:
+    """Why what is on the mount at ``point`` counts as exported; empty when it is not."""
+    mount = os.fsencode(point)
+    tables = [each.table for each in every if each.own]
+    device = next((m.device for t in tables for m in reversed(t) if m.point == mount), None)
     for found in every:
+        if found.server:
+            return f"exported over NFS: {found.server} is running, and may export anything"
         for protocol, paths in (("NFS", found.nfs), ("SMB", found.smb)):
             for path in paths:
-                if found.shows(path, point, device):
+                plain = os.fsencode(Path("/", path.lstrip("/")))
+                if found.shows(plain, mount, device):
                     return f"exported over {protocol} ({clean(path)})"
     unknown = next((text for found in every for text in found.unknown), None)
     return f"cannot tell whether {clean(point)} is exported: {clean(unknown)}" if unknown else ""
@@ -126,10 +136,10 @@ def _others(processes: Sequence[ServerProcess], here: str) -> Iterator[Shared]:
             yield found
 
 
-def _mounts(process: Path) -> tuple[Mount, ...]:
+def _mounts(process: Path) -> tuple[MountPoint, ...]:
     """What a process sees mounted; nothing where that may not be read."""
     try:
-        return tuple(map(Mount.of, mounts.rows(mounts.table_of(process))))
+        return tuple(mounts.rows(mounts.table_of(process)))
     except OSError:
         return ()
 
@@ -218,10 +228,12 @@ class Shared:
     root: Path = MACHINE
     follow: bool = True
     """Symbolic links; in another mount namespace an absolute one would lead back into this one."""
-    table: Sequence[Mount] = ()
+    table: Sequence[MountPoint] = ()
     """What is mounted in it."""
     own: bool = False
     """Whether it is this process's own."""
+    server: str = ""
+    """One that keeps its exports to itself."""
     unknown: list[str] = field(default_factory=list)
     """Why there may be more than was found, in words."""
     nfs: list[str] = field(default_factory=list)
@@ -236,21 +248,20 @@ class Shared:
     @property
     def has_server(self) -> bool:
         """Whether the filesystem of the kernel's NFS server is mounted."""
-        return any(mounted.kind == KERNEL_THREAD for mounted in self.table)
+        return any(mounted.kind == KERNEL_THREAD.encode() for mounted in self.table)
 
-    def shows(self, path: str, point: str, device: str | None) -> bool:
+    def shows(self, path: bytes, point: bytes, device: bytes | None) -> bool:
         """Whether an exported path shows anything of the filesystem at ``point``.
 
         It shows the filesystem it is on and all that is mounted below: bind mounts included.
         """
-        shared, mount = Path(path), Path(point)
-        if self.own and (shared == mount or shared in mount.parents):
+        if self.own and is_inside(point, path):
             return True
         if device is None or not self.table:
-            return not self.own or mount in shared.parents
-        above = [m for m in reversed(self.table) if Path(m.point) in (shared, *shared.parents)]
-        holder = max(above, key=lambda m: len(Path(m.point).parts), default=None)
-        below = (m for m in self.table if shared in Path(m.point).parents)
+            return not self.own or is_inside(path, point)
+        above = [m for m in reversed(self.table) if is_inside(path, m.point)]
+        holder = max(above, key=lambda m: len(m.point.rstrip(b"/")), default=None)
+        below = (m for m in self.table if m.point != path and is_inside(m.point, path))
         return any(m.device == device for m in (holder, *below) if m is not None)
 
     def read(self, named: Iterable[str], run: Run | None = None) -> None:

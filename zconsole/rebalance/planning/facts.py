@@ -130,25 +130,30 @@ class PoolFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
-    """A mounted filesystem: type, source (the dataset on ZFS) and options."""
+class JobDirectory:
+    """One directory of a job and the filesystem it is on."""
 
+    root: bytes
     kind: str
+    """The type of the filesystem."""
     source: str
-    point: str
+    """A device; the dataset on ZFS."""
+    dataset: Dataset | None
+    point: str = "/"
+    """Where the filesystem is mounted."""
     read_only: bool = False
-    root: str = "/"
-    """The directory of its filesystem that is mounted; of a bind mount, seldom the topmost."""
-    device: str = ""
-    """MAJOR:MINOR of the filesystem."""
 
-    @classmethod
-    def of(cls, row: MountPoint) -> Mount:
-        """A row of a mount table as text."""
-        kind, source, point, root, device = map(
-            os.fsdecode, (row.kind, row.source, row.point, row.root, row.device)
-        )
-        return cls(kind, source, point, row.read_only, root, device)
+    @property
+    def key(self) -> str:
+        """What identifies this filesystem on every boot: on ZFS, not just its name."""
+        guid = self.dataset.properties.get("guid", "") if self.dataset else ""
+        return f"{self.kind}:{self.source}:{guid}"
+
+
+def pool_of(places: Sequence[JobDirectory]) -> str | None:
+    """The pool of all directories of a job; None without ZFS."""
+    dataset = places[0].dataset
+    return dataset.pool if dataset else None
 
 
 @dataclass(slots=True)
@@ -290,21 +295,21 @@ def spaces_of(listed: CapacityRow, version: Version, wanted: str = "normal") -> 
 
 
 _TYPES = {
-    0xEF53: "ext4",
-    0x58465342: "xfs",
-    0x9123683E: "btrfs",
-    0x01021994: "tmpfs",
-    0xF2F52010: "f2fs",
-    0xCA451A4E: "bcachefs",
-    0x2FC12FC1: "zfs",
-    0x794C7630: "overlay",
-    0x6969: "nfs",
-    0x65735546: "fuse",
+    0xEF53: b"ext4",
+    0x58465342: b"xfs",
+    0x9123683E: b"btrfs",
+    0x01021994: b"tmpfs",
+    0xF2F52010: b"f2fs",
+    0xCA451A4E: b"bcachefs",
+    0x2FC12FC1: b"zfs",
+    0x794C7630: b"overlay",
+    0x6969: b"nfs",
+    0x65735546: b"fuse",
 }
 """Types of filesystems as statfs(2) gives them (linux/magic.h; ZFS_SUPER_MAGIC in zfs)."""
 
 
-def unlisted_mount(directory: bytes) -> Mount:
+def unlisted_mount(directory: bytes) -> MountPoint:
     """The mount of a directory that no mount table has, as in a chroot whose root is no mount.
 
     What statfs(2) tells; the dataset is in the table of the first process, if that may be read.
@@ -315,33 +320,31 @@ def unlisted_mount(directory: bytes) -> Mount:
         listed = None
         with contextlib.suppress(OSError):
             listed = mount_of(mounts.mount_number(fd), mounts.SELF.parent / "1")
-        device, status = os.fstat(fd).st_dev, os.statvfs(fd)
-        kind = _TYPES.get(mounts.filesystem_type(fd), "unknown")
+        read_only = bool(os.statvfs(fd).f_flag & os.ST_RDONLY)
+        kind = _TYPES.get(mounts.filesystem_type(fd), b"unknown")
     finally:
         os.close(fd)
-    return Mount(
-        kind,
-        listed.source if listed else "",
-        "/",
-        bool(status.f_flag & os.ST_RDONLY),
-        device=f"{os.major(device)}:{os.minor(device)}",
-    )
+    source = listed.source if listed else b""
+    return MountPoint(0, 0, b"", b"/", b"/", kind, b"", source, read_only)
 
 
-def mount_of(number: int, process: Path = mounts.SELF) -> Mount | None:
+def mount_of(number: int, process: Path = mounts.SELF) -> MountPoint | None:
     """The mount of this number, as a process sees it. Raises OSError."""
-    found = mounts.parse(mounts.table_of(process)).get(number)
-    return Mount.of(found) if found else None
+    return mounts.parse(mounts.table_of(process)).get(number)
 
 
-def mounts_of(pool: str, process: Path = mounts.SELF) -> list[Mount]:
-    """Where the datasets of a pool are mounted, each once; snapshots and binds are left out."""
-    found: dict[str, Mount] = {}
-    for each in map(Mount.of, mounts.rows(mounts.table_of(process))):
-        ours = each.source.split("/")[0] == pool and "@" not in each.source
-        if each.kind == "zfs" and each.root == "/" and ours:
-            found.setdefault(each.source, each)
-    return list(found.values())
+def mountpoints_of(pool: str, process: Path = mounts.SELF) -> dict[str, str]:
+    """The datasets of a pool by where they are mounted, sorted, each once.
+
+    Snapshots and binds are left out.
+    """
+    found: dict[str, str] = {}
+    for each in mounts.rows(mounts.table_of(process)):
+        dataset = os.fsdecode(each.source)
+        ours = dataset.split("/")[0] == pool and "@" not in dataset
+        if each.kind == b"zfs" and each.root == b"/" and ours:
+            found.setdefault(dataset, os.fsdecode(each.point))
+    return dict(sorted((point, dataset) for dataset, point in found.items()))
 
 
 def _pairs(text: str) -> dict[str, str]:

@@ -22,12 +22,11 @@ from zconsole.rebalance.planning import (
     walk,
 )
 from zconsole.rebalance.planning.blocks import Listed
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import (
     BATCH_BYTES,
     DirectoryPlan,
-    JobDirectory,
     RebalancePlan,
 )
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -53,9 +52,9 @@ def places(
             mount = facts.mount_of(mount_at(root)) or facts.unlisted_mount(root)
         except OSError as error:
             raise NotFoundError(f"{directory}: {error.strerror}") from error
-        in_zfs = mount.kind == "zfs" and mount.source
-        dataset = reader.dataset(mount.source, snapshots) if in_zfs else None
-        found.append(JobDirectory(root, mount, dataset))
+        kind, source, point = map(os.fsdecode, (mount.kind, mount.source, mount.point))
+        dataset = reader.dataset(source, snapshots) if kind == "zfs" and source else None
+        found.append(JobDirectory(root, kind, source, dataset, point, mount.read_only))
     roots = [place.root for place in found]
     for root in roots:
         for other in roots:
@@ -82,9 +81,9 @@ def make(
     if pool is not None and os.geteuid() == 0:
         pool = replace(pool, added=reader.added(pool.name))
     surveys, split = _surveyed(sys, found, pool, settings.limits, sink)
-    in_use = Users().look()
+    in_use, shared = Users().look(), exports.look(reader.run)
     plans = [
-        _directory_plan(sys, reader, place, pool, settings, measured, in_use)
+        _directory_plan(sys, reader, place, pool, settings, measured, in_use, shared)
         for place, measured in zip(found, surveys, strict=True)
     ]
     _leave_out_split(plans, split)
@@ -165,13 +164,12 @@ def _directory_plan(
     settings: Settings,
     found: Survey,
     files: FilesInUse,
+    shared: Sequence[exports.Shared],
 ) -> DirectoryPlan:
-    exported = exports.why_exported(place.mount.point, reader.run)
+    exported = exports.why_exported(place.point, shared)
     version, in_use = reader.version(), _overlay(sys, files, place.root)
     unseen = unleased(version if place.dataset else ()) if found.sampled[NO_LEASES] else exported
-    chosen = engine_choice.choose(
-        settings, place.mount, place.dataset, version, unseen, in_use, namespaces.is_nested()
-    )
+    chosen = engine_choice.choose(settings, place, version, unseen, in_use, namespaces.is_nested())
     chosen = engine_choice.checked(chosen, settings.rewrite_options, version, pool)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     plan.shared = bool(engine_choice.why_shared(place.dataset, exported))

@@ -8,33 +8,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.facts import JobDirectory, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory
 from zconsole.rebalance.planning.survey import Survey
 
 BATCH_BYTES = 256 << 20
 """What the copy engine has in flight beside a file that is larger."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobDirectory:
-    """One directory of the job and the filesystem it is on."""
-
-    root: bytes
-    mount: Mount
-    dataset: Dataset | None
-
-    @property
-    def key(self) -> str:
-        """What identifies this filesystem on every boot: on ZFS, not just its name."""
-        guid = self.dataset.properties.get("guid", "") if self.dataset else ""
-        return f"{self.mount.kind}:{self.mount.source}:{guid}"
-
-
-def pool_of(places: Sequence[JobDirectory]) -> str | None:
-    """The pool of all directories of a job; None without ZFS."""
-    dataset = places[0].dataset
-    return dataset.pool if dataset else None
 
 
 @dataclass(slots=True)

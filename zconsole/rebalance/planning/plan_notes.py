@@ -233,7 +233,7 @@ def _overshoots(plan: PlanDocument) -> bool:
 
 def of_reserved(plans: Sequence[DirectoryPlan]) -> Iterator[str]:
     """What to know of blocks that fallocate(2) reserved, where the filesystem does not tell."""
-    if any(plan.place.mount.kind == "tmpfs" and plan.choice.engine == "copy" for plan in plans):
+    if any(plan.place.kind == "tmpfs" and plan.choice.engine == "copy" for plan in plans):
         yield "tmpfs: blocks reserved past the end of a file are not seen, and get lost"
 
 

@@ -127,9 +127,9 @@ def additions(reader: FactsReader) -> Callable[[bytes], float | None]:
             mount = mount_of(mount_at(path))
         except OSError:
             return None
-        if mount is None or mount.kind != "zfs" or os.geteuid() != 0:
+        if mount is None or mount.kind != b"zfs" or os.geteuid() != 0:
             return None
-        return added(mount.source.split("/")[0])
+        return added(os.fsdecode(mount.source).split("/")[0])
 
     return _since
 

@@ -22,9 +22,9 @@ from zconsole.rebalance.backend import (
 )
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import COPIES, checked, choose
-from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.rebalance.planning.survey import Ages, Held, Survey
 from zconsole.sim.backends.explorer import SimulatedExplorer, below, children, factor_of, measured
@@ -95,10 +95,10 @@ class SimulatedRebalance:
                 self._note("ended", job, "run", ok=True, result="done")
         return tuple(shown)
 
-    def roots(self, pool: str) -> tuple[Mount, ...]:
+    def roots(self, pool: str) -> Mapping[str, str]:
         """See RebalanceBackend.roots."""
         names = [each.name for each in self._world.pools if each.name == pool]
-        return tuple(Mount("zfs", name, f"/{name}") for name in names)
+        return {f"/{name}": name for name in names}
 
     async def explore(self) -> Explorer:
         """See RebalanceBackend.explore."""
@@ -349,11 +349,11 @@ def _facts(pool: PoolState) -> PoolFacts:
 
 
 def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings) -> DirectoryPlan:
-    mount, dataset = Mount("zfs", pool.name, f"/{pool.name}"), Dataset(pool.name, {})
+    place = JobDirectory(os.fsencode(root), "zfs", pool.name, Dataset(pool.name, {}))
     found = _survey(pool, root, round(forecast.above_floor(facts, settings.limits)))
-    chosen = choose(settings, mount, dataset, facts.version, unseen="")
+    chosen = choose(settings, place, facts.version, unseen="")
     made = DirectoryPlan(
-        JobDirectory(os.fsencode(root), mount, dataset),
+        place,
         found,
         checked(chosen, settings.rewrite_options, facts.version, facts),
         found.files,

@@ -83,12 +83,12 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     def on_mount(self) -> None:
         """Draw, and ask for the mountpoints."""
         self.view.focus()
-        for root in self._folders.roots:
-            self._explorer.used(root.point)
+        for point in self._folders.roots:
+            self._explorer.used(point)
         for path in self._folders.opened:
             self._explorer.open(path)
         if len(self._folders.roots) == 1:
-            self._unfold(self._folders.roots[0].point)
+            self._unfold(next(iter(self._folders.roots)))
         begin(self, self._listen, group="explore", exit_on_error=False)
         self.set_interval(1.0, self.update)
 

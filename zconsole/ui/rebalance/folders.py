@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from zconsole.rebalance.backend import DirectoryListing, Measured
-from zconsole.rebalance.planning.facts import Mount
 
 PATIENCE = 10.0
 """Seconds after which a directory that was asked for is said not to answer."""
@@ -33,7 +32,8 @@ class FolderRow:
 class Folders:
     """The tree under the mountpoints of a pool. Times are seconds of one clock."""
 
-    roots: tuple[Mount, ...]
+    roots: Mapping[str, str]
+    """The datasets by where they are mounted."""
     listed: dict[str, DirectoryListing] = field(default_factory=dict)
     sizes: dict[str, Measured] = field(default_factory=dict)
     opened: set[str] = field(default_factory=set)
@@ -93,10 +93,10 @@ class Folders:
         return size, all(entry is not None and entry.done for entry in found)
 
     def _rows(self, now: float) -> Iterator[FolderRow]:
-        for root in self.roots:
-            dataset = "" if root.source == root.point.strip("/") else root.source
-            yield self._row(root.point, root.point, 0, now, dataset)
-            yield from self._below(root.point, 1, now)
+        for point, source in self.roots.items():
+            dataset = "" if source == point.strip("/") else source
+            yield self._row(point, point, 0, now, dataset)
+            yield from self._below(point, 1, now)
 
     def _below(self, path: str, depth: int, now: float) -> Iterator[FolderRow]:
         if path not in self.opened or path not in self.listed:
@@ -144,7 +144,7 @@ class Folders:
 
     def _root(self, path: str) -> str:
         """The mountpoint a path belongs to: the longest that it is, or is in."""
-        homes = [r.point for r in self.roots if path == r.point or inside(path, r.point)]
+        homes = [point for point in self.roots if path == point or inside(path, point)]
         return max(homes, key=len, default="")
 
 

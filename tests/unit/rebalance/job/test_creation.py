@@ -304,7 +304,7 @@ def meta(half: Path) -> dict[str, str]:
     values = {
         "format": 1,
         "walking": {"settings": settings, "agreed": True},
-        "keys": {root: f"{mount.kind}:{mount.source}:"},
+        "keys": {root: f"{mount.kind.decode()}:{mount.source.decode()}:"},
         "walk_skipped": {},
         "control": {"order": "pause", "limits": CHANGED},
         "status": {"state": "running", "why": None, "pid": 32640, "t": 1795433709.0},
@@ -362,7 +362,8 @@ def test_another_filesystem_is_refused_in_words(
     assert done.returncode == 1
     mount = mount_of(mount_at(os.fsencode(half)))
     assert mount is not None
-    now = f"{half} is on another filesystem now: {mount.source} ({mount.kind}), not {told}. "
+    here = f"{mount.source.decode()} ({mount.kind.decode()})"
+    now = f"{half} is on another filesystem now: {here}, not {told}. "
     after = f"To give up what the job left, delete {journal}; to go on, put back what was there"
     assert done.stderr.endswith(f"{now}{after}\n")
     assert "resume" not in done.stderr

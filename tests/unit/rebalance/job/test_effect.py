@@ -22,8 +22,7 @@ from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import effect
 from zconsole.rebalance.job.effect import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
 from zconsole.rebalance.job.spread_watch import ENOUGH, INTERVAL, STRIKES, SpreadWatch
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
-from zconsole.rebalance.planning.plan_model import JobDirectory
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.system.process import Completed
 
 TIB = 1 << 40
@@ -178,7 +177,7 @@ class Guest:
             ino = (area / f"f{number}").stat().st_ino
             self.rows.append(FileRow(number, 1, b"f%d" % number, ino, SMALLEST, 1))
         self.vdev = {row.ino: 0 for row in self.rows}
-        place = JobDirectory(os.fsencode(area), Mount("zfs", "tank/a", "/a"), Dataset("tank/a", {}))
+        place = JobDirectory(os.fsencode(area), "zfs", "tank/a", Dataset("tank/a", {}))
         self.clock = Clock()
         self.samples = Samples(FactsReader(self.run), place, self.path, self.clock)
 

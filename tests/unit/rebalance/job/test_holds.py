@@ -38,8 +38,7 @@ from zconsole.rebalance.job.holds import (
 )
 from zconsole.rebalance.job.job import Floor, Job, request_file
 from zconsole.rebalance.job.spread_watch import SpreadWatch
-from zconsole.rebalance.planning.facts import FactsReader, Mount
-from zconsole.rebalance.planning.plan_model import JobDirectory
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.process import Completed
 
@@ -251,7 +250,7 @@ class Control:
 @pytest.fixture
 def control(tmp_path: Path) -> Iterator[Control]:
     clock, hour = Clock(), [12]
-    places = [JobDirectory(os.fsencode(tmp_path), Mount("ext4", "/dev/sda1", "/"), None)]
+    places = [JobDirectory(os.fsencode(tmp_path), "ext4", "/dev/sda1", None)]
     local = lambda: datetime(2026, 11, 23, hour[0], tzinfo=UTC)  # noqa: E731
     clocks = JobClocks(clock, clock, sleep=clock.sleep, local=local)
     settings = Settings((str(tmp_path),), limits=Limits(rate=RATE))

@@ -17,8 +17,8 @@ from zconsole.errors import UsageError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import locks
 from zconsole.rebalance.job.locks import BusyTreeError, Claim, TreeLocks, claim, job_at_work
-from zconsole.rebalance.planning.facts import Mount
 from zconsole.system import state_dir
+from zconsole.system.mounts import MountPoint
 from zconsole.system.state_dir import StateError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs mounts or another user")
@@ -128,6 +128,7 @@ import os, subprocess, sys
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job.locks import TreeLocks
+from zconsole.system.mounts import MountPoint
 tree = sys.argv[1]
 for source, target in (("x/y", "seen"), ("z", "x/inner")):
     subprocess.run(["mount", "--bind", f"{tree}/{source}", f"{tree}/{target}"], check=True)
@@ -174,8 +175,9 @@ def test_trees_that_overlap_through_a_bind_mount_are_kept_apart(tmp_path: Path) 
 
 
 def test_a_mount_that_is_not_known_leaves_the_inode_numbers(tree: Path) -> None:
+    elsewhere = MountPoint(1, 0, b"", b"/", b"/elsewhere", b"ext4", b"")
     one = claim(Sys(), os.fsencode(tree), lambda number: None)
-    two = claim(Sys(), os.fsencode(tree / "below"), lambda number: Mount("ext4", "", "/elsewhere"))
+    two = claim(Sys(), os.fsencode(tree / "below"), lambda number: elsewhere)
     assert (one.inside, two.inside) == (None, None)
     assert one.overlaps(two)
     assert two.overlaps(one)

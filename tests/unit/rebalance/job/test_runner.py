@@ -16,7 +16,7 @@ from zconsole.rebalance.job.job import Job
 from zconsole.rebalance.job.job_store import by_journal
 from zconsole.rebalance.job.runner import STOPPING, _signals, execute
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.facts import Mount
+from zconsole.system.mounts import MountPoint
 
 
 def test_a_late_word_of_a_broken_lease_does_not_end_the_process() -> None:
@@ -58,7 +58,7 @@ def test_what_has_become_read_only_is_not_begun(
     create(tmp_path / "tree", tmp_path / "job.db")
     record = by_journal(tmp_path / "job.db")
     assert record is not None
-    read_only = Mount("ext4", "/dev/sda1", "/", read_only=True)
+    read_only = MountPoint(1, 0, b"", b"/", b"/", b"ext4", b"", b"/dev/sda1", read_only=True)
     monkeypatch.setattr(plan.facts, "mount_of", lambda number: read_only)
     with pytest.raises(ZconsoleError, match="tree: mounted read-only"):
         execute(record, lambda records: None)

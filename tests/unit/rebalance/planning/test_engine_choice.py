@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from tests.table import rows
 from zconsole.rebalance.planning.engine_choice import Choice, choose, hides_acls
-from zconsole.rebalance.planning.facts import Dataset, Mount
+from zconsole.rebalance.planning.facts import Dataset, JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 
-ZFS = Mount("zfs", "tank/a", "/tank/a")
-EXT4 = Mount("ext4", "/dev/sda1", "/")
+ZFS = ("zfs", "tank/a")
+EXT4 = ("ext4", "/dev/sda1")
 AUTO = Settings(())
 PLAIN = Dataset("tank/a", {"checksum": "on", "compression": "lz4"})
 STRONG = Dataset("tank/a", {"checksum": "sha256", "compression": "lz4"})
@@ -16,10 +16,10 @@ def engine(
     dataset: Dataset | None = PLAIN,
     settings: Settings = AUTO,
     version: tuple[int, ...] = (2, 3, 9),
-    mount: Mount = ZFS,
+    mount: tuple[str, str] = ZFS,
     exported: str = "",
 ) -> tuple[str | None, str]:
-    choice = choose(settings, mount, dataset, version, exported)
+    choice = choose(settings, JobDirectory(b"/d", *mount, dataset), version, exported)
     return choice.engine, choice.why
 
 
@@ -73,13 +73,13 @@ def test_what_is_hidden_is_not_dropped(hiding: dict[str, str]) -> None:
 def test_what_an_overlay_is_made_of_is_rewritten_or_nothing() -> None:
     in_use = "in use by an overlay (pid 7)"
     version = (2, 3, 9)
-    assert choose(AUTO, ZFS, PLAIN, version, "", in_use).engine == "rewrite"
+    assert choose(AUTO, JobDirectory(b"/d", *ZFS, PLAIN), version, "", in_use).engine == "rewrite"
     for settings, dataset, mount in (
         (Settings((), "copy", accept_races=True), PLAIN, ZFS),
         (AUTO, STRONG, ZFS),
         (Settings((), allow_non_zfs=True, accept_races=True), None, EXT4),
     ):
-        chosen = choose(settings, mount, dataset, version, "", in_use)
+        chosen = choose(settings, JobDirectory(b"/d", *mount, dataset), version, "", in_use)
         assert chosen.engine is None
         assert f"{in_use}: stop its containers" in chosen.why
 
@@ -105,9 +105,10 @@ def test_other_filesystems_only_when_allowed() -> None:
     assert engine(None, mount=EXT4)[0] is None
     allowed = Settings((), allow_non_zfs=True)
     assert engine(None, allowed, mount=EXT4)[0] == "copy"
-    assert engine(None, allowed, mount=Mount("nfs4", "host:/x", "/x"))[0] is None
+    assert engine(None, allowed, mount=("nfs4", "host:/x"))[0] is None
     assert engine(None, Settings((), "rewrite", allow_non_zfs=True), mount=EXT4)[0] is None
 
 
 def test_read_only_mounts_get_none() -> None:
-    assert engine(mount=Mount("zfs", "tank/a", "/tank/a", read_only=True))[0] is None
+    place = JobDirectory(b"/d", *ZFS, PLAIN, read_only=True)
+    assert choose(AUTO, place, (2, 3, 9), "").engine is None

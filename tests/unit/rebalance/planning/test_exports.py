@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from zconsole.rebalance.planning import exports
-from zconsole.rebalance.planning.exports import why_exported
+from zconsole.rebalance.planning.exports import look, why_exported
 from zconsole.rebalance.planning.facts import Run
 from zconsole.system.process import Completed, DeadlineError
 
@@ -79,7 +79,7 @@ class Machine:
         (self.root / f"proc/{number}/ns/mnt").symlink_to(namespace)
 
     def why(self, point: str, run: Run = nothing) -> str:
-        return why_exported(point, run, self.root)
+        return why_exported(point, look(run, self.root))
 
 
 @pytest.fixture

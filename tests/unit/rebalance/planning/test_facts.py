@@ -209,12 +209,12 @@ def test_a_mount_by_its_number(tmp_path: Path) -> None:
     mount, bound = mount_of(36, tmp_path), mount_of(37, tmp_path)
     assert mount is not None
     assert bound is not None
-    assert (mount.kind, mount.source, mount.point) == ("zfs", "tank/a b", "/tank/a b")
-    assert (bound.point, mount.read_only, bound.read_only) == ("/bound", False, True)
+    assert (mount.kind, mount.source, mount.point) == (b"zfs", b"tank/a b", b"/tank/a b")
+    assert (bound.point, mount.read_only, bound.read_only) == (b"/bound", False, True)
     assert mount_of(44, tmp_path) is None
 
 
 def test_the_mount_of_a_directory_is_the_one_it_is_reached_through(tmp_path: Path) -> None:
     mount = mount_of(mount_at(os.fsencode(tmp_path)))
     assert mount is not None
-    assert tmp_path.is_relative_to(mount.point)
+    assert tmp_path.is_relative_to(os.fsdecode(mount.point))

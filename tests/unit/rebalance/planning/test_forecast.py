@@ -13,7 +13,7 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job.creation import WalkSink
 from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, PoolFacts
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.rebalance.planning.walk import Portion
@@ -23,7 +23,7 @@ SPACES = (Space("mirror-0", 1000, 900), Space("mirror-1", 1000, 100))
 
 def measured(**figures: Any) -> DirectoryPlan:
     found = Survey(b"/tank", Ages(), 1 << 40, allocated=100, **figures)
-    place = JobDirectory(b"/tank", Mount("zfs", "tank", "/tank"), None)
+    place = JobDirectory(b"/tank", "zfs", "tank", None)
     return DirectoryPlan(place, found, Choice("copy", ""), 1, 100)
 
 
@@ -81,7 +81,8 @@ def test_old_files_go_first_then_large_ones(tmp_path: Path) -> None:
 
 
 def test_a_new_dataset_of_the_same_name_is_another_filesystem() -> None:
-    mount = Mount("zfs", "tank", "/tank")
-    one, two = (JobDirectory(b"/tank", mount, Dataset("tank", {"guid": guid})) for guid in "12")
-    assert one.key != two.key
-    assert one.key == JobDirectory(b"/tank", mount, Dataset("tank", {"guid": "1"})).key
+    one, two, again = (
+        JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {"guid": guid})).key for guid in "121"
+    )
+    assert one != two
+    assert one == again

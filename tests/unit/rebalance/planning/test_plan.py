@@ -118,7 +118,7 @@ def test_a_copy_without_leases_is_refused_and_says_which_release_grants_them(
         for sys, none in ((Unleased(), True), (Sys(), False)):
             (survey,), _ = plan._surveyed(sys, [place], None, settings.limits, None)
             found = plan._directory_plan(
-                sys, FactsReader(), place, None, settings, survey, Users().look()
+                sys, FactsReader(), place, None, settings, survey, Users().look(), []
             )
             assert (found.choice.engine is None) == (none and not accepted)
             if none and not accepted:
@@ -134,7 +134,7 @@ def test_a_plan_has_what_is_known_of_quotas_shared_blocks_and_exports(
     monkeypatch.setattr(plan.plan_notes, "of_quotas", lambda run, plans: ["near a quota"])
     monkeypatch.setattr(plan.plan_notes, "of_shared_blocks", lambda pool, plans: ["shared"])
     assert {"near a quota", "shared"} <= set(made(root, monkeypatch, LARGE).document.notes)
-    monkeypatch.setattr(plan.exports, "why_exported", lambda point, run: "exported over NFS or SMB")
+    monkeypatch.setattr(plan.exports, "why_exported", lambda *_: "exported over NFS or SMB")
     assert "exported over NFS or SMB" in (made(root, monkeypatch, LARGE).document.refused or "")
 
 

@@ -15,7 +15,7 @@ from tests.table import rows
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
+from zconsole.rebalance.planning.facts import Dataset, FactsReader
 from zconsole.rebalance.planning.forecast import LARGE_FIRST, OLD_FIRST
 from zconsole.rebalance.planning.plan_document import (
     PlanDocument,
@@ -48,8 +48,8 @@ def directory(name: str, engine: str) -> DirectoryPlan:
     )
     best = [(b"media", Held(2, 60, 50)), (b"vm", Held(1, 30, 20))]
     found.below = Ranking(_best=best)
-    mount, dataset = Mount("zfs", f"tank/{name}", "/tank"), Dataset(f"tank/{name}", {})
-    place, chosen = JobDirectory(found.root, mount, dataset), Choice(engine, "verified copies")
+    dataset, chosen = Dataset(f"tank/{name}", {}), Choice(engine, "verified copies")
+    place = JobDirectory(found.root, "zfs", dataset.name, dataset)
     pinned = {"snapshots": 200, "clones": 0, "checkpoint": 0, "dedup": 0, "block_clones": 0}
     differs = ("copies=2: what is there has another number",)
     return DirectoryPlan(place, found, chosen, 7, 1000, dict(pinned), differs, in_flight=400)
@@ -77,7 +77,7 @@ def pooled(*directories: DirectoryPlan) -> PlanDocument:
 
 def bare() -> PlanDocument:
     found = Survey(b"/srv/n\xff", Ages(), 1 << 40, files=1, bytes=10, allocated=512, largest=512)
-    place = JobDirectory(found.root, Mount("ext4", "/dev/sda1", "/srv"), None)
+    place = JobDirectory(found.root, "ext4", "/dev/sda1", None)
     pinned = dict.fromkeys(("snapshots", "clones"))
     choice = Choice(None, "not on ZFS but ext4")
     plan = DirectoryPlan(place, found, choice, 1, 10, pinned, in_flight=512)

@@ -20,7 +20,7 @@ from zconsole.rebalance.engine.holders import Holders
 from zconsole.rebalance.engine.leases import NO_LEASES
 from zconsole.rebalance.planning import plan_notes
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice
-from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.plan_notes import (
@@ -63,7 +63,7 @@ def zfs(argv: Sequence[str], _deadline: float) -> Completed:
 
 
 def planned(name: str = "tank/a", engine: str = "copy", **properties: str) -> DirectoryPlan:
-    place = JobDirectory(b"/" + name.encode(), Mount("zfs", name, "/"), Dataset(name, properties))
+    place = JobDirectory(b"/" + name.encode(), "zfs", name, Dataset(name, properties))
     found = DirectoryPlan(place, Survey(b"/", Ages(), 1 << 40), Choice(engine, ""), 1, 1)
     found.pinned, found.in_flight = {"snapshots": 5000 * MIB}, 64 * MIB
     return found
@@ -144,9 +144,7 @@ def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
     """A directory of files by size and block, and as many more as are ``known``."""
     found = Survey(b"/tank", Ages(), 1 << 40, files=len(files) if known is None else known)
     found.sample.files = [Taken(inode, size, block) for inode, (size, block) in enumerate(files)]
-    place = JobDirectory(
-        b"/tank", Mount("zfs", "tank", "/tank"), Dataset("tank", {"recordsize": "65536"})
-    )
+    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {"recordsize": "65536"}))
     return DirectoryPlan(place, found, Choice("copy", ""), len(files), 0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.table import rows
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice, checked, flags_of
-from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, PoolFacts
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.plan_notes import of_options, spared
 from zconsole.rebalance.planning.survey import Ages, Survey
@@ -20,7 +20,7 @@ def pool(version: tuple[int, ...] = MASTER, feature: str = "enabled") -> PoolFac
 
 
 def planned(choice: Choice = REWRITE, snapshot: int = 60) -> DirectoryPlan:
-    place = JobDirectory(b"/tank", Mount("zfs", "tank", "/tank"), Dataset("tank", {}))
+    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
     found = Survey(
         b"/tank",
         Ages(),
