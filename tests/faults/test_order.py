@@ -15,7 +15,7 @@ from zconsole.rebalance.engine.item import Item
 from zconsole.rebalance.engine.journal import Journal, Result, State
 from zconsole.rebalance.engine.swap import Swapper
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job.batches import FilesystemSync
+from zconsole.rebalance.job.runner import JobRunner
 
 
 class Disks:
@@ -27,14 +27,14 @@ class Disks:
         self.told: set[int] = set()
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        finish, sync, record = Swapper.finish, FilesystemSync.one, Journal.record
+        finish, sync, record = Swapper.finish, JobRunner._sync, Journal.record
         closing = Journal.close_directories
 
         def finished(swapper: Swapper, item: Item) -> None:
             finish(swapper, item)
             self.replaced |= {place.row.number for place in item.places}
 
-        def synced(syncs: FilesystemSync, fd: int) -> None:
+        def synced(syncs: JobRunner, fd: int) -> None:
             sync(syncs, fd)
             self.settled |= self.replaced
 
@@ -49,7 +49,7 @@ class Disks:
             closing(journal)
 
         monkeypatch.setattr(Swapper, "finish", finished)
-        monkeypatch.setattr(FilesystemSync, "one", synced)
+        monkeypatch.setattr(JobRunner, "_sync", synced)
         monkeypatch.setattr(Journal, "record", recorded)
         monkeypatch.setattr(Journal, "close_directories", closed)
 
@@ -76,13 +76,13 @@ def test_what_a_recovery_removed_is_told_once_that_is_on_the_disks(
         if list(root.glob(".zc-*")):
             break
     removed: list[str] = []
-    unlink, sync, record = Sys.unlink, FilesystemSync.one, Journal.record
+    unlink, sync, record = Sys.unlink, JobRunner._sync, Journal.record
 
     def unlinked(system: Sys, directory: int, name: bytes) -> None:
         unlink(system, directory, name)
         removed.append("since the last sync")
 
-    def synced(syncs: FilesystemSync, fd: int) -> None:
+    def synced(syncs: JobRunner, fd: int) -> None:
         sync(syncs, fd)
         removed.clear()
 
@@ -91,7 +91,7 @@ def test_what_a_recovery_removed_is_told_once_that_is_on_the_disks(
         record(journal, results, *words, **more)
 
     monkeypatch.setattr(Sys, "unlink", unlinked)
-    monkeypatch.setattr(FilesystemSync, "one", synced)
+    monkeypatch.setattr(JobRunner, "_sync", synced)
     monkeypatch.setattr(Journal, "record", recorded)
     run(area / "job.db")
     assert not list(root.glob(".zc-*"))

@@ -1,4 +1,4 @@
-"""The queue of a job in portions that are made durable together, and what makes them so."""
+"""The queue of a job in portions that are made durable together."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine.descriptors import batch_directories, batch_files
-from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow
-from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job.job import Job
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
 from zconsole.rebalance.planning.plan_model import BATCH_BYTES
 
 SMALLEST_BATCH = 8 << 20
@@ -84,18 +81,16 @@ class Batches:
         most = self.job.limits.max_bytes
         return 0 if most is None else max(0, self._spent - most)
 
-    def adapt(
-        self, seconds: float, size: int, largest: int = BATCH_BYTES, rate: float | None = None
-    ) -> None:
+    def adapt(self, seconds: float, size: int, largest: int = BATCH_BYTES) -> None:
         """Aim the next portion at BATCH_SECONDS, after one of so many bytes took so long.
 
-        ``rate`` is the limit in bytes/s: what a portion moved is reported when it ends, which
-        must not be minutes later.
+        With a limit of the rate, too: what a portion moved is reported when it ends, which must
+        not be minutes later.
         """
         if seconds > 0 and size:
             self.bytes = round(size / seconds * BATCH_SECONDS)
         self.bytes = max(SMALLEST_BATCH, min(self.bytes, largest))
-        if rate is not None:
+        if (rate := self.job.limits.rate) is not None:
             self.bytes = max(1, min(self.bytes, round(rate * BATCH_SECONDS)))
 
     def keep_within(self, room: int) -> None:
@@ -125,43 +120,9 @@ class Batches:
             number: int | None = name.directory
             while number is not None and number not in self._held and number not in opened:
                 opened.add(number)
-                number = self._parent(number)
+                if number not in self._parents:
+                    if len(self._parents) >= PARENTS:
+                        self._parents.clear()
+                    self._parents[number] = self.job.journal.directory(number).parent
+                number = self._parents[number]
         return opened
-
-    def _parent(self, number: int) -> int | None:
-        if number not in self._parents:
-            if len(self._parents) >= PARENTS:
-                self._parents.clear()
-            self._parents[number] = self.job.journal.directory(number).parent
-        return self._parents[number]
-
-
-@dataclass(slots=True)
-class FilesystemSync:
-    """Syncs the filesystems of a job: on ZFS the pool, which syncs all its datasets at once."""
-
-    sys: Sys
-    reader: FactsReader
-    places: Sequence[JobDirectory]
-
-    def one(self, fd: int | None) -> None:
-        """Sync the filesystem of a descriptor; None for a directory of which the name is gone."""
-        if pool := pool_of(self.places):
-            self.reader.sync(pool)
-        elif fd is None:
-            self.sys.sync()
-        else:
-            self.sys.syncfs(fd)
-
-    def all(self) -> None:
-        """Sync every filesystem of the job."""
-        for place in self.places:
-            try:
-                fd = open_path(self.sys, place.root)
-            except OSError:
-                self.one(None)
-                continue
-            try:
-                self.one(fd)
-            finally:
-                self.sys.close(fd)

@@ -10,6 +10,7 @@ from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.job import Job
 from zconsole.rebalance.job.spread_watch import INTERVAL
 from zconsole.rebalance.planning import blocks
 from zconsole.rebalance.planning.blocks import Listed
@@ -99,16 +100,26 @@ STAYED = "nothing moves: blocks stay where they were"
 IN_VAIN = "nothing moves: vdev sizes don't change"
 
 
-@dataclass(slots=True)
 class BenefitCheck:
     """End a job that moves nothing: judge it after every portion and within long files."""
 
-    accounts: JobAccounts
-    samples: Sequence[Samples]
-    """One a directory of the job: they may be on datasets of which one keeps its blocks."""
-    balancing: bool
-    """Whether the job balances the vdevs; with another aim they need not change."""
-    _told: float = field(default=float("-inf"))
+    def __init__(
+        self,
+        job: Job,
+        reader: FactsReader,
+        places: Sequence[JobDirectory],
+        accounts: JobAccounts,
+    ) -> None:
+        self.accounts = accounts
+        self._clock, settings = job.clocks.monotonic, job.terms.settings
+        # Blocks that -S and -C leave alone are meant to stay, and may be all of a portion's.
+        moves_all = not {"S", "C"} & set(settings.rewrite_options)
+        # One a directory: they may be on datasets of which one keeps its blocks.
+        self.samples = [
+            Samples(reader, place, accounts.path, self._clock) for place in places if moves_all
+        ]
+        self._balancing = settings.aim == "balance" and moves_all  # else vdevs need not change
+        self._told = float("-inf")
 
     def begin(self, rows: Sequence[FileRow]) -> None:
         """Note where files lie before a portion."""
@@ -129,12 +140,12 @@ class BenefitCheck:
 
     def chunk(self) -> None:
         """Judge within a file rewritten in place. Raises StopJobError when nothing moves."""
-        if self.accounts.job.clocks.monotonic() - self._told >= INTERVAL:
+        if self._clock() - self._told >= INTERVAL:
             self._look()
 
     def _look(self) -> None:
-        self._told = self.accounts.job.clocks.monotonic()
+        self._told = self._clock()
         watching = self.accounts.watch
-        if watching and self.balancing and watching.in_vain(self.accounts.moved):
+        if watching and self._balancing and watching.in_vain(self.accounts.moved):
             raise StopJobError(IN_VAIN)
         self.accounts.day()

@@ -81,7 +81,8 @@ class FreeSpace:
     before another."""
     _reserves: Mapping[bytes, int] = field(default_factory=dict)
     _looked: float | None = None
-    _tight: bool = False
+    is_tight: bool = False
+    """Whether there is hardly any room where the plan saw more: no portion is begun then."""
     _rooms: Mapping[int, int] = field(default_factory=dict)
     """By device."""
     _full: int = 0
@@ -107,13 +108,13 @@ class FreeSpace:
             self._reserves = reserves
             self.trend.forget()
         rooms: dict[int, int] = {}
-        self._tight = False
+        self.is_tight = False
         for root, reserve in reserves.items():
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 device, status = Path(os.fsdecode(root)).stat().st_dev, os.statvfs(root)
                 room = status.f_bavail * status.f_frsize - reserve
                 rooms[device] = min(room, rooms.get(device, room))
-                self._tight |= room <= min(LEAST_ROOM, self.job.terms.rooms.get(root, 0) // 4)
+                self.is_tight |= room <= min(LEAST_ROOM, self.job.terms.rooms.get(root, 0) // 4)
         if not rooms:
             raise StopJobError("its directories are gone")
         return rooms
@@ -121,11 +122,9 @@ class FreeSpace:
     def why(self, between: bool) -> str | None:
         """Why the job must not write now; ``between`` two portions, hardly above the floor, too.
 
-        There only where the plan saw more room, and not in the midst of a portion: what is in
-        flight may be what took it.
+        Not in the midst of a portion: what is in flight may be what took the room.
         """
-        room = self.room()
-        return AT_FLOOR if room <= 0 or (between and self._tight) else None
+        return AT_FLOOR if self.room() <= 0 or (between and self.is_tight) else None
 
     def judge(self, outcomes: Sequence[FileOutcome]) -> None:
         """Take in what became of a batch: after MOST in a row without space the job stops.

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
-from functools import partial
+from functools import cache, partial
+from math import inf
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -109,51 +110,35 @@ def pool_check(
     return PeriodicCheck(_ask, POOL_INTERVAL, clock)
 
 
-@dataclass(slots=True)
-class NewSnapshots:
-    """Hold a job up when those taken since it began would pin more than there is room for."""
+def snapshots_check(
+    reader: FactsReader,
+    datasets: Sequence[str],
+    note: Callable[[str], None],
+    clock: Callable[[], float],
+) -> PeriodicCheck[bool]:
+    """Whether any dataset has a snapshot that was taken since the first look.
 
-    reader: FactsReader
-    datasets: Sequence[str]
-    accounts: JobAccounts
-    space: FreeSpace
-    clock: Callable[[], float]
-    check: PeriodicCheck[None] = field(init=False)
-    _began: dict[str, int] = field(default_factory=dict)
-    """The txg of each dataset's newest snapshot at the first check: dates follow set clocks."""
-    _newest: dict[str, int] = field(default_factory=dict)
-    _held: dict[str, int] = field(default_factory=dict)
-    """How many snapshots of each dataset were held at the last check."""
+    ``note`` is told of each that is new, and of those that are held since.
+    """
+    seen: dict[str, tuple[int, int, int]] = {}
+    # By dataset: the txg of the newest at the first look (dates follow set clocks), that of the
+    # newest now, and how many are held.
 
-    def __post_init__(self) -> None:
-        self.check = PeriodicCheck(self._check, SNAPSHOT_INTERVAL, self.clock)
-
-    def __call__(self) -> str | None:
-        """Why the job has to wait; asks zfs every SNAPSHOT_INTERVAL seconds."""
-        self.check()
-        if any(newest > self._began[name] for name, newest in self._newest.items()):
-            left, room = self.accounts.left(), self.space.room()
-            if left > room:
-                return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
-        return None
-
-    def _check(self) -> None:
-        for name in self.datasets:
+    def _ask() -> bool:
+        for name in datasets:
             try:
-                newest, held = self.reader.snapshots_now(name)
+                newest, held = reader.snapshots_now(name)
             except UnavailableError:
                 continue
-            began = self._began.setdefault(name, newest)
-            if newest > max(began, self._newest.get(name, 0)):
-                self.accounts.notes.append(
-                    f"new snapshot of {name}: what moves from now on stays allocated twice"
-                )
-            self._newest = {**self._newest, name: newest}  # the job may be going through it
-            if held > self._held.get(name, held):
-                self.accounts.notes.append(
-                    f"snapshots of {name} were held: what they keep stays until a release"
-                )
-            self._held[name] = held
+            first, last, were_held = seen.get(name, (newest, newest, held))
+            if newest > max(first, last):
+                note(f"new snapshot of {name}: what moves from now on stays allocated twice")
+            if held > were_held:
+                note(f"snapshots of {name} were held: what they keep stays until a release")
+            seen[name] = first, newest, held
+        return any(newest > first for first, newest, _ in seen.values())
+
+    return PeriodicCheck(_ask, SNAPSHOT_INTERVAL, clock)
 
 
 @dataclass(slots=True)
@@ -161,13 +146,12 @@ class SlowDisks:
     """Holds the job up while disk latency is high, for growing spells."""
 
     devices: Callable[[], Sequence[str]]
-    """Their paths, asked for once."""
+    """Their paths."""
     clock: Callable[[], float]
     rows: Callable[[], Mapping[str, str]] = diskstats_rows
-    spell: float = 0.0
-    until: float = 0.0
+    _spell: float = 0.0
+    _until: float = 0.0
     _checked: float = 0.0
-    _paths: Sequence[str] | None = None
     _last: tuple[int, float] | None = None
 
     def __call__(self, limit: float) -> str | None:
@@ -177,17 +161,15 @@ class SlowDisks:
             self._checked = now
             wait = self.latency()
             slow = wait is not None and wait > limit
-            self.spell = min(8.0, max(0.5, self.spell * 2)) if slow else self.spell / 2
+            self._spell = min(8.0, max(0.5, self._spell * 2)) if slow else self._spell / 2
             if slow:
-                self.until = now + self.spell
-        return "disk latency is high" if now < self.until else None
+                self._until = now + self._spell
+        return "disk latency is high" if now < self._until else None
 
     def latency(self) -> float | None:
         """Mean wait of the requests completed since the last call; None when there were none."""
-        if self._paths is None:
-            self._paths = self.devices()
         rows = self.rows()
-        devices = {path: diskstats_names(path, rows) for path in self._paths}
+        devices = {path: diskstats_names(path, rows) for path in self.devices()}
         raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
         blocks = Blocks(raw).all().values()
         requests = sum(each.read_ops + each.write_ops for each in blocks)
@@ -199,7 +181,7 @@ class SlowDisks:
 
 
 class Holds:
-    """All that can hold a job on some directories up."""
+    """All that can hold a job on some directories up, and the rate limit; waits for both."""
 
     def __init__(
         self,
@@ -208,15 +190,20 @@ class Holds:
         places: Sequence[JobDirectory],
         accounts: JobAccounts,
         space: FreeSpace,
+        service: Callable[[], None],
     ) -> None:
-        self.job, self.accounts, self.space = job, accounts, space
+        """``service`` is called often during waits: it lets go of files that others want."""
+        self.job, self.accounts, self.space, self.service = job, accounts, space, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
-        self.disks = SlowDisks(partial(devices_of, reader, places), clock)
-        self.of_pool: list[Callable[[], str | None]] = []
+        self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
+        self._of_pool: tuple[PeriodicCheck[str | None], PeriodicCheck[bool]] | None = None
         if (pool := pool_of(places)) is not None:
             names = sorted({place.dataset.name for place in places if place.dataset})
-            snapshots = NewSnapshots(reader, names, accounts, space, clock)
-            self.of_pool = [pool_check(reader, pool, during_scan, clock), snapshots]
+            self._of_pool = (
+                pool_check(reader, pool, during_scan, clock),
+                snapshots_check(reader, names, accounts.notes.append, clock),
+            )
+        self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:
         """The first reason to wait now; None when the job may go on. Raises StopJobError."""
@@ -225,7 +212,7 @@ class Holds:
             self.job.obey()
             or self._hours()
             or self._latency()
-            or next(filter(None, (check() for check in self.of_pool)), None)
+            or self._pool()
             or self.space.why(phase is WorkPhase.BETWEEN)
             or self._target(phase)
         )
@@ -238,68 +225,60 @@ class Holds:
 
     def _latency(self) -> str | None:
         limit = self.job.limits.max_latency
-        return self.disks(limit) if limit else None
+        return self._disks(limit) if limit else None
+
+    def _pool(self) -> str | None:
+        """Wait for the pool, and while new snapshots would pin more than there is room for."""
+        if self._of_pool is None:
+            return None
+        condition, new_snapshots = self._of_pool
+        if why := condition():
+            return why
+        if new_snapshots():
+            left, room = self.accounts.left(), self.space.room()
+            if left > room:
+                return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
+        return None
 
     def _target(self, phase: WorkPhase) -> str | None:
         """End the job where the wanted spread is reached: not while copies are on their way."""
-        effect, target = self.accounts.watch, self.job.limits.until_spread
-        if effect is None or target is None or phase is WorkPhase.COPYING:
+        watch, target = self.accounts.watch, self.job.limits.until_spread
+        if watch is None or target is None or phase is WorkPhase.COPYING:
             return None
-        if effect.reached(target, self.accounts.handled):
+        if watch.reached(target, self.accounts.handled):
             raise StopJobError("target spread reached")
         return None
 
-
-@dataclass(slots=True)
-class Pacer:
-    """Waits for the rate limit and for what holds the job up."""
-
-    job: Job
-    holds: Holds
-    waiting: Callable[[str | None], None]
-    """Told why the job waits, again when its limits change meanwhile, and None when it goes on."""
-    service: Callable[[], None]
-    """Called often during waits: lets go of files that others want."""
-    _debt: float = 0.0
-    _paid: float | None = None
-    _looked: float | None = None
-
     def tick(self, count: int, phase: WorkPhase) -> None:
         """Account for bytes just handled; waits as long as it must. Raises StopJobError."""
-        now = self.job.clocks.monotonic()
-        if self._looked is None or now - self._looked >= LOOK:
-            self._looked = now
-            self.wait(phase)
-        if self.job.limits.rate:
-            self._pay(count, phase)
-
-    def wait(self, phase: WorkPhase) -> None:
-        """Wait until nothing holds the job up. Raises StopJobError."""
-        told = None
-        while (reason := self.holds.why(phase)) is not None:
-            if told != (reason, self.job.limits):
-                told = reason, self.job.limits
-                self.waiting(reason)
-            self.job.clocks.sleep(SLICE)
-            self.service()
-        if told is not None:
-            self.waiting(None)
-            self._paid, self._debt = None, 0.0
-
-    def _pay(self, count: int, phase: WorkPhase) -> None:
-        """Sleep off what was handled faster than the limit."""
         clock = self.job.clocks.monotonic
-        now, rate = clock(), self.job.limits.rate or 1.0
-        if self._paid is not None:
-            self._debt = max(-BURST * rate, self._debt - (now - self._paid) * rate)
+        if clock() - self._looked >= LOOK:
+            self.wait(phase)
+        now, rate = clock(), self.job.limits.rate
+        if not rate:
+            return
+        # Sleep off what was handled faster than the limit.
+        self._debt = count + max(-BURST * rate, self._debt - (now - self._paid) * rate)
         self._paid = now
-        self._debt += count
         while (limit := self.job.limits.rate) and self._debt >= 1:
-            before = clock()
             self.job.clocks.sleep(min(SLICE, self._debt / limit))
             self.service()
-            self._paid = clock()
-            self._debt -= (self._paid - before) * limit
-            if self._paid - (self._looked or 0.0) >= LOOK:
-                self._looked = self._paid
+            now, before = clock(), self._paid
+            self._paid = now
+            self._debt -= (now - before) * limit
+            if now - self._looked >= LOOK:
                 self.wait(phase)
+
+    def wait(self, phase: WorkPhase) -> None:
+        """Wait until nothing holds the job up; its status tells why. Raises StopJobError."""
+        told = None
+        while (reason := self.why(phase)) is not None:
+            if told != (reason, self.job.limits):
+                told = reason, self.job.limits
+                self.accounts.wait(reason)
+            self.job.clocks.sleep(SLICE)
+            self.service()
+        self._looked = self.job.clocks.monotonic()
+        if told is not None:
+            self.accounts.wait(None)
+            self._paid, self._debt = self._looked, 0.0

@@ -20,7 +20,7 @@ from zconsole.rebalance.backend import HUNG_UP, TERMINATED
 from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.copy_engine import copy_engine
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
-from zconsole.rebalance.engine.directories import Directories, Notes
+from zconsole.rebalance.engine.directories import Directories, Notes, open_path
 from zconsole.rebalance.engine.file_locks import Alarm, Users
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError, UnsupportedError
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
@@ -30,10 +30,10 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.batches import Batches, FilesystemSync
-from zconsole.rebalance.job.effect import BenefitCheck, Samples
+from zconsole.rebalance.job.batches import Batches
+from zconsole.rebalance.job.effect import BenefitCheck
 from zconsole.rebalance.job.free_space import READ_ONLY, FreeSpace
-from zconsole.rebalance.job.holds import Holds, Pacer, WorkPhase
+from zconsole.rebalance.job.holds import Holds, WorkPhase
 from zconsole.rebalance.job.job import Job, read_requests, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
@@ -82,21 +82,20 @@ class JobRunner:
         self._space = FreeSpace(job)
         trend = self._space.trend
         self.accounts = JobAccounts(job, self._directories, self._watching(), show, trend)
-        self._judge = self._judging()
-        self._syncs = FilesystemSync(sys, reader, places)
+        self._benefit = BenefitCheck(job, reader, places, self.accounts)
         policy = Policy(
             accept_races=job.terms.settings.accept_races,
             zfs=reader.version() if pool_of(places) is not None else None,
             room=self._space.room,
         )
-        self._engine = copy_engine(self._place, policy, self._syncs.one, self._tick)
+        self._engine = copy_engine(self._place, policy, self._sync, self._tick)
         self._rewriter = Rewriter(
             sys, journal, self._directories, self._tick, clocks.monotonic,
             results=self._engine.results.waiting,
             flags=flags_of(job.terms.settings.rewrite_options),
         )  # fmt: skip
-        holds = Holds(job, reader, places, self.accounts, self._space)
-        self._pacer = Pacer(job, holds, self.accounts.wait, self._engine.leases.service)
+        service = self._engine.leases.service
+        self._holds = Holds(job, reader, places, self.accounts, self._space, service)
         self._batches = Batches(job)
         self._limits = job.limits
         """Those that the portion under way was made for."""
@@ -150,8 +149,6 @@ class JobRunner:
         if stopped_by != READ_ONLY:
             self._left_over()
 
-    # Setting up.
-
     def _watching(self) -> SpreadWatch | None:
         """What sees the vdevs change; None without a pool."""
         pool, terms = pool_of(self.places), self.job.terms
@@ -160,22 +157,39 @@ class JobRunner:
         clock = self.job.clocks.monotonic
         return SpreadWatch(self.reader, pool, terms.spaces, terms.raw_factor, clock)
 
-    def _judging(self) -> BenefitCheck:
-        clock, accounts = self.job.clocks.monotonic, self.accounts
-        settings = self.job.terms.settings
-        # Blocks that -S and -C leave alone are meant to stay, and may be all of a portion's.
-        moves_all = not {"S", "C"} & set(settings.rewrite_options)
-        places = self.places if moves_all else ()
-        samples = [Samples(self.reader, place, accounts.path, clock) for place in places]
-        return BenefitCheck(accounts, samples, settings.aim == "balance" and moves_all)
-
     def _recover(self) -> None:
         place, clocks = self._place, self.job.clocks
         Recovery(
             place.sys, place.journal, place.directories, lambda _: self.accounts.work(0),
-            now=clocks.epoch, booted=clocks.booted, sync=self._syncs.all, sleep=clocks.sleep,
+            now=clocks.epoch, booted=clocks.booted, sync=self._sync_all, sleep=clocks.sleep,
             users=place.users,
         ).run()  # fmt: skip
+
+    def _sync(self, fd: int | None) -> None:
+        """Sync the filesystem of a descriptor, on ZFS the pool with all its datasets.
+
+        None stands for a directory whose name is gone.
+        """
+        if pool := pool_of(self.places):
+            self.reader.sync(pool)
+        elif fd is None:
+            self._place.sys.sync()
+        else:
+            self._place.sys.syncfs(fd)
+
+    def _sync_all(self) -> None:
+        """Sync every filesystem of the job."""
+        sys = self._place.sys
+        for place in self.places:
+            try:
+                fd = open_path(sys, place.root)
+            except OSError:
+                self._sync(None)
+                continue
+            try:
+                self._sync(fd)
+            finally:
+                sys.close(fd)
 
     # Moving.
 
@@ -183,10 +197,10 @@ class JobRunner:
         self._tick(0)
         self._adapt(0, 0)
         for rows in self._batches:
-            self._judge.begin(rows)
+            self._benefit.begin(rows)
             copied, rewritten = self._by_engine(rows)
             began, handled = self.job.clocks.monotonic(), self.accounts.handled
-            self._pacer.wait(WorkPhase.BETWEEN)
+            self._holds.wait(WorkPhase.BETWEEN)
             if copied:
                 self.accounts.current = copied[0]
                 self._report(self._engine.run(copied), "copy")
@@ -195,7 +209,7 @@ class JobRunner:
                 self._directories.close()
             seconds = self.job.clocks.monotonic() - began
             self._adapt(seconds, self.accounts.handled - handled)
-            self._judge.portion()
+            self._benefit.portion()
 
     def _by_engine(self, rows: Sequence[FileRow]) -> tuple[list[FileRow], list[FileRow]]:
         """Those to copy and those to rewrite."""
@@ -214,17 +228,12 @@ class JobRunner:
         largest = BATCH_BYTES  # and small enough to measure often on the way to a wanted spread
         if self.job.limits.until_spread is not None and self.accounts.watch is not None:
             largest = min(largest, self.accounts.watch.step or largest)
-        self._batches.adapt(seconds, size, largest, self.job.limits.rate)
-        self._batches.keep_within(self._room())
-
-    def _room(self) -> int:
-        """Bytes that may be written, once the last batch's originals are gone if need be."""
-        space = self._space
-        if space.room() < 2 * self._batches.bytes or space.why(between=True):
-            self._flush()
-            self._pacer.wait(WorkPhase.BETWEEN)
-            return space.room(fresh=True)
-        return space.room()
+        self._batches.adapt(seconds, size, largest)
+        if self._space.room() < 2 * self._batches.bytes or self._space.is_tight:
+            self._flush()  # which frees the last batch's originals
+            self._holds.wait(WorkPhase.BETWEEN)
+            self._space.room(fresh=True)
+        self._batches.keep_within(self._space.room())
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._phase = WorkPhase.REWRITING
@@ -238,13 +247,13 @@ class JobRunner:
 
     def _tick(self, count: int) -> None:
         self.accounts.work(count)
-        self._pacer.tick(count, self._phase)
+        self._holds.tick(count, self._phase)
         if self.job.limits is not self._limits:
             self._limits = self.job.limits
             self.accounts.publish()
             self._batches.shorten(self._engine.drop_tail)
         if self._phase is WorkPhase.REWRITING:
-            self._judge.chunk()
+            self._benefit.chunk()
 
     def _flush(self) -> None:
         """Note in the journal what became of files, once that is on the disks.
@@ -252,12 +261,12 @@ class JobRunner:
         No file is kept from others meanwhile.
         """
         if self._engine.results.unsettled:
-            self._syncs.all()
+            self._sync_all()
         self._engine.results.flush()
 
     def _report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
         self._batches.give_back(outcomes)
-        self._judge.finished(outcomes)
+        self._benefit.finished(outcomes)
         self.accounts.report(outcomes, engine)
         self._space.judge(outcomes)
 

@@ -63,12 +63,16 @@ def test_a_portion_ends_at_its_files_and_at_its_bytes(journal: Journal) -> None:
 
 def test_at_a_low_rate_a_portion_ends_after_seconds(journal: Journal) -> None:
     walked(journal, [None], [(1, MB // 8)] * 10)
-    batches = Batches(job_of(journal))
-    batches.adapt(0, 0, rate=MB / 8)
+    job = job_of(journal)
+    batches = Batches(job)
+    job.limits = Limits(rate=MB / 8)
+    batches.adapt(0, 0)
     assert handled(batches) == [4, 4, 2]
-    batches.adapt(4, MB, rate=None)
+    job.limits = Limits()
+    batches.adapt(4, MB)
     assert handled(batches) == [10]
-    batches.adapt(4, MB, rate=1)  # one file at least
+    job.limits = Limits(rate=1)
+    batches.adapt(4, MB)  # one file at least
     assert handled(batches) == [1] * 10
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.rebalance.job.counted import accounts_of
+from tests.unit.rebalance.job.counted import accounts_of, job_of
 from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import REPLACED
@@ -23,6 +23,7 @@ from zconsole.rebalance.job import effect
 from zconsole.rebalance.job.effect import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
 from zconsole.rebalance.job.spread_watch import ENOUGH, INTERVAL, STRIKES, SpreadWatch
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
+from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.process import Completed
 
 TIB = 1 << 40
@@ -57,8 +58,8 @@ class Case:
         self.accounts = accounts_of(self.journal, self.clock, clocks)
         spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
         self.accounts.watch = SpreadWatch(reader, "tank", spaces, 1.0, self.clock)
-        self.samples: list[Sampled] = []
-        self.judge = BenefitCheck(self.accounts, self.samples, self.aim == "balance")
+        job = job_of(self.journal, clocks, settings=Settings((), aim=self.aim))
+        self.judge = BenefitCheck(job, reader, [], self.accounts)
         self.judge.begin([ROW])
 
     def zpool(self, argv: Sequence[str], deadline: float) -> Completed:
@@ -125,7 +126,7 @@ def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
     case = Case(journal)
     other = FactsReader(case.zpool)
     for verdict in (False, True):
-        case.samples.append(Sampled(other, None, None, case.clock, verdict=verdict))  # type: ignore[arg-type]
+        case.judge.samples.append(Sampled(other, None, None, case.clock, verdict=verdict))  # type: ignore[arg-type]
     with pytest.raises(StopJobError, match=effect.STAYED):
         case.judge.portion()
 

@@ -22,19 +22,17 @@ from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import holds
-from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.free_space import FreeSpace
 from zconsole.rebalance.job.holds import (
     LOOK,
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
     Holds,
-    NewSnapshots,
-    Pacer,
     PeriodicCheck,
     SlowDisks,
     WorkPhase,
     pool_check,
+    snapshots_check,
 )
 from zconsole.rebalance.job.job import Floor, Job, request_file
 from zconsole.rebalance.job.spread_watch import SpreadWatch
@@ -54,10 +52,23 @@ class Clock:
         self.now += seconds
 
 
-class Held:
-    """Holds of one job, with a reason that the test gives."""
+class Paced(Holds):
+    """Holds of a job with a rate limit, and a reason to wait that the test gives."""
 
-    def __init__(self, reason: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        rate: float | None = None,
+        reason: Callable[[], str | None] = lambda: None,
+        told: Callable[[str | None], None] = lambda why: None,
+        service: Callable[[], None] = lambda: None,
+    ) -> None:
+        clocks, settings = JobClocks(clock, clock, sleep=clock.sleep), Settings(())
+        terms = SimpleNamespace(settings=settings)
+        job = SimpleNamespace(clocks=clocks, limits=Limits(rate=rate), terms=terms)
+        accounts, places = SimpleNamespace(wait=told), [JobDirectory(b"/", "ext4", "", None)]
+        own = (job, FactsReader(), places, accounts, None, service)
+        super().__init__(*cast("Any", own))
         self.reason = reason
 
     def why(self, _: WorkPhase) -> str | None:
@@ -65,22 +76,9 @@ class Held:
         return self.reason()
 
 
-def pacer_of(
-    clock: Clock,
-    rate: float | None = None,
-    reason: Callable[[], str | None] = lambda: None,
-    told: Callable[[str | None], None] = lambda why: None,
-    service: Callable[[], None] = lambda: None,
-) -> Pacer:
-    """The pacer of a job with a rate limit."""
-    clocks = JobClocks(clock, clock, sleep=clock.sleep)
-    job = cast("Job", SimpleNamespace(clocks=clocks, limits=Limits(rate=rate)))
-    return Pacer(job, cast("Holds", Held(reason)), told, service)
-
-
 def test_the_rate_limit_holds_on_average() -> None:
     clock = Clock()
-    pacer = pacer_of(clock, 1000.0)
+    pacer = Paced(clock, 1000.0)
     for _ in range(100):
         pacer.tick(100, WorkPhase.COPYING)
     assert clock.now - 100 == pytest.approx(10, rel=0.1)
@@ -89,7 +87,7 @@ def test_the_rate_limit_holds_on_average() -> None:
 def test_what_holds_a_job_up_is_waited_for_and_told() -> None:
     clock, told = Clock(), list[str | None]()
     opens = clock.now + 3
-    pacer = pacer_of(clock, None, lambda: None if clock.now >= opens else "paused", told.append)
+    pacer = Paced(clock, None, lambda: None if clock.now >= opens else "paused", told.append)
     pacer.tick(1, WorkPhase.COPYING)
     assert told == ["paused", None]
     assert opens <= clock.now < opens + 1
@@ -104,7 +102,7 @@ def test_orders_are_noticed_within_a_second_of_a_slow_limit() -> None:
             raise StopJobError("stop")
         return None
 
-    pacer = pacer_of(clock, 1.0, reason)
+    pacer = Paced(clock, 1.0, reason)
     with pytest.raises(StopJobError):
         pacer.tick(10_000, WorkPhase.COPYING)
     assert clock.now < stops + 1
@@ -113,7 +111,7 @@ def test_orders_are_noticed_within_a_second_of_a_slow_limit() -> None:
 
 def test_leases_are_served_while_waiting() -> None:
     clock, served = Clock(), list[float]()
-    pacer = pacer_of(clock, 100.0, service=lambda: served.append(clock.now))
+    pacer = Paced(clock, 100.0, service=lambda: served.append(clock.now))
     pacer.tick(100, WorkPhase.COPYING)
     gaps = [b - a for a, b in pairwise(served)]
     assert served
@@ -158,44 +156,51 @@ def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     assert pool_check(FactsReader(run), "tank", False, Clock())() == "a scrub is running"
 
 
-def snapshots_of(
-    run: Callable[[Sequence[str], float], Completed], clock: Clock, notes: list[str], room: int
-) -> NewSnapshots:
-    """Those of tank/a, with 10 bytes left to move."""
-    accounts = cast("JobAccounts", SimpleNamespace(left=lambda: 10, notes=notes))
-    space = cast("FreeSpace", SimpleNamespace(room=lambda: room))
-    return NewSnapshots(FactsReader(run), ["tank/a"], accounts, space, clock)
+class Snapshotted:
+    """Holds of a job on tank/a with 10 bytes left to move, of which only snapshots matter."""
+
+    def __init__(
+        self, run: Callable[[Sequence[str], float], Completed], clock: Clock, room: int
+    ) -> None:
+        self.notes: list[str] = []
+        self.check = snapshots_check(FactsReader(run), ["tank/a"], self.notes.append, clock)
+        holds = cast("Any", object.__new__(Holds))
+        holds.accounts = SimpleNamespace(left=lambda: 10)
+        holds.space = SimpleNamespace(room=lambda: room)
+        holds._of_pool = (lambda: None, self.check)
+        self.why: Callable[[], str | None] = holds._pool
+
+    def later(self) -> str | None:
+        """Why to wait after the next look."""
+        self.why()
+        settle(self.check)
+        return self.why()
 
 
 def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
-    clock, notes = Clock(), list[str]()
+    clock = Clock()
     run, ready = answering("50\n", "150\n50\n", "50\n")
-    gate = snapshots_of(run, clock, notes, room=5)
-    assert gate() is None
+    gate = Snapshotted(run, clock, room=5)
+    assert gate.why() is None
     clock.now += SNAPSHOT_INTERVAL
     ready.set()
-    gate()
-    settle(gate.check)
-    assert gate() == "a new snapshot pins old blocks: 10 bytes left to move, 5 free"
-    assert len(notes) == 1
-    assert "tank/a" in notes[0]
+    assert gate.later() == "a new snapshot pins old blocks: 10 bytes left to move, 5 free"
+    assert len(gate.notes) == 1
+    assert "tank/a" in gate.notes[0]
     clock.now += SNAPSHOT_INTERVAL
-    gate()
-    settle(gate.check)
-    assert gate() is None
+    assert gate.later() is None
 
 
 def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
-    clock, notes = Clock(), list[str]()
+    clock = Clock()
     run, ready = answering("50\t1\n40\t0\n", "50\t1\n40\t2\n", "50\t0\n40\t2\n")
-    gate = snapshots_of(run, clock, notes, room=50)
-    gate()
+    gate = Snapshotted(run, clock, room=50)
+    gate.why()
     ready.set()
     for _ in range(2):
         clock.now += SNAPSHOT_INTERVAL
-        gate()
-        settle(gate.check)
-    assert notes == ["snapshots of tank/a were held: what they keep stays until a release"]
+        gate.later()
+    assert gate.notes == ["snapshots of tank/a were held: what they keep stays until a release"]
 
 
 def test_backing_off_grows_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +263,8 @@ def control(tmp_path: Path) -> Iterator[Control]:
         floors = {str(tmp_path): Floor(0, 100.0)}
         accounts = accounts_of(journal, clock, clocks)
         job = job_of(journal, clocks, settings=settings, floors=floors)
-        made = Holds(job, FactsReader(), places, accounts, FreeSpace(job))
+        space = FreeSpace(job)
+        made = Holds(job, FactsReader(), places, accounts, space, lambda: None)
         yield Control(job, made, hour)
 
 
@@ -330,7 +336,7 @@ def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
 
 def test_limits_that_change_during_a_wait_are_told() -> None:
     clock, told = Clock(), list[str | None]()
-    pacer = pacer_of(clock, None, lambda: "paused" if clock.now < 101 else None, told.append)
+    pacer = Paced(clock, None, lambda: "paused" if clock.now < 101 else None, told.append)
 
     def served() -> None:
         if clock.now > 100.5 and pacer.job.limits.rate is None:
