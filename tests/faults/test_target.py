@@ -14,10 +14,10 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
+from zconsole.rebalance.job.accounts import SpreadWatch
 from zconsole.rebalance.job.effect import BenefitCheck
 from zconsole.rebalance.job.holds import Holds, WorkPhase
 from zconsole.rebalance.job.runner import JobRunner
-from zconsole.rebalance.job.spread_watch import SpreadWatch
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import FactsReader

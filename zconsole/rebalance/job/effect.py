@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow
-from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.accounts import INTERVAL, JobAccounts
 from zconsole.rebalance.job.job import Job
-from zconsole.rebalance.job.spread_watch import INTERVAL
-from zconsole.rebalance.planning import blocks
-from zconsole.rebalance.planning.blocks import Listed
+from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
+from zconsole.rebalance.planning.forecast import Listed
 
 FILES = 3
 SMALLEST = 128 << 10
@@ -92,7 +91,7 @@ class Samples:
 
     def _blocks(self, inodes: Sequence[int]) -> Listed:
         dataset = self.place.dataset
-        found = blocks.listed(self.reader.run, dataset.name, inodes) if dataset else {}
+        found = forecast.listed(self.reader.run, dataset.name, inodes) if dataset else {}
         return {inode: file for inode, file in found.items() if file}
 
 

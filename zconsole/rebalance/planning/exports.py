@@ -73,7 +73,21 @@ def look(run: Run, machine: Path = MACHINE) -> list[Shared]:
         Patient().call(partial(own.read, named, run), OWN)
     except NoAnswerError:
         own = Shared(table=own.table, own=True, unknown=["what is shared here gives no answer"])
-    return [own, *_containers(machine, processes, here, own)]
+    try:
+        found = Patient().call(lambda: list(_others(processes, here)), DEADLINE)
+    except NoAnswerError:
+        return [own, Shared(unknown=["the files of a container give no answer"])]
+    except OSError as error:
+        return [own, Shared(unknown=[f"cannot inspect a container: {error}"])]
+    why = ""
+    if any(process.name == KERNEL_THREAD for process in processes):
+        # The kernel's NFS server runs: it may be for a container that cannot be seen.
+        ours = (machine / ETAB.lstrip("/")).exists() and own.has_server
+        if not all(process.namespace for process in processes):
+            why = "an NFS server is running, and other mount namespaces are hidden"
+        elif not ours and not any(each.table for each in found):
+            why = "an NFS server runs in a container that cannot be found"
+    return [own, *found, Shared(unknown=[why] if why else [])]
 
 
 def why_exported(point: str, every: Sequence[Shared]) -> str:
@@ -91,28 +105,6 @@ def why_exported(point: str, every: Sequence[Shared]) -> str:
                     return f"exported over {protocol} ({clean(path)})"
     unknown = next((text for found in every for text in found.unknown), None)
     return f"cannot tell whether {clean(point)} is exported: {clean(unknown)}" if unknown else ""
-
-
-def _containers(
-    machine: Path, processes: Sequence[ServerProcess], here: str, own: Shared
-) -> list[Shared]:
-    """What servers in other mount namespaces share, as far as that can be seen."""
-    try:
-        found = Patient().call(lambda: list(_others(processes, here)), DEADLINE)
-    except NoAnswerError:
-        return [Shared(unknown=["the files of a container give no answer"])]
-    except OSError as error:
-        return [Shared(unknown=[f"cannot inspect a container: {error}"])]
-    if not any(process.name == KERNEL_THREAD for process in processes):
-        return found
-    # The kernel's NFS server runs: it may be for a container that cannot be seen.
-    if not all(process.namespace for process in processes):
-        why = "an NFS server is running, and other mount namespaces are hidden"
-        return [*found, Shared(unknown=[why])]
-    ours = (machine / ETAB.lstrip("/")).exists() and own.has_server
-    if not ours and not any(each.table for each in found):
-        found.append(Shared(unknown=["an NFS server runs in a container that cannot be found"]))
-    return found
 
 
 def _others(processes: Sequence[ServerProcess], here: str) -> Iterator[Shared]:
@@ -165,26 +157,21 @@ def _namespace(process: Path) -> str:
         return ""
 
 
-def _configurations(processes: Iterable[ServerProcess]) -> Iterable[str]:
+def _configurations(processes: Iterable[ServerProcess]) -> Iterator[str]:
     """Configurations that servers of Samba were started with; empty for one that is not known."""
-    found: dict[str, None] = {}
     for process in processes:
-        if process.name == "smbd":
-            found.update(dict.fromkeys(_named(process.place)))
-    return found
-
-
-def _named(process: Path) -> Iterator[str]:
-    words, variables = _memory(process / "cmdline"), _memory(process / "environ")
-    if words is None or variables is None:
-        yield ""
-        return
-    for word, after in pairwise(words):
-        if named := _CONFIGURATION.fullmatch(word):
-            yield named[1] or named[2] or after
-    for variable in variables:
-        if variable.startswith(_VARIABLE) and variable != _VARIABLE:
-            yield variable.removeprefix(_VARIABLE)
+        if process.name != "smbd":
+            continue
+        words, variables = (_memory(process.place / name) for name in ("cmdline", "environ"))
+        if words is None or variables is None:
+            yield ""
+            continue
+        for word, after in pairwise(words):
+            if named := _CONFIGURATION.fullmatch(word):
+                yield named[1] or named[2] or after
+        for variable in variables:
+            if variable.startswith(_VARIABLE) and variable != _VARIABLE:
+                yield variable.removeprefix(_VARIABLE)
 
 
 def _memory(file: Path) -> list[str] | None:

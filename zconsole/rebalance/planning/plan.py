@@ -21,8 +21,8 @@ from zconsole.rebalance.planning import (
     survey,
     walk,
 )
-from zconsole.rebalance.planning.blocks import Listed
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.forecast import Listed
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import (
     BATCH_BYTES,
@@ -87,7 +87,7 @@ def make(
         for place, measured in zip(found, surveys, strict=True)
     ]
     _leave_out_split(plans, split)
-    listed = forecast.listed(reader, plans)
+    listed = forecast.sampled(reader, plans)
     for each, files in zip(plans, listed, strict=True):
         each.differs = tuple(plan_notes.differing(settings.aim, each, pool, files))
     made = judged(plans, pool, settings, listed)

@@ -17,11 +17,11 @@ from zconsole.pool.hazards import hazards
 from zconsole.rebalance.engine import holders, namespaces
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
-from zconsole.rebalance.planning import blocks, engine_choice, forecast
-from zconsole.rebalance.planning.blocks import Listed
+from zconsole.rebalance.planning import engine_choice, forecast
 from zconsole.rebalance.planning.engine_choice import COPIES, FEATURE, SINCE
 from zconsole.rebalance.planning.exports import processes_of
 from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run
+from zconsole.rebalance.planning.forecast import Listed
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits
@@ -68,9 +68,9 @@ def in_vain(
     Refused only where no file is left that might have something to gain.
     """
     if aim == "width":
-        if not any(layout.parity for _, layout in blocks.layouts_of(pool)):
+        if not any(layout.parity for _, layout in forecast.layouts_of(pool)):
             return "no raidz vdev: there is no width to gain", []
-        shares = [blocks.narrowed(files, pool) for files in listed]
+        shares = [forecast.narrowed(files, pool) for files in listed]
         if any(share is None or share < 1 - NO_GAIN for share in shares):
             return None, []
         looked, words = sum(map(len, listed)), "as wide as it would be written now"
@@ -114,7 +114,7 @@ def differing(
         yield f"compression={words}: what is there is {'' if compressed else 'not '}compressed"
     if any(extent.copies != copies for extent in extents):
         yield f"copies={copies}: what is there has another number"
-    if (share := blocks.narrowed(listed, pool)) and share < 1 - NO_GAIN:
+    if (share := forecast.narrowed(listed, pool)) and share < 1 - NO_GAIN:
         yield "raidz has more disks by now: parity takes less"
 
 

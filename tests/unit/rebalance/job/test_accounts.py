@@ -13,8 +13,7 @@ from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal
-from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.spread_watch import SpreadWatch
+from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.planning.settings import Limits
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))

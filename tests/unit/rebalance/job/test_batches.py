@@ -11,7 +11,7 @@ from tests.unit.rebalance.job.counted import job_of
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
-from zconsole.rebalance.job.batches import Batches
+from zconsole.rebalance.job.runner import Batches
 from zconsole.rebalance.planning.settings import Limits, Settings
 
 MB = 1 << 20

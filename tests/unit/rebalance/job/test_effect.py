@@ -20,8 +20,8 @@ from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import effect
+from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES, SpreadWatch
 from zconsole.rebalance.job.effect import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
-from zconsole.rebalance.job.spread_watch import ENOUGH, INTERVAL, STRIKES, SpreadWatch
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.process import Completed

@@ -22,6 +22,7 @@ from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import holds
+from zconsole.rebalance.job.accounts import SpreadWatch
 from zconsole.rebalance.job.free_space import FreeSpace
 from zconsole.rebalance.job.holds import (
     LOOK,
@@ -35,7 +36,6 @@ from zconsole.rebalance.job.holds import (
     snapshots_check,
 )
 from zconsole.rebalance.job.job import Floor, Job, request_file
-from zconsole.rebalance.job.spread_watch import SpreadWatch
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.process import Completed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from zconsole.rebalance.planning import blocks
-from zconsole.rebalance.planning.blocks import Listed
+from zconsole.rebalance.planning import forecast
+from zconsole.rebalance.planning.forecast import Listed
 from zconsole.system.process import Completed
 
 HEAD = """\
@@ -16,10 +16,10 @@ Indirect blocks:
 
 
 def listed(texts: Mapping[int, str]) -> Listed:
-    """Files by inode, of the lines of their blocks."""
+    """Files by inode, of the lines of their forecast."""
 
     def run(argv: Sequence[str], _deadline: float) -> Completed:
         out = "".join(HEAD.format(inode=inode) + text for inode, text in texts.items())
         return Completed(tuple(argv), 0, "Dataset tank\n\n" + out, "")
 
-    return blocks.listed(run, "tank", list(texts))
+    return forecast.listed(run, "tank", list(texts))

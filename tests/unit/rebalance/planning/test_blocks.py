@@ -7,9 +7,9 @@ import pytest
 from tests.table import rows
 from tests.unit.rebalance.planning.listing import HEAD, listed
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.planning import blocks
-from zconsole.rebalance.planning.blocks import BlockLayout, layouts_of, narrowed
+from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.facts import PoolFacts
+from zconsole.rebalance.planning.forecast import BlockLayout, layouts_of, narrowed
 from zconsole.system.process import Completed
 
 KIB = 1 << 10
@@ -28,7 +28,7 @@ def test_a_root_dataset_is_not_the_pool_itself(dataset: str, target: str) -> Non
         asked.append(argv)
         return Completed(tuple(argv), 0, HEAD.format(inode=117) + LINES, "")
 
-    found = blocks.listed(run, dataset, [117])
+    found = forecast.listed(run, dataset, [117])
     assert asked == [["zdb", "-ddddd", target, "117"]]
     assert [extent[:3] for extent in found[117]] == [(0, "cbe2200", 0x20000), (1, "17400", 0x20000)]
 
@@ -37,17 +37,17 @@ def test_extents_in_their_order() -> None:
     copies = LINES.replace("1:17400:20000 20000L/20000P", "1:17400:8000 0:8000:8000 20000L/7000P")
     file = listed({117: copies})[117]
     assert file == [
-        blocks.Extent(0, "cbe2200", 0x20000, 0x20000, 0x20000, 1, 0x20000),
-        blocks.Extent(1, "17400", 0x8000, 0x20000, 0x7000, 2, 0x10000),
+        forecast.Extent(0, "cbe2200", 0x20000, 0x20000, 0x20000, 1, 0x20000),
+        forecast.Extent(1, "17400", 0x8000, 0x20000, 0x7000, 2, 0x10000),
     ]
 
 
 def test_shares_leave_special_vdevs_out() -> None:
     sizes = [(0, "a", 100), (1, "b", 300), (2, "c", 50)]
-    addresses = [blocks.Extent(*size, 0, 0, 1, 0) for size in sizes]
+    addresses = [forecast.Extent(*size, 0, 0, 1, 0) for size in sizes]
     names = ["mirror-0", "mirror-1"]
-    assert blocks.vdev_shares(addresses, names) is None
-    assert blocks.vdev_shares(addresses, names, others=True) == [0.25, 0.75]
+    assert forecast.vdev_shares(addresses, names) is None
+    assert forecast.vdev_shares(addresses, names, others=True) == [0.25, 0.75]
 
 
 @rows(
