@@ -358,14 +358,12 @@ RECOUNT = 5.0
 NAMED = 20
 """Files that are named of those that were left out."""
 
-Stamp = tuple[bool, tuple[int, ...]]
-
 
 @dataclass(slots=True)
 class _Known:
-    """What was read of a job, and as of when."""
+    """What was read of a job: when it had been written to last, and when reasons were counted."""
 
-    stamp: Stamp
+    written: Sequence[int]
     view: JobView
     counted: float
 
@@ -381,30 +379,28 @@ class JobReader:
         """The jobs on a pool, or all for None, newest first; unreadable ones are left out."""
         found = []
         for record in job_store.records():
-            try:
-                known = self._read(record)
-            except (ZconsoleError, OSError, sqlite3.Error):
-                continue
-            if pool is None or pool in known.view.pools:
-                found.append(known.view)
+            with suppress(ZconsoleError, OSError, sqlite3.Error):
+                view = self._read(record)
+                if pool is None or pool in view.pools:
+                    found.append(view)
         return tuple(reversed(found))
 
-    def _read(self, record: Record) -> _Known:
+    def _read(self, record: Record) -> JobView:
         alive, known, now = job_store.is_alive(record), self._known.get(record.job), self.clock()
-        stamp = (alive, _written(record))
+        written = [alive, *_written(record)]
         # A running job is always read: SQLite writes first and commits after, so times may be late.
-        if known is not None and known.stamp == stamp and not alive:
-            return known
+        if known is not None and known.written == written and not alive:
+            return known.view
+        counted = now
         if known is None or not alive or now - known.counted >= RECOUNT:
-            known = _Known(stamp, status(record, NAMED), now)
+            view = status(record, NAMED)
         else:
-            old = known.view
+            old, counted = known.view, known.counted
             view = replace(
                 status(record), skipped=old.skipped, failed=old.failed, left_out=old.left_out
             )
-            known = _Known(stamp, view, known.counted)
-        self._known[record.job] = known
-        return known
+        self._known[record.job] = _Known(written, view, counted)
+        return view
 
 
 def _written(record: Record) -> tuple[int, ...]:

@@ -91,7 +91,9 @@ def create(
     found = plan.places(settings.dirs, reader)
     with ExitStack() as held:
         locks = held.enter_context(closing(_locked(found)))
-        record = _record_for(journal_path)
+        record = job_store.by_journal(journal_path) if journal_path else None
+        if record is None or record.journal.exists():  # else a death kept it from being made
+            record = job_store.add(journal_path)
         held.enter_context(job_store.locked(record))
         walking = {"settings": settings.as_json(), "agreed": agreed}
         journal, kept = _new_journal(record, {"walking": walking}), False
@@ -109,7 +111,9 @@ def create(
         finally:
             journal.close()
             if not kept:
-                _forget(record)
+                job_store.remove(record)
+                journal_database.delete(record.journal)
+                remove(request_file(record.journal))
         if hold:
             return Created(record, made, locks, held.pop_all())
     return Created(record, made)
@@ -148,14 +152,6 @@ def _locked(found: list[JobDirectory]) -> TreeLocks:
     return locks
 
 
-def _record_for(journal_path: Path | None) -> Record:
-    """A new record, or the one whose journal a death kept from being made."""
-    known = job_store.by_journal(journal_path) if journal_path else None
-    if known is not None and not known.journal.exists():
-        return known
-    return job_store.add(journal_path)
-
-
 def _new_journal(record: Record, values: Mapping[str, Any]) -> Journal:
     try:
         return Journal.create(record.journal, values)
@@ -164,13 +160,6 @@ def _new_journal(record: Record, values: Mapping[str, Any]) -> Journal:
         if isinstance(error, FileExistsError):
             raise ZconsoleError(f"{record.journal} exists already") from error
         raise
-
-
-def _forget(record: Record) -> None:
-    """Remove a job that never began, and its journal; its lock is held."""
-    job_store.remove(record)
-    journal_database.delete(record.journal)
-    remove(request_file(record.journal))
 
 
 def _walk_into(

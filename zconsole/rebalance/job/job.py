@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError, ZconsoleError
 from zconsole.pool.allocator import Space
+from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal, State
+from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.job_store import NAME
 from zconsole.rebalance.planning.settings import FLOOR, Settings
@@ -189,21 +191,12 @@ def skipped_files(journal: Journal) -> dict[str, int]:
 
 def left_out(journal: Journal, most: int) -> list[dict[str, Any]]:
     """The first files, failed ones before skipped ones, with their reasons."""
+    directories = Directories(Sys(), journal.directory)
     return [
         {
-            "path": f"{_path_of(journal, number)}/{os.fsdecode(name)}",
+            "path": os.fsdecode(b"%b/%b" % (directories.path(number), name)),
             "outcome": _OUTCOMES[state],
             "reason": reason,
         }
         for number, name, state, reason in journal.left_out(most)
     ]
-
-
-def _path_of(journal: Journal, number: int) -> str:
-    parts: list[bytes] = []
-    parent: int | None = number
-    while parent is not None:
-        row = journal.directory(parent)
-        parts.append(row.name)
-        parent = row.parent
-    return os.fsdecode(b"/".join([parts[-1].rstrip(b"/"), *reversed(parts[:-1])]))

@@ -76,7 +76,11 @@ def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
     yield from vdev_lines(data["vdevs"] or ())
     yield from map(_day, own_days(data["days"]))
     yield from (f"  note: {clean(note)}" for note in data["notes"])
-    yield from _left_out_lines(data)
+    for outcome in ("failed", "skipped"):
+        for reason, count in data[outcome].items():
+            yield f"  {outcome}: {count} ({clean(reason)})"
+    for file in data["left_out"]:
+        yield f"    {file['outcome']}: {clean(file['path'])}: {clean(file['reason'] or '')}"
 
 
 def vdev_lines(vdevs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -111,12 +115,3 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     ]
     lines += [f"  skipped: {count} ({reason})" for reason, count in summary["skipped"].items()]
     return [*lines, *vdev_lines(summary["vdevs"] or ())]
-
-
-def _left_out_lines(left: Mapping[str, Any]) -> Iterator[str]:
-    """Reasons with their numbers, then files."""
-    for outcome in ("failed", "skipped"):
-        for reason, count in left[outcome].items():
-            yield f"  {outcome}: {count} ({clean(reason)})"
-    for file in left["left_out"]:
-        yield f"    {file['outcome']}: {clean(file['path'])}: {clean(file['reason'] or '')}"

@@ -25,6 +25,8 @@ NESTED = (
     "in a user namespace (an unprivileged container) a copy would lose attributes that only the"
     " host's root sees: run the job on the host"
 )
+IN_PLACE = "in place: inodes stay, so files in use are safe"
+VERIFIED = "verified copies, leased where the filesystem grants leases"
 _STOP = ": stop its containers, or leave these directories out"
 
 
@@ -39,7 +41,7 @@ class Choice:
 def choose(
     settings: Settings,
     place: JobDirectory,
-    version: tuple[int, ...],
+    version: Version,
     unseen: str,
     in_use: str | None = None,
     nested: bool = False,
@@ -50,85 +52,76 @@ def choose(
     made of the directory as it is, so that it cannot be copied. ``nested``: this process is in
     a user namespace.
     """
-    bar = f"{in_use}{_STOP}" if in_use else NESTED if nested else None
-    dataset = place.dataset
+    bar = f"{in_use}{_STOP}" if in_use else NESTED if nested else ""
+    dataset, wanted = place.dataset, settings.engine
     if place.read_only:
         return Choice(None, "mounted read-only")
     if dataset is None:
-        return _without_zfs(settings, place.kind, unseen, bar)
+        no_copy = _no_copy_elsewhere(settings, place.kind, unseen, bar)
+        return Choice(None, no_copy) if no_copy else Choice("copy", f"{place.kind} has no rewrite")
     if dataset.is_on("dedup") and settings.aim in ("balance", "width"):
         return Choice(None, "dedup is on: the same content again only adds a reference")
-    rewrite = _rewrite(settings, dataset, version)
-    copy = _copy(settings, dataset, version, unseen, bar)
-    if settings.engine == "auto":
-        return rewrite if rewrite.engine else _instead(copy, rewrite.why)
-    if settings.engine == "copy" and copy.engine and rewrite.engine:
-        return Choice("copy", f"{copy.why}; rewrite would keep every inode (--engine=rewrite)")
-    return rewrite if settings.engine == "rewrite" else copy
+    no_rewrite = _no_rewrite(settings, dataset, version)
+    no_copy = bar or _no_copy(settings, dataset, version, unseen)
+    if wanted == "rewrite" or (wanted == "auto" and not no_rewrite):
+        return Choice(None, no_rewrite) if no_rewrite else Choice("rewrite", IN_PLACE)
+    if no_copy:
+        both = f"rewrite: {no_rewrite}; copy: {no_copy}"
+        return Choice(None, both if wanted == "auto" else no_copy)
+    before = f"{no_rewrite}; " if wanted == "auto" else ""
+    after = "" if no_rewrite else "; rewrite would keep every inode (--engine=rewrite)"
+    return Choice("copy", f"{before}{VERIFIED}{after}")
 
 
-def _instead(copy: Choice, no_rewrite: str) -> Choice:
-    """The copy engine, or none: neither would do."""
-    if copy.engine:
-        return Choice("copy", f"{no_rewrite}; {copy.why}")
-    return Choice(None, f"rewrite: {no_rewrite}; copy: {copy.why}")
-
-
-def _without_zfs(settings: Settings, kind: str, unseen: str, bar: str | None) -> Choice:
+def _no_copy_elsewhere(settings: Settings, kind: str, unseen: str, bar: str) -> str:
+    """Why files of a filesystem other than ZFS cannot be copied; empty when they can."""
     if not settings.allow_non_zfs:
-        return Choice(None, f"not on ZFS but {kind} (--allow-non-zfs to copy all the same)")
+        return f"not on ZFS but {kind} (--allow-non-zfs to copy all the same)"
     if settings.engine == "rewrite":
-        return Choice(None, f"{kind} has no rewrite")
-    if bar:
-        return Choice(None, bar)
-    if not settings.accept_races and kind not in EXCHANGING:
-        return Choice(None, f"{kind} cannot exclude lost writes (--accept-races)")
-    if not settings.accept_races and unseen:
-        return Choice(None, f"{unseen} (--accept-races)")
-    return Choice("copy", f"{kind} has no rewrite")
+        return f"{kind} has no rewrite"
+    if bar or settings.accept_races:
+        return bar
+    if kind not in EXCHANGING:
+        return f"{kind} cannot exclude lost writes (--accept-races)"
+    return f"{unseen} (--accept-races)" if unseen else ""
 
 
-def _rewrite(settings: Settings, dataset: Dataset, version: tuple[int, ...]) -> Choice:
+def _no_rewrite(settings: Settings, dataset: Dataset, version: Version) -> str:
+    """Why files cannot be rewritten in place; empty when they can."""
     if version < REWRITE:
         words = ".".join(map(str, version)) or "this version"
-        return Choice(None, f"OpenZFS {words} has no rewrite (2.3.4)")
+        return f"OpenZFS {words} has no rewrite (2.3.4)"
     if settings.aim == "recordsize":
-        return Choice(None, "rewrite keeps the recordsize a file has")
+        return "rewrite keeps the recordsize a file has"
     if dataset.drops_unchanged and settings.aim != "properties":
         checksum, compression = (dataset.properties[p] for p in ("checksum", "compression"))
-        return Choice(
-            None,
+        return (
             f"checksum={checksum} with compression={compression} drops writes of unchanged content"
-            " (nop-write): rewrite would move nothing",
+            " (nop-write): rewrite would move nothing"
         )
-    return Choice("rewrite", "in place: inodes stay, so files in use are safe")
+    return ""
 
 
-def _copy(
-    settings: Settings,
-    dataset: Dataset,
-    version: tuple[int, ...],
-    unseen: str,
-    bar: str | None,
-) -> Choice:
-    if bar:
-        return Choice(None, bar)
+def _no_copy(settings: Settings, dataset: Dataset, version: Version, unseen: str) -> str:
+    """Why files on ZFS cannot be copied; empty when they can."""
     if dataset.properties.get("acltype") in ("nfsv4", "nfs4"):
-        return Choice(None, "acltype=nfsv4: a copy would drop ACLs that Linux does not show")
+        return "acltype=nfsv4: a copy would drop ACLs that Linux does not show"
     if dataset.properties.get("xattr") == "off":
-        return Choice(None, "xattr=off: a copy would drop attributes that are not shown")
-    if not settings.accept_races and version < EXCHANGE:
-        return Choice(None, "names cannot be exchanged before OpenZFS 2.2 (--accept-races)")
-    if not settings.accept_races and (shared := why_shared(dataset, unseen)):
-        return Choice(None, f"{shared} (--accept-races)")
-    return Choice("copy", "verified copies, leased where the filesystem grants leases")
+        return "xattr=off: a copy would drop attributes that are not shown"
+    if settings.accept_races:
+        return ""
+    if version < EXCHANGE:
+        return "names cannot be exchanged before OpenZFS 2.2 (--accept-races)"
+    shared = why_shared(dataset, unseen)
+    return f"{shared} (--accept-races)" if shared else ""
 
 
 def why_shared(dataset: Dataset | None, exported: str) -> str:
     """Why other machines may have files open; empty when they do not."""
-    properties = ("sharenfs", "sharesmb") if dataset is not None else ()
-    shared = next((p for p in properties if dataset is not None and dataset.is_on(p)), None)
-    return f"exported over NFS or SMB ({shared} is on)" if shared else exported
+    for name in ("sharenfs", "sharesmb") if dataset else ():
+        if dataset and dataset.is_on(name):
+            return f"exported over NFS or SMB ({name} is on)"
+    return exported
 
 
 def hides_acls(chosen: Choice, dataset: Dataset | None) -> bool:

@@ -167,16 +167,21 @@ class FactsReader:
         """The kernel module's version, ``(2, 3, 9)``; empty without one."""
         return parse_version(module_version(self.root))
 
-    def dataset(self, name: str, snapshots: bool = True) -> Dataset:
+    def dataset(self, name: str, with_snapshots: bool = True) -> Dataset:
         """A dataset, where wanted with its snapshots, oldest first."""
         text = self._ask("zfs", "get", "-Hp", "-o", "property,value", PROPERTIES, name)
-        if not snapshots:
+        if not with_snapshots:
             return Dataset(name, _pairs(text))
         columns = "creation,userrefs,clones"
         listed = self._ask(
             "zfs", "list", "-Hp", "-t", "snapshot", "-d", "1", "-s", "creation", "-o", columns, name
         )
-        return Dataset(name, _pairs(text), tuple(map(_snapshot, listed.splitlines())))
+        snapshots = []
+        for line in listed.splitlines():
+            *numbers, clones = line.split("\t")
+            created, held = (int(word) if word.isdigit() else 0 for word in numbers)
+            snapshots.append(Snapshot(created, held, clones not in ("-", "")))
+        return Dataset(name, _pairs(text), tuple(snapshots))
 
     def pool(self, name: str) -> PoolFacts:
         """A pool as it is now. Raises UnavailableError for a suspended one, without asking it."""
@@ -350,9 +355,3 @@ def mountpoints_of(pool: str, process: Path = mounts.SELF) -> dict[str, str]:
 def _pairs(text: str) -> dict[str, str]:
     rows = (line.split("\t") for line in text.splitlines())
     return {row[0]: row[1] for row in rows if len(row) >= 2}
-
-
-def _snapshot(line: str) -> Snapshot:
-    *numbers, clones = line.split("\t")
-    created, held = (int(word) if word.isdigit() else 0 for word in numbers)
-    return Snapshot(created, held, clones not in ("-", ""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.rebalance.engine import namespaces
@@ -31,9 +32,10 @@ from zconsole.rebalance.planning.plan_model import (
 )
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
-from zconsole.system.mounts import mount_at
+from zconsole.system.mounts import is_inside, mount_at
 from zconsole.units import percent, size
 
+TOO_LARGE = "too large for the free space"
 NO_GAIN = 0.0005
 """Spread by which a job has to improve the pool's, where old blocks stay pinned."""
 
@@ -55,12 +57,9 @@ def places(
         kind, source, point = map(os.fsdecode, (mount.kind, mount.source, mount.point))
         dataset = reader.dataset(source, snapshots) if kind == "zfs" and source else None
         found.append(JobDirectory(root, kind, source, dataset, point, mount.read_only))
-    roots = [place.root for place in found]
-    for root in roots:
-        for other in roots:
-            inside = root != other and root.startswith(other.rstrip(b"/") + b"/")
-            if inside or roots.count(root) > 1:
-                raise UsageError(f"{os.fsdecode(root)} is inside {os.fsdecode(other)}")
+    for one, other in permutations(found, 2):
+        if is_inside(one.root, other.root):
+            raise UsageError(f"{os.fsdecode(one.root)} is inside {os.fsdecode(other.root)}")
     return found
 
 
@@ -86,20 +85,21 @@ def make(
         _directory_plan(sys, reader, place, pool, settings, measured, in_use, shared)
         for place, measured in zip(found, surveys, strict=True)
     ]
-    _leave_out_split(plans, split)
+    for root, linked, held in split:
+        if plans[root].choice.engine == "copy":  # which cannot keep links to names elsewhere
+            plans[root].leave_out("hard links outside the set", linked, held)
     listed = forecast.sampled(reader, plans)
     for each, files in zip(plans, listed, strict=True):
         each.differs = tuple(plan_notes.differing(settings.aim, each, pool, files))
     made = judged(plans, pool, settings, listed)
-    refused, notes = made.document.refused, [*plan_notes.of_rights()]
+    refused, notes = made.document.refused, list(made.document.notes)
+    notes += plan_notes.of_rights()
     notes += plan_notes.of_quotas(reader.run, plans)
     notes += plan_notes.of_shared_blocks(pool, plans)
-    notes += plan_notes.of_reserved(plans)
     notes += plan_notes.of_others(in_use, plans)
     if pool is not None and refused is None:
         refused, vain = plan_notes.in_vain(settings.aim, plans, pool, listed)
         notes += vain
-    notes = [*made.document.notes, *notes]
     return made._replace(document=replace(made.document, notes=tuple(notes), refused=refused))
 
 
@@ -173,8 +173,11 @@ def _directory_plan(
     chosen = engine_choice.checked(chosen, settings.rewrite_options, version, pool)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
-    if chosen.engine == "copy":
-        _leave_out_too_large(plan)
+    large = found.too_large
+    if chosen.engine == "copy" and large.files:  # a copy needs room for a whole file
+        plan.leave_out(TOO_LARGE, large.files, large.bytes)
+        found.allocated -= large.allocated
+        found.old_allocated -= large.old_allocated
     plan.pinned = _pinned(place.dataset, pool, found)
     plan.leave_alone(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
@@ -195,17 +198,6 @@ def _overlay(sys: Sys, files: FilesInUse, root: bytes) -> str | None:
         sys.close(fd)
 
 
-def _leave_out_too_large(plan: DirectoryPlan) -> None:
-    """A copy needs room for a whole file: larger ones are skipped, and predict nothing."""
-    large = plan.found.too_large
-    if large.files:
-        plan.found.skipped["too large for the free space"] += large.files
-    plan.files -= large.files
-    plan.bytes -= large.bytes
-    plan.found.allocated -= large.allocated
-    plan.found.old_allocated -= large.old_allocated
-
-
 def _pinned(
     dataset: Dataset | None, pool: PoolFacts | None, found: Survey
 ) -> dict[str, int | None]:
@@ -218,16 +210,6 @@ def _pinned(
         "dedup": found.allocated if dataset.is_on("dedup") else 0,
         "block_clones": min(found.allocated, pool.number("bclonesaved")),
     }
-
-
-def _leave_out_split(plans: Sequence[DirectoryPlan], split: Sequence[survey.Split]) -> None:
-    """A copy cannot keep hard links to names outside the set: those files are skipped."""
-    for root, names, held in split:
-        plan = plans[root]
-        if plan.choice.engine == "copy":
-            plan.found.skipped["hard links outside the set"] += names
-            plan.files -= names
-            plan.bytes -= held
 
 
 def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Settings) -> str | None:
@@ -248,7 +230,7 @@ def _space_refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan]) -> str | 
         return f"needs {size(needed)}, with only {size(free)} free above the reserve"
     if free <= 0:
         return "no free space above the reserve"
-    too_large = any(each.found.skipped["too large for the free space"] for each in plans)
+    too_large = any(each.found.skipped[TOO_LARGE] for each in plans)
     if too_large and not plan.files:
         return f"every file is too large for the {size(free)} free above the reserve"
     return None

@@ -38,6 +38,12 @@ class DirectoryPlan:
         """Bytes that stay allocated after the move: the causes overlap, so the largest."""
         return max((n or 0 for n in self.pinned.values()), default=0)
 
+    def leave_out(self, reason: str, files: int, size: int) -> None:
+        """Skip some files of so many bytes."""
+        self.found.skipped[reason] += files
+        self.files -= files
+        self.bytes -= size
+
     def leave_alone(self, letters: str) -> None:
         """Take out of what moves, is pinned and sent what options of ``zfs rewrite`` spare."""
         if self.choice.engine != "rewrite":

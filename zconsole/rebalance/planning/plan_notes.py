@@ -231,17 +231,13 @@ def _overshoots(plan: PlanDocument) -> bool:
     return emptiest.fill_after - least > (plan.target_spread or 0.0)
 
 
-def of_reserved(plans: Sequence[DirectoryPlan]) -> Iterator[str]:
-    """What to know of blocks that fallocate(2) reserved, where the filesystem does not tell."""
-    if any(plan.place.kind == "tmpfs" and plan.choice.engine == "copy" for plan in plans):
-        yield "tmpfs: blocks reserved past the end of a file are not seen, and get lost"
-
-
 def of_others(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -> Iterator[str]:
     """What to know of others that use files to copy; nothing for those rewritten in place."""
     copied = [plan for plan in plans if plan.choice.engine == "copy"]
     if not copied:
         return
+    if any(plan.place.kind == "tmpfs" for plan in copied):  # where SEEK_DATA does not tell
+        yield "tmpfs: blocks reserved past the end of a file are not seen, and get lost"
     yield COPIES
     if who := _hidden(look.holders.hidden, proc):
         yield f"cannot see which files {who} have open: those files are moved too"

@@ -48,20 +48,6 @@ class _Count:
     held: Held = field(default_factory=Held)
     answered: float = 0.0
 
-    def advance(self, clock: Callable[[], float]) -> bool:
-        """Count for a slice of time; whether that was all. Raises OSError."""
-        until = clock() + SLICE
-        for portion in self.portions:
-            self.held = self.held.plus(portion, self.since)
-            if clock() >= until:
-                return False
-        return True
-
-    def answer(self, done: bool) -> Measured:
-        """How far it is."""
-        files, size, old = self.held
-        return Measured(self.path, size, files, done, None if self.since is None else old)
-
 
 @dataclass(slots=True)
 class Measurer:
@@ -100,19 +86,25 @@ class Measurer:
         self._counts += [_Count(p, iter(Walk(self._sys, [os.fsencode(p)])), since) for p in paths]
 
     def advance(self) -> None:
-        """Count a little further, and answer now and then."""
-        count = self._counts[-1]
+        """Count for a slice of time the newest that was asked for, and answer now and then."""
+        count, until = self._counts[-1], self.clock() + SLICE
         try:
-            done = count.advance(self.clock)
+            for portion in count.portions:
+                count.held = count.held.plus(portion, count.since)
+                if self.clock() >= until:
+                    break
+            else:
+                self._counts.remove(count)
         except OSError:
             self._counts.remove(count)
             self.answer(Measured(count.path, None))
             return
-        if done:
-            self._counts.remove(count)
+        done = count not in self._counts
         if done or self.clock() - count.answered >= ANSWER_INTERVAL:
             count.answered = self.clock()
-            self.answer(count.answer(done))
+            files, size, old = count.held
+            known = None if count.since is None else old
+            self.answer(Measured(count.path, size, files, done, known))
 
 
 def additions(reader: FactsReader) -> Callable[[bytes], float | None]:

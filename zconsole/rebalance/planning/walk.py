@@ -20,7 +20,7 @@ from sys import getfilesystemencodeerrors, getfilesystemencoding
 from zconsole.rebalance.engine.directories import DirectoryRow, open_path
 from zconsole.rebalance.engine.item import is_temporary
 from zconsole.rebalance.engine.syscalls import DIRECTORY, Sys
-from zconsole.system.mounts import LOCAL, MountPoint, mount_number, mounts_below
+from zconsole.system.mounts import LOCAL, MountPoint, ancestors, mount_number, mounts_below
 
 PORTION = 1000
 """Names handed over at a time."""
@@ -30,8 +30,6 @@ _CODING = (getfilesystemencoding(), getfilesystemencodeerrors())
 _REGULAR, _DIRECTORY = stat.S_IFREG, stat.S_IFDIR
 
 Found = tuple[bytes, os.stat_result]
-Mounted = dict[bytes, "MountPoint | Mounted"]
-"""Names below a directory: what is mounted there, or the names on the way to mount points."""
 
 
 @dataclass(slots=True)
@@ -49,8 +47,9 @@ class Portion:
 class _Level:
     row: DirectoryRow
     fd: int
-    pending: list[bytes]
-    mounted: Mounted
+    path: bytes | None
+    """None where nothing is mounted below."""
+    pending: list[bytes] = field(default_factory=list)
 
 
 class Walk:
@@ -61,6 +60,8 @@ class Walk:
         self._roots = roots
         self.number = number
         """Of the last directory met; the first gets the one after ``number``."""
+        self._mounted: dict[bytes, MountPoint | None] = {}
+        """What is mounted below the root, by the path; None for directories above that."""
         self._mount: int | None = None
         """The mount of the root; None when nothing is mounted below it."""
         self._device = b""
@@ -69,22 +70,23 @@ class Walk:
     def __iter__(self) -> Iterator[Portion]:
         for root in self._roots:
             fd = open_path(self._sys, root)
-            below = mounts_below(root)
-            self._mount = mount_number(fd) if below else None
+            self._mounted = _by_path(mounts_below(root))
+            self._mount = mount_number(fd) if self._mounted else None
             device = self._sys.fstat(fd).st_dev
             self._device = b"%d:%d" % (os.major(device), os.minor(device))
-            yield from self._tree(self._row(None, root, fd), fd, _by_name(root, below))
+            yield from self._tree(self._level(None, root, fd, root.rstrip(b"/")))
 
-    def _row(self, parent: int | None, name: bytes, fd: int) -> DirectoryRow:
+    def _level(self, parent: int | None, name: bytes, fd: int, path: bytes | None) -> _Level:
         self.number += 1
         status = self._sys.fstat(fd)
-        return DirectoryRow(self.number, parent, name, status.st_dev, status.st_ino)
+        row = DirectoryRow(self.number, parent, name, status.st_dev, status.st_ino)
+        return _Level(row, fd, path if path in self._mounted else None)
 
-    def _tree(self, root: DirectoryRow, fd: int, mounted: Mounted) -> Iterator[Portion]:
+    def _tree(self, root: _Level) -> Iterator[Portion]:
         """Depth first, one open descriptor a level of depth."""
-        stack = [_Level(root, fd, [], mounted)]
+        stack = [root]
         try:
-            yield from self._names(stack[0])
+            yield from self._names(root)
             while stack:
                 level = stack[-1]
                 if not level.pending:
@@ -110,9 +112,8 @@ class Walk:
         elif self._mount is not None and mount_number(fd) != self._mount:
             reason = "mount point"
         else:
-            below = level.mounted.get(name)
-            mounted = below if isinstance(below, dict) else {}  # on what was mounted just now
-            return _Level(self._row(level.row.number, name, fd), fd, [], mounted)
+            path = None if level.path is None else level.path + b"/" + name
+            return self._level(level.row.number, name, fd, path)
         self._sys.close(fd)
         return Portion(level.row, level.fd, skipped=[(name, reason)])
 
@@ -128,12 +129,16 @@ class Walk:
 
     def _entries(self, level: _Level) -> Iterator[Portion]:
         portion = Portion(level.row, level.fd)
-        top, mounted = level.row.parent is None, level.mounted
+        top, path = level.row.parent is None, level.path
         with os.scandir(level.fd) as entries:
             for entry in entries:
                 name = entry.name.encode(*_CODING)
-                if mounted and (reason := self._untouched(mounted.get(name), entry)):
-                    portion.skipped.append((name, reason))
+                there = None if path is None else self._mounted.get(path + b"/" + name)
+                # A file that another one is mounted on is looked at, where no server answers for
+                # that: the engine tells who uses it.
+                if there and (there.kind not in LOCAL or entry.is_dir(follow_symlinks=False)):
+                    same = there.device == self._device
+                    portion.skipped.append((name, "mount point" if same else "other dataset"))
                     continue
                 try:
                     status = entry.stat(follow_symlinks=False)
@@ -156,34 +161,19 @@ class Walk:
                     portion.skipped.append((name, "symbolic link" if link else "special file"))
         yield portion
 
-    def _untouched(self, there: MountPoint | Mounted | None, entry: os.DirEntry[str]) -> str | None:
-        """Why a name is not even looked at, None for one that may be.
 
-        A file that another one is mounted on is, where no server answers for that: the engine
-        tells who uses it.
-        """
-        if not isinstance(there, MountPoint):
-            return None
-        if there.kind in LOCAL and not entry.is_dir(follow_symlinks=False):
-            return None
-        return "mount point" if there.device == self._device else "other dataset"
+def _by_path(mounts: Sequence[MountPoint]) -> dict[bytes, MountPoint | None]:
+    """Mount points, and None for each directory above one.
 
-
-def _by_name(root: bytes, mounts: Sequence[MountPoint]) -> Mounted:
-    """Mount points below a directory, by the names that lead there."""
-    found: Mounted = {}
+    Of several on top of each other, the one that nobody may ask hides the others.
+    """
+    found: dict[bytes, MountPoint | None] = {}
     for mount in mounts:
-        *way, last = mount.point[len(root) :].strip(b"/").split(b"/")
-        at: MountPoint | Mounted = found
-        for name in way:
-            if isinstance(at, MountPoint):
-                break
-            at = at.setdefault(name, {})
-        if isinstance(at, dict):
-            before = at.get(last)
-            # Of several on top of each other, the one that nobody may ask hides the others.
-            if not isinstance(before, MountPoint) or before.kind in LOCAL:
-                at[last] = mount
+        before = found.get(mount.point)
+        if before is None or before.kind in LOCAL:
+            found[mount.point] = mount
+        for above in ancestors(mount.point):
+            found.setdefault(above, None)
     return found
 
 

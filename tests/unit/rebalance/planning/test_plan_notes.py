@@ -252,14 +252,20 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def told(
-    proc: Path, look: FilesInUse = LOOK, engine: str = "copy", shared: bool = False
+    proc: Path,
+    look: FilesInUse = LOOK,
+    engine: str = "copy",
+    shared: bool = False,
+    kind: str = "ext4",
 ) -> list[str]:
-    plan: Any = SimpleNamespace(choice=Choice(engine, ""), shared=shared)
+    place = SimpleNamespace(kind=kind)
+    plan: Any = SimpleNamespace(choice=Choice(engine, ""), shared=shared, place=place)
     return list(of_others(look, [plan], proc))
 
 
 def test_a_copy_says_whom_it_touches_and_a_rewrite_touches_nobody(proc: Path) -> None:
     assert told(proc) == [COPIES]
+    assert told(proc, kind="tmpfs")[0].startswith("tmpfs: blocks reserved")
     hidden = replace(LOOK, holders=Holders(hidden=["7"]), unseen=2)
     assert told(proc, hidden, engine="rewrite", shared=True) == []
 
