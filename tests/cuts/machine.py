@@ -25,8 +25,7 @@ from zconsole.rebalance.engine.directories import Directories, Notes
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.workplace import JobClocks
-from zconsole.rebalance.job import free_space
-from zconsole.rebalance.job.job import Job, terms_of
+from zconsole.rebalance.job.job import FreeSpace, Job, terms_of
 from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Settings
@@ -68,7 +67,7 @@ def isolated() -> Iterator[None]:
         patch.setattr(content, "fastest", lambda: content.MAKERS[32])
         patch.setattr(copy_engine, "ThreadPoolExecutor", AtOnce)
         patch.setattr(file_locks, "locked_inodes", frozenset)
-        patch.setattr(free_space.FreeSpace, "_look", lambda *_: {DEVICE: 1 << 40})
+        patch.setattr(FreeSpace, "_look", lambda *_: {DEVICE: 1 << 40})
         yield
 
 

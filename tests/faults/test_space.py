@@ -44,7 +44,7 @@ def test_no_job_waits_for_space_that_its_own_originals_hold(
     create(area / "tree", area / "job.db")
     disk = Disk(2)
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 2)
-    monkeypatch.setattr("zconsole.rebalance.job.free_space.os.statvfs", disk.statvfs)
+    monkeypatch.setattr("zconsole.rebalance.job.job.os.statvfs", disk.statvfs)
     clocks = JobClocks(monotonic=lambda: disk.now, sleep=disk.sleep)
     _, summary = run(area / "job.db", FaultySys(after=disk.called), clocks)
     assert summary["files_moved"] == 8
@@ -75,7 +75,7 @@ def test_a_job_waits_while_others_fill_the_filesystem(
     create(root, area / "job.db")
     crowd = Crowd(2)
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 2)
-    monkeypatch.setattr("zconsole.rebalance.job.free_space.os.statvfs", crowd.statvfs)
+    monkeypatch.setattr("zconsole.rebalance.job.job.os.statvfs", crowd.statvfs)
     clocks = JobClocks(monotonic=lambda: crowd.now, sleep=crowd.sleep)
     shown, summary = run(area / "job.db", FaultySys(after=crowd.called), clocks)
     assert crowd.waited

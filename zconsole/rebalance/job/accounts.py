@@ -15,7 +15,6 @@ from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, State
-from zconsole.rebalance.job.free_space import Trend
 from zconsole.rebalance.job.job import Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
@@ -184,8 +183,6 @@ class JobAccounts:
     """None without a pool."""
     show: Show
     """Given every finished file, a batch at a time."""
-    trend: Trend
-    """Of the free space."""
     files_total: int = 0
     bytes_total: int = 0
     files_done: int = 0
@@ -275,7 +272,7 @@ class JobAccounts:
         rate = self.rate() if self.state == "running" else None
         handled = min(self.bytes_total, self.bytes_done + self.unfinished)
         left = self._to_do(handled)
-        outlook = self.trend.outlook() if self.state in ("running", "waiting") else None
+        outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
         changed = self.watch.total_changed if self.watch is not None else ""
         return {
             "state": self.state,

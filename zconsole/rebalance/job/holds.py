@@ -18,7 +18,6 @@ from typing import Generic, TypeVar
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.free_space import FreeSpace
 from zconsole.rebalance.job.job import Job
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
 from zconsole.system.day_hours import day_hours
@@ -189,11 +188,10 @@ class Holds:
         reader: FactsReader,
         places: Sequence[JobDirectory],
         accounts: JobAccounts,
-        space: FreeSpace,
         service: Callable[[], None],
     ) -> None:
         """``service`` is called often during waits: it lets go of files that others want."""
-        self.job, self.accounts, self.space, self.service = job, accounts, space, service
+        self.job, self.accounts, self.service = job, accounts, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
         self._of_pool: tuple[PeriodicCheck[str | None], PeriodicCheck[bool]] | None = None
@@ -213,7 +211,7 @@ class Holds:
             or self._hours()
             or self._latency()
             or self._pool()
-            or self.space.why(phase is WorkPhase.BETWEEN)
+            or self.job.space.why(phase is WorkPhase.BETWEEN)
             or self._target(phase)
         )
 
@@ -235,7 +233,7 @@ class Holds:
         if why := condition():
             return why
         if new_snapshots():
-            left, room = self.accounts.left(), self.space.room()
+            left, room = self.accounts.left(), self.job.space.room()
             if left > room:
                 return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
         return None

@@ -33,9 +33,8 @@ from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.job.effect import BenefitCheck
-from zconsole.rebalance.job.free_space import READ_ONLY, FreeSpace
 from zconsole.rebalance.job.holds import Holds, WorkPhase
-from zconsole.rebalance.job.job import Job, read_requests, terms_of
+from zconsole.rebalance.job.job import READ_ONLY, Job, read_requests, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
@@ -195,14 +194,12 @@ class JobRunner:
             sys, journal, self._directories, clocks, users or Users(), threads=threads
         )
         self.alarm = self._place.alarm
-        self._space = FreeSpace(job)
-        trend = self._space.trend
-        self.accounts = JobAccounts(job, self._directories, self._watching(), show, trend)
+        self.accounts = JobAccounts(job, self._directories, self._watching(), show)
         self._benefit = BenefitCheck(job, reader, places, self.accounts)
         policy = Policy(
             accept_races=job.terms.settings.accept_races,
             zfs=reader.version() if pool_of(places) is not None else None,
-            room=self._space.room,
+            room=job.space.room,
         )
         self._engine = copy_engine(self._place, policy, self._sync, self._tick)
         self._rewriter = Rewriter(
@@ -211,7 +208,7 @@ class JobRunner:
             flags=flags_of(job.terms.settings.rewrite_options),
         )  # fmt: skip
         service = self._engine.leases.service
-        self._holds = Holds(job, reader, places, self.accounts, self._space, service)
+        self._holds = Holds(job, reader, places, self.accounts, service)
         self._batches = Batches(job)
         self._limits = job.limits
         """Those that the portion under way was made for."""
@@ -237,7 +234,9 @@ class JobRunner:
             self._move_all()
             if self._left_over():
                 self._move_all()
-            self._space.room(fresh=True)  # raises where all directories went under the last files
+            self.job.space.room(
+                fresh=True
+            )  # raises where all directories went under the last files
         except StopJobError as error:
             stopped_by = str(error)
         except UnsupportedError as error:
@@ -345,11 +344,11 @@ class JobRunner:
         if self.job.limits.until_spread is not None and self.accounts.watch is not None:
             largest = min(largest, self.accounts.watch.step or largest)
         self._batches.adapt(seconds, size, largest)
-        if self._space.room() < 2 * self._batches.bytes or self._space.is_tight:
+        if self.job.space.room() < 2 * self._batches.bytes or self.job.space.is_tight:
             self._flush()  # which frees the last batch's originals
             self._holds.wait(WorkPhase.BETWEEN)
-            self._space.room(fresh=True)
-        self._batches.keep_within(self._space.room())
+            self.job.space.room(fresh=True)
+        self._batches.keep_within(self.job.space.room())
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._phase = WorkPhase.REWRITING
@@ -384,7 +383,7 @@ class JobRunner:
         self._batches.give_back(outcomes)
         self._benefit.finished(outcomes)
         self.accounts.report(outcomes, engine)
-        self._space.judge(outcomes)
+        self.job.space.judge(outcomes)
 
 
 def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple[int, bool]:

@@ -10,7 +10,6 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.free_space import Trend
 from zconsole.rebalance.job.job import Job, JobTerms
 from zconsole.rebalance.planning.settings import Settings
 
@@ -28,4 +27,4 @@ def accounts_of(
     """Those of such a job."""
     job = job_of(journal, clocks or JobClocks(clock, clock))
     directories = Directories(Sys(), journal.directory)
-    return JobAccounts(job, directories, None, lambda _: None, Trend())
+    return JobAccounts(job, directories, None, lambda _: None)

@@ -23,7 +23,6 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import holds
 from zconsole.rebalance.job.accounts import SpreadWatch
-from zconsole.rebalance.job.free_space import FreeSpace
 from zconsole.rebalance.job.holds import (
     LOOK,
     POOL_INTERVAL,
@@ -67,7 +66,7 @@ class Paced(Holds):
         terms = SimpleNamespace(settings=settings)
         job = SimpleNamespace(clocks=clocks, limits=Limits(rate=rate), terms=terms)
         accounts, places = SimpleNamespace(wait=told), [JobDirectory(b"/", "ext4", "", None)]
-        own = (job, FactsReader(), places, accounts, None, service)
+        own = (job, FactsReader(), places, accounts, service)
         super().__init__(*cast("Any", own))
         self.reason = reason
 
@@ -166,7 +165,7 @@ class Snapshotted:
         self.check = snapshots_check(FactsReader(run), ["tank/a"], self.notes.append, clock)
         holds = cast("Any", object.__new__(Holds))
         holds.accounts = SimpleNamespace(left=lambda: 10)
-        holds.space = SimpleNamespace(room=lambda: room)
+        holds.job = SimpleNamespace(space=SimpleNamespace(room=lambda: room))
         holds._of_pool = (lambda: None, self.check)
         self.why: Callable[[], str | None] = holds._pool
 
@@ -263,8 +262,7 @@ def control(tmp_path: Path) -> Iterator[Control]:
         floors = {str(tmp_path): Floor(0, 100.0)}
         accounts = accounts_of(journal, clock, clocks)
         job = job_of(journal, clocks, settings=settings, floors=floors)
-        space = FreeSpace(job)
-        made = Holds(job, FactsReader(), places, accounts, space, lambda: None)
+        made = Holds(job, FactsReader(), places, accounts, lambda: None)
         yield Control(job, made, hour)
 
 
@@ -275,7 +273,7 @@ def test_limits_of_the_settings_count_until_others_are_set(control: Control) -> 
     control.order("run", rate=5.0, min_free=0.5)
     assert control.why() is None
     assert control.job.limits == Limits(rate=5.0, min_free=0.5)
-    assert list(control.job.reserves.values()) == [50]
+    assert list(control.job.terms.reserves_at(0.5).values()) == [50]
 
 
 def test_an_order_that_leaves_limits_as_they_are_changes_none(control: Control) -> None:

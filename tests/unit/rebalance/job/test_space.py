@@ -16,17 +16,17 @@ from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
-from zconsole.rebalance.job.free_space import (
+from zconsole.rebalance.job.job import (
     MOST,
     NO_SPACE,
     NO_WRITING,
     QUOTA,
     STEP,
     TREND_SECONDS,
+    Floor,
     FreeSpace,
     Trend,
 )
-from zconsole.rebalance.job.job import Floor
 from zconsole.rebalance.planning.settings import Limits
 
 MIB = 1 << 20
