@@ -78,7 +78,7 @@ class JobView:
     before: Mapping[str, float] = field(default_factory=dict)
     """Fill of each vdev when the job began, 0…1."""
     vdevs: Sequence[Mapping[str, Any]] | None = None
-    """Allocation of each, before and as of the last look: see ``spread_watch.vdevs_as_json``."""
+    """Allocation of each, before and as of the last look: see ``accounts.vdevs_as_json``."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[Mapping[str, Any], ...] = ()

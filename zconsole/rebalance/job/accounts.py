@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from zconsole.errors import UnavailableError
@@ -211,7 +212,10 @@ class JobAccounts:
     """Bytes of files that this run has moved."""
     _window: deque[tuple[float, int]] = field(default_factory=deque)
     _published: float | None = None
-    _paths: dict[int, str] = field(default_factory=dict)
+    _directory: Callable[[int], bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._directory = lru_cache(PATHS)(self.directories.path)
 
     @property
     def moved(self) -> int:
@@ -391,11 +395,7 @@ class JobAccounts:
 
     def path(self, row: FileRow) -> str:
         """The path of a file, for people."""
-        if row.directory not in self._paths:
-            if len(self._paths) > PATHS:
-                self._paths.clear()
-            self._paths[row.directory] = os.fsdecode(self.directories.path(row.directory))
-        return f"{self._paths[row.directory].rstrip('/')}/{os.fsdecode(row.name)}"
+        return os.fsdecode(self._directory(row.directory).rstrip(b"/") + b"/" + row.name)
 
     def _vdevs(self) -> list[dict[str, Any]] | None:
         known = self.watch.now_spaces if self.watch else ()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,11 @@ class Batches:
     _size: int = 0
     _held: set[int] = field(default_factory=set)
     _waiting: deque[FileRow] = field(default_factory=deque)
-    _parents: dict[int, int | None] = field(default_factory=dict)
+    _parent: Callable[[int], int | None] = field(init=False)
 
     def __post_init__(self) -> None:
         self.directories = batch_directories(self.files)
+        self._parent = lru_cache(PARENTS)(lambda n: self.job.journal.directory(n).parent)
 
     def __iter__(self) -> Iterator[list[FileRow]]:
         """Every portion of what is to do now, in order. Raises StopJobError at the byte limit."""
@@ -151,11 +152,7 @@ class Batches:
             number: int | None = name.directory
             while number is not None and number not in self._held and number not in opened:
                 opened.add(number)
-                if number not in self._parents:
-                    if len(self._parents) >= PARENTS:
-                        self._parents.clear()
-                    self._parents[number] = self.job.journal.directory(number).parent
-                number = self._parents[number]
+                number = self._parent(number)
         return opened
 
 
@@ -219,7 +216,7 @@ class JobRunner:
 
         Raises ZconsoleError, OSError, sqlite3.Error.
         """
-        began = self.job.clocks.monotonic()
+        began, refused = self.job.clocks.monotonic(), None
         stopped_by = "done"
         self.job.journal.check()
         try:
@@ -240,16 +237,17 @@ class JobRunner:
         except StopJobError as error:
             stopped_by = str(error)
         except UnsupportedError as error:
-            self._settle(str(error))
-            self.accounts.end(str(error))
-            raise ZconsoleError(f"refused: {error} (--accept-races)") from error
+            refused, stopped_by = error, str(error)
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
             stopped_by = READ_ONLY
-        self._settle(stopped_by)
+        if stopped_by != READ_ONLY:  # leave nothing unfinished where anything can be changed
+            self._left_over()
         seconds = self.job.clocks.monotonic() - began  # before the end waits for txgs to settle
         self.accounts.end(stopped_by)
+        if refused:
+            raise ZconsoleError(f"refused: {refused} (--accept-races)") from refused
         return self.accounts.summary(stopped_by, seconds)
 
     def _left_over(self) -> bool:
@@ -258,11 +256,6 @@ class JobRunner:
         self._directories.close()
         self._recover()
         return State.PENDING in self.job.journal.counts()
-
-    def _settle(self, stopped_by: str) -> None:
-        """Leave nothing unfinished behind, where anything can be changed."""
-        if stopped_by != READ_ONLY:
-            self._left_over()
 
     def _watching(self) -> SpreadWatch | None:
         """What sees the vdevs change; None without a pool."""

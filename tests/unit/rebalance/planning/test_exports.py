@@ -262,6 +262,13 @@ def test_shares_in_the_registry(machine: Machine) -> None:
     assert machine.why("/other", run) == ""
 
 
+@pytest.mark.parametrize("path", ["//tank/a", "/tank//a/", "/tank/./a"])
+def test_a_path_is_the_same_however_it_is_written(machine: Machine, path: str) -> None:
+    machine.write("/etc/samba/smb.conf", f"[a]\npath = {path}\n")
+    assert machine.why("/tank").startswith("exported over SMB")
+    assert machine.why("/other") == ""
+
+
 def test_what_samba_itself_reads(machine: Machine) -> None:
     run = printing({"testparm": "[global]\n[a]\n\tpath = /tank/a\n"})
     assert machine.why("/tank", run) == "exported over SMB (/tank/a)"

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from zconsole.errors import UsageError
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
@@ -163,3 +164,9 @@ def test_a_plan_leaves_no_database_open(tmp_path: Path, monkeypatch: pytest.Monk
     made(tree(tmp_path / "tree", "small"), monkeypatch, 2 << 20)
     assert used
     assert Noted.open == []
+
+
+def test_a_directory_named_twice_is_said_to_be_inside_itself_and_no_other(tmp_path: Path) -> None:
+    other, twice = tree(tmp_path / "other", "a"), tree(tmp_path / "twice", "b")
+    with pytest.raises(UsageError, match=f"^{twice} is inside {twice}$"):
+        plan.places([str(other), str(twice), str(twice)], FactsReader())
