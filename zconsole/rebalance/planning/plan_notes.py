@@ -25,7 +25,6 @@ from zconsole.rebalance.planning.forecast import Listed
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.rebalance.planning.survey import Taken
 from zconsole.system import mounts
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.printable import clean
@@ -75,7 +74,9 @@ def in_vain(
             return None, []
         looked, words = sum(map(len, listed)), "as wide as it would be written now"
     elif aim == "recordsize":
-        same = [_has_record(f, plan) for plan in plans for f in plan.found.sample.files if f.size]
+        same = [
+            _has_record(f, plan) for plan in plans for f in plan.found.sample.files if f.st_size
+        ]
         if not same or not all(same):
             return None, []
         looked, words = len(same), "of the recordsize it would get"
@@ -86,10 +87,11 @@ def in_vain(
     return None, [f"each of {looked} files looked at is {words}"]
 
 
-def _has_record(file: Taken, plan: DirectoryPlan) -> bool:
+def _has_record(file: os.stat_result, plan: DirectoryPlan) -> bool:
     dataset = plan.place.dataset
     record = (dataset.number("recordsize") if dataset else None) or USUAL_RECORD
-    return file.block == record if file.size > record else file.size <= file.block
+    block, length = file.st_blksize, file.st_size
+    return block == record if length > record else length <= block
 
 
 def differing(
@@ -99,7 +101,7 @@ def differing(
     dataset = plan.place.dataset
     if dataset is None or pool is None or plan.choice.engine is None:
         return
-    files = [file for file in plan.found.sample.files if file.size]
+    files = [file for file in plan.found.sample.files if file.st_size]
     others = sum(not _has_record(file, plan) for file in files)
     if others and plan.choice.engine == "copy":  # rewriting keeps the recordsize
         yield f"recordsize: {others} of {len(files)} files looked at have another"

@@ -25,15 +25,7 @@ from zconsole.rebalance.engine.leases import take_lease
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 from zconsole.rebalance.planning.plan_document import PlannedPart
-from zconsole.rebalance.planning.walk import Found, Portion, Walk
-
-
-class Taken(NamedTuple):
-    """A file of the sample. Bytes: its length, and one of its blocks."""
-
-    inode: int
-    size: int
-    block: int
+from zconsole.rebalance.planning.walk import Portion, Walk
 
 
 @dataclass(slots=True)
@@ -46,17 +38,17 @@ class Reservoir:
 
     size: int
     _chance: Random = field(default_factory=lambda: Random(1))
-    files: list[Taken] = field(default_factory=list)
+    files: list[os.stat_result] = field(default_factory=list)
     _offered: int = 0
 
-    def offer(self, files: Sequence[Found]) -> None:
+    def offer(self, files: Sequence[os.stat_result]) -> None:
         """Take some of these files, perhaps in the place of earlier ones."""
         draw = self._chance.random  # for every file: a third of the time of ``randrange``
         for offered, file in enumerate(files, self._offered + 1):
             if offered <= self.size:
-                self.files.append(_taken(file))
+                self.files.append(file)
             elif (place := int(draw() * offered)) < self.size:
-                self.files[place] = _taken(file)
+                self.files[place] = file
         self._offered += len(files)
 
     def inodes(self, most: int) -> list[int]:
@@ -65,14 +57,9 @@ class Reservoir:
         for file in self._chance.sample(self.files, len(self.files)):
             if most <= 0:
                 break
-            most -= max(1, file.size // (file.block or 1))
-            found.append(file.inode)
+            most -= max(1, file.st_size // (file.st_blksize or 1))
+            found.append(file.st_ino)
         return found
-
-
-def _taken(file: Found) -> Taken:
-    _, status = file
-    return Taken(status.st_ino, status.st_size, status.st_blksize)
 
 
 MOST = 8
@@ -216,7 +203,7 @@ class Survey:
         self.bytes += sum([status.st_size for status in statuses])
         self._count(statuses)
         self._measure(statuses)
-        self.sample.offer(portion.files)
+        self.sample.offer(statuses)
         self.below.add(portion, self.ages.addition)
         for _, reason in portion.skipped:
             self.skipped[reason] += 1

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.table import rows
-from tests.unit.rebalance.planning.listing import listed
+from tests.unit.rebalance.planning.listing import listed, status_of
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import Holders
@@ -33,7 +33,7 @@ from zconsole.rebalance.planning.plan_notes import (
     of_shared_blocks,
 )
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.rebalance.planning.survey import Ages, Survey, Taken
+from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.mounts import View
 from zconsole.system.process import Completed
 
@@ -143,7 +143,9 @@ def test_deduplicated_blocks_of_before_are_told(ratio: str, dedup: str, told: bo
 def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
     """A directory of files by size and block, and as many more as are ``known``."""
     found = Survey(b"/tank", Ages(), 1 << 40, files=len(files) if known is None else known)
-    found.sample.files = [Taken(inode, size, block) for inode, (size, block) in enumerate(files)]
+    found.sample.files = [
+        status_of(inode, size, block) for inode, (size, block) in enumerate(files)
+    ]
     place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {"recordsize": "65536"}))
     return DirectoryPlan(place, found, Choice("copy", ""), len(files), 0)
 
@@ -212,7 +214,7 @@ def test_settings_that_files_were_not_written_with_are_named(
     text: str, engine: str, properties: dict[str, str], said: list[str]
 ) -> None:
     made = planned(engine=engine, **{"recordsize": "65536", **properties})
-    made.found.sample.files = [Taken(0, 200 * KIB, 64 * KIB)]
+    made.found.sample.files = [status_of(0, 200 * KIB, 64 * KIB)]
     found = tuple(plan_notes.differing("balance", made, RAIDZ, listed({0: text})))
     assert [each for each in found if "parity" not in each or text == NARROW] == said
 

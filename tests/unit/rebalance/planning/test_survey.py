@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from tests.table import rows
+from tests.unit.rebalance.planning.listing import status_of
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
@@ -19,16 +20,8 @@ from zconsole.rebalance.planning.survey import MOST, Ages, Ranking, Reservoir, S
 from zconsole.units import size
 
 
-def files(begin: int, end: int, size: int = 1) -> list[tuple[bytes, os.stat_result]]:
-    return [
-        (
-            b"f",
-            os.stat_result(
-                (0o100644, ino, 1, 1, 0, 0, size, 0, 0, 0), {"st_blocks": 8, "st_blksize": 4096}
-            ),
-        )
-        for ino in range(begin, end)
-    ]
+def files(begin: int, end: int, size: int = 1) -> list[os.stat_result]:
+    return [status_of(number, size) for number in range(begin, end)]
 
 
 @rows("count", [0, 1, 5, 10])
@@ -59,13 +52,6 @@ def test_no_more_blocks_are_taken_than_wanted() -> None:
     assert len(reservoir.inodes(300)) == 3
     assert len(reservoir.inodes(50)) == 1
     assert reservoir.inodes(0) == []
-
-
-def test_a_file_taken_is_known_by_its_inode(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"x" * 5000)
-    reservoir, status = Reservoir(10), (tmp_path / "file").stat()
-    reservoir.offer([(b"file", status)])
-    assert reservoir.files == [(status.st_ino, 5000, status.st_blksize)]
 
 
 ADDED = 2e9
