@@ -14,10 +14,10 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
+from zconsole.rebalance.job import runner
 from zconsole.rebalance.job.accounts import SpreadWatch
 from zconsole.rebalance.job.effect import BenefitCheck
 from zconsole.rebalance.job.holds import Holds, WorkPhase
-from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import FactsReader
@@ -101,7 +101,7 @@ def test_the_last_look_is_told_of_a_job_that_ended(
     with closing(Journal.open(area / "job.db")) as journal:
         journal.set("job", journal.get("job") | {"spaces": [["d0", 100, 0, 1.0]]})
     effect = SpreadWatch(Pool(), "tank", (before,), 1.0, lambda: 0.0)
-    monkeypatch.setattr(JobRunner, "_watching", lambda _: effect)
+    monkeypatch.setattr(runner, "SpreadWatch", lambda *_: effect)
     slow = JobClocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
     _, summary = run(area / "job.db", clocks=slow)
     assert Pool.syncs == 3

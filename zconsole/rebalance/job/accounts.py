@@ -45,6 +45,7 @@ class SpreadWatch:
 
     reader: FactsReader
     pool: str
+    """Empty for a job without one, of which there is nothing to see."""
     before: tuple[Space, ...]
     raw_factor: float
     clock: Callable[[], float]
@@ -64,7 +65,8 @@ class SpreadWatch:
     def look(self, force: bool = False) -> tuple[Space, ...]:
         """Return the vdevs as of the last look; ``force`` a new one before INTERVAL is over."""
         now = self.clock()
-        if force or self._looked is None or now - self._looked >= INTERVAL:
+        due = force or self._looked is None or now - self._looked >= INTERVAL
+        if self.pool and due:
             self._looked = now
             try:
                 self.now_spaces, self.fragmentation = self.reader.listing(self.pool)
@@ -97,7 +99,7 @@ class SpreadWatch:
 
         Looks ever closer on the way there.
         """
-        if handled < self.next_look:
+        if not self.pool or handled < self.next_look:
             return False
         try:
             spaces = self.settled()
@@ -180,8 +182,7 @@ class JobAccounts:
 
     job: Job
     directories: Directories
-    watch: SpreadWatch | None
-    """None without a pool."""
+    watch: SpreadWatch
     show: Show
     """Given every finished file, a batch at a time."""
     files_total: int = 0
@@ -277,7 +278,6 @@ class JobAccounts:
         handled = min(self.bytes_total, self.bytes_done + self.unfinished)
         left = self._to_do(handled)
         outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
-        changed = self.watch.total_changed if self.watch is not None else ""
         return {
             "state": self.state,
             "why": self.why,
@@ -297,7 +297,7 @@ class JobAccounts:
             "vdevs": self._vdevs(),
             "pid": os.getpid(),
             "t": self.job.clocks.epoch(),
-            "notes": [*self.notes, *filter(None, (changed, outlook))],
+            "notes": [*self.notes, *filter(None, (self.watch.total_changed, outlook))],
         }
 
     def _to_do(self, handled: int) -> int:
@@ -307,7 +307,7 @@ class JobAccounts:
         limits, left = self.job.limits, [self.bytes_total - handled]
         if limits.max_bytes is not None:
             left.append(limits.max_bytes - (handled - self.bytes_unmoved))
-        if limits.until_spread is not None and self.watch is not None:
+        if limits.until_spread is not None:
             to_target = self.watch.left(limits.until_spread, self.handled)
             left += [] if to_target is None else [to_target]
         return max(0, min(left))
@@ -351,7 +351,7 @@ class JobAccounts:
         """Publish how the job ended, and what the vdevs hold now; nothing moves any more."""
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by
-        if self.watch is not None:
+        if self.watch.pool:
             self.watch.look_last(wait=self.state == "finished")
             self.day()
         self.count()
@@ -362,7 +362,7 @@ class JobAccounts:
         if self.moved_before is None:
             return
         day = self.job.clocks.local().strftime("%Y-%m-%d")
-        spaces = self.watch.look() if self.watch else None
+        spaces = self.watch.look()
         line = {
             "day": day,
             "moved_bytes": self.moved_before + self.moved,
@@ -370,8 +370,8 @@ class JobAccounts:
             "files_skipped": self.files_skipped,
             "files_replaced": self.files_replaced,
             "files_failed": self.files_failed,
-            "fragmentation": self.watch.fragmentation if self.watch else None,
-            "spread": self.watch.spread() if self.watch else None,
+            "fragmentation": self.watch.fragmentation,
+            "spread": self.watch.spread() if spaces else None,
             "free_bytes": round(sum(space.free for space in spaces)) if spaces else None,
             "eta_seconds": self.as_json()["eta_seconds"],
         }
@@ -398,5 +398,5 @@ class JobAccounts:
         return os.fsdecode(self._directory(row.directory).rstrip(b"/") + b"/" + row.name)
 
     def _vdevs(self) -> list[dict[str, Any]] | None:
-        known = self.watch.now_spaces if self.watch else ()
+        known = self.watch.now_spaces
         return vdevs_as_json(self.job.terms.spaces, known) if known else None

@@ -144,7 +144,6 @@ class BenefitCheck:
 
     def _look(self) -> None:
         self._told = self._clock()
-        watching = self.accounts.watch
-        if watching and self._balancing and watching.in_vain(self.accounts.moved):
+        if self._balancing and self.accounts.watch.in_vain(self.accounts.moved):
             raise StopJobError(IN_VAIN)
         self.accounts.day()

@@ -241,7 +241,7 @@ class Holds:
     def _target(self, phase: WorkPhase) -> str | None:
         """End the job where the wanted spread is reached: not while copies are on their way."""
         watch, target = self.accounts.watch, self.job.limits.until_spread
-        if watch is None or target is None or phase is WorkPhase.COPYING:
+        if target is None or phase is WorkPhase.COPYING:
             return None
         if watch.reached(target, self.accounts.handled):
             raise StopJobError("target spread reached")

@@ -191,10 +191,13 @@ class JobRunner:
             sys, journal, self._directories, clocks, users or Users(), threads=threads
         )
         self.alarm = self._place.alarm
-        self.accounts = JobAccounts(job, self._directories, self._watching(), show)
+        terms = job.terms
+        pool = (pool_of(places) or "") if terms.spaces else ""
+        watch = SpreadWatch(reader, pool, terms.spaces, terms.raw_factor, clocks.monotonic)
+        self.accounts = JobAccounts(job, self._directories, watch, show)
         self._benefit = BenefitCheck(job, reader, places, self.accounts)
         policy = Policy(
-            accept_races=job.terms.settings.accept_races,
+            accept_races=terms.settings.accept_races,
             zfs=reader.version() if pool_of(places) is not None else None,
             room=job.space.room,
         )
@@ -202,7 +205,7 @@ class JobRunner:
         self._rewriter = Rewriter(
             sys, journal, self._directories, self._tick, clocks.monotonic,
             results=self._engine.results.waiting,
-            flags=flags_of(job.terms.settings.rewrite_options),
+            flags=flags_of(terms.settings.rewrite_options),
         )  # fmt: skip
         service = self._engine.leases.service
         self._holds = Holds(job, reader, places, self.accounts, service)
@@ -256,14 +259,6 @@ class JobRunner:
         self._directories.close()
         self._recover()
         return State.PENDING in self.job.journal.counts()
-
-    def _watching(self) -> SpreadWatch | None:
-        """What sees the vdevs change; None without a pool."""
-        pool, terms = pool_of(self.places), self.job.terms
-        if pool is None or not terms.spaces:
-            return None
-        clock = self.job.clocks.monotonic
-        return SpreadWatch(self.reader, pool, terms.spaces, terms.raw_factor, clock)
 
     def _recover(self) -> None:
         place, clocks = self._place, self.job.clocks
@@ -334,7 +329,7 @@ class JobRunner:
     def _adapt(self, seconds: float, size: int) -> None:
         """Size the next batch after one of so many bytes that took so long."""
         largest = BATCH_BYTES  # and small enough to measure often on the way to a wanted spread
-        if self.job.limits.until_spread is not None and self.accounts.watch is not None:
+        if self.job.limits.until_spread is not None:
             largest = min(largest, self.accounts.watch.step or largest)
         self._batches.adapt(seconds, size, largest)
         if self.job.space.room() < 2 * self._batches.bytes or self.job.space.is_tight:

@@ -9,8 +9,9 @@ from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
-from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.job.job import Job, JobTerms
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 
 
@@ -27,4 +28,5 @@ def accounts_of(
     """Those of such a job."""
     job = job_of(journal, clocks or JobClocks(clock, clock))
     directories = Directories(Sys(), journal.directory)
-    return JobAccounts(job, directories, None, lambda _: None)
+    watch = SpreadWatch(FactsReader(), "", (), 1.0, clock)
+    return JobAccounts(job, directories, watch, lambda _: None)

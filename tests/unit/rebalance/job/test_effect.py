@@ -152,7 +152,8 @@ def test_the_line_of_a_day_counts_files_that_need_no_move_apart(journal: Journal
 
 def test_without_a_pool_there_are_days_too(journal: Journal) -> None:
     case = Case(journal)
-    case.accounts.watch = None
+    case.accounts.watch.pool, case.accounts.watch.before = "", ()
+    case.accounts.watch.now_spaces, case.accounts.watch.fragmentation = (), None
     case.judge.portion()
     (day,) = journal.days()
     assert (day["spread"], day["free_bytes"]) == (None, None)
