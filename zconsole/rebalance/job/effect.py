@@ -12,7 +12,7 @@ from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.job.accounts import INTERVAL, JobAccounts
 from zconsole.rebalance.job.job import Job
 from zconsole.rebalance.planning import forecast
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.forecast import Listed
 
 FILES = 3
@@ -35,7 +35,8 @@ class Samples:
     """
 
     reader: FactsReader
-    place: JobDirectory
+    root: bytes
+    dataset: Dataset
     path: Callable[[FileRow], str]
     clock: Callable[[], float]
     _due: float = float("-inf")
@@ -46,9 +47,9 @@ class Samples:
     def note(self, rows: Sequence[FileRow]) -> None:
         """Note before a batch where the blocks of some of its files lie."""
         self._before, self._moved = {}, []
-        if self.clock() < self._due or self.place.dataset is None or os.geteuid() != 0:
+        if self.clock() < self._due or os.geteuid() != 0:
             return
-        root = os.fsdecode(self.place.root).rstrip("/") + "/"
+        root = os.fsdecode(self.root).rstrip("/") + "/"
         fit = (r for r in rows if SMALLEST <= r.size <= LARGEST and self.path(r).startswith(root))
         chosen = [row for row, _ in zip(fit, range(FILES), strict=False)]
         if chosen:
@@ -67,10 +68,10 @@ class Samples:
     def stayed(self) -> bool:
         """Return after the batch whether every block of every moved file is where it was."""
         before, moved, self._before = self._before, self._moved, {}
-        if not moved or self.place.dataset is None:
+        if not moved:
             return False
         try:
-            self.reader.sync(self.place.dataset.pool)
+            self.reader.sync(self.dataset.pool)
             inodes = [os.lstat(self.path(row)).st_ino for row in moved]
         except (OSError, UnavailableError):
             return False
@@ -90,8 +91,7 @@ class Samples:
             self._due = self.clock() + AGAIN
 
     def _blocks(self, inodes: Sequence[int]) -> Listed:
-        dataset = self.place.dataset
-        found = forecast.listed(self.reader.run, dataset.name, inodes) if dataset else {}
+        found = forecast.listed(self.reader.run, self.dataset.name, inodes)
         return {inode: file for inode, file in found.items() if file}
 
 
@@ -115,7 +115,9 @@ class BenefitCheck:
         moves_all = not {"S", "C"} & set(settings.rewrite_options)
         # One a directory: they may be on datasets of which one keeps its blocks.
         self.samples = [
-            Samples(reader, place, accounts.path, self._clock) for place in places if moves_all
+            Samples(reader, place.root, place.dataset, accounts.path, self._clock)
+            for place in places
+            if moves_all and place.dataset
         ]
         self._balancing = settings.aim == "balance" and moves_all  # else vdevs need not change
         self._told = float("-inf")

@@ -16,8 +16,7 @@ from pathlib import Path
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.system import state_dir as state
 from zconsole.system.records import parse_json
-from zconsole.system.safe_path import directory as safe_directory
-from zconsole.system.safe_path import make_directory, sync_directory
+from zconsole.system.safe_path import directory, make_directory, sync_directory
 
 LOCK_SECONDS = 1.0
 """For a job's lock: a reader of its status holds it for a moment."""
@@ -54,19 +53,13 @@ def locked(record: Record) -> AbstractContextManager[None]:
     return state.locked(record.file, LOCK_SECONDS, busy)
 
 
-def directory() -> Path:
-    """The directory of our own records, made if need be. Raises StateError if not safe."""
-    path = state.state_dir(create=True) / "rebalance"
-    make_directory(path)
-    return path
-
-
 def add(journal: Path | None, name: str | None = None) -> Record:
     """A new job's record, with its journal at ``journal`` or beside the record.
 
     ``name`` is the id of a job that had one already. Raises StateError, OSError.
     """
-    where = directory()
+    where = state.state_dir(create=True) / "rebalance"
+    make_directory(where)
     while True:
         job = name or secrets.token_hex(3)
         name = None
@@ -106,7 +99,7 @@ def files() -> list[Path]:
         where = state.state_dirs()
     found: list[Path] = []
     for path in (each / "rebalance" for each in where):
-        with contextlib.suppress(FileNotFoundError), safe_directory(path):
+        with contextlib.suppress(FileNotFoundError), directory(path):
             found += path.glob("*.json")
     return [file for file in found if NAME.fullmatch(file.stem)]
 

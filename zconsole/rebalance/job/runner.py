@@ -60,9 +60,6 @@ class Batches:
     bytes: int = 16 << 20
     _spent: int = 0
     """Bytes moved, and those that may be by the end of this portion."""
-    _batch: list[FileRow] = field(default_factory=list)
-    _size: int = 0
-    _held: set[int] = field(default_factory=set)
     _waiting: deque[FileRow] = field(default_factory=deque)
     _parent: Callable[[int], int | None] = field(init=False)
 
@@ -74,20 +71,24 @@ class Batches:
         """Every portion of what is to do now, in order. Raises StopJobError at the byte limit."""
         cursor = (-1, -1, -1)
         self._spent = self.job.journal.moved_bytes()
+        batch, held, size = list[FileRow](), set[int](), 0
         while rows := self.job.journal.todo(cursor, self.files):
             for rank, row in rows:
-                opened = self._opened(row)
-                if self._is_spent or not self._fits(row, opened):
-                    yield self._complete()
-                    opened = self._opened(row)
+                opened = self._opened(row, held)
+                is_full = size + row.size > self.bytes or len(batch) >= self.files
+                is_full |= len(held) + len(opened) > self.directories
+                if self._is_spent or (batch and is_full):
+                    yield batch
+                    batch, held, size = [], set(), 0
+                    opened = self._opened(row, held)
                 if self._is_spent:  # and what was skipped has been given back
                     raise StopJobError("byte limit reached")
                 cursor = (rank, row.directory, row.number)
-                self._batch.append(row)
-                self._held |= opened
-                self._size += row.size
+                batch.append(row)
+                held |= opened
+                size += row.size
                 self._spent += row.size
-        yield self._complete()
+        yield batch
 
     def give_back(self, outcomes: Sequence[FileOutcome]) -> None:
         """Take off the byte limit only what was moved."""
@@ -134,23 +135,12 @@ class Batches:
         most = self.job.limits.max_bytes
         return most is not None and self._spent >= most
 
-    def _fits(self, row: FileRow, opened: set[int]) -> bool:
-        if not self._batch:
-            return True
-        if self._size + row.size > self.bytes or len(self._batch) >= self.files:
-            return False
-        return len(self._held) + len(opened) <= self.directories
-
-    def _complete(self) -> list[FileRow]:
-        batch, self._batch, self._size, self._held = self._batch, [], 0, set()
-        return batch
-
-    def _opened(self, row: FileRow) -> set[int]:
+    def _opened(self, row: FileRow, held: set[int]) -> set[int]:
         """The directories of all names of a file that are not held yet, and those above them."""
         opened: set[int] = set()
         for name in self.job.journal.names_of(row):
             number: int | None = name.directory
-            while number is not None and number not in self._held and number not in opened:
+            while number is not None and number not in held and number not in opened:
                 opened.add(number)
                 number = self._parent(number)
         return opened

@@ -68,8 +68,7 @@ class Dataset:
 
     def number(self, name: str) -> int | None:
         """A property in bytes or seconds; None for ``none``, ``-`` and the like."""
-        value = self.properties.get(name, "")
-        return int(value) if value.isdigit() else None
+        return _whole(self.properties.get(name, ""))
 
     def is_on(self, name: str) -> bool:
         """Whether a property is set to anything but off."""
@@ -114,8 +113,7 @@ class PoolFacts:
 
     def number(self, name: str) -> int:
         """A property in bytes; 0 where this version has none."""
-        value = self.properties.get(name, "")
-        return int(value) if value.isdigit() else 0
+        return _whole(self.properties.get(name, "")) or 0
 
     @property
     def raw_factor(self) -> float:
@@ -179,7 +177,7 @@ class FactsReader:
         snapshots = []
         for line in listed.splitlines():
             *numbers, clones = line.split("\t")
-            created, held = (int(word) if word.isdigit() else 0 for word in numbers)
+            created, held = (_whole(word) or 0 for word in numbers)
             snapshots.append(Snapshot(created, held, clones not in ("-", "")))
         return Dataset(name, _pairs(text), tuple(snapshots))
 
@@ -198,7 +196,7 @@ class FactsReader:
             version=version,
             fragmentation=listed.fragmentation,
             scanning=self.condition(name)[1],
-            used=int(used) if used.isdigit() else None,
+            used=_whole(used),
             sector=self._sector(name, properties),
         )
 
@@ -253,7 +251,7 @@ class FactsReader:
             text = self._ask("zpool", "get", "-Hp", "-o", "value", "ashift", name, "all-vdevs")
         except UnavailableError:
             text = properties.get("ashift", "")
-        shift = max((int(word) for word in text.split() if word.isdigit()), default=0)
+        shift = max((_whole(word) or 0 for word in text.split()), default=0)
         return 1 << shift if shift else None
 
     def _refuse_suspended(self, name: str) -> None:
@@ -350,6 +348,10 @@ def mountpoints_of(pool: str, process: Path = mounts.SELF) -> dict[str, str]:
         if each.kind == b"zfs" and each.root == b"/" and ours:
             found.setdefault(dataset, os.fsdecode(each.point))
     return dict(sorted((point, dataset) for dataset, point in found.items()))
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
 
 
 def _pairs(text: str) -> dict[str, str]:

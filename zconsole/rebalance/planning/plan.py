@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.rebalance.engine import namespaces
@@ -20,7 +22,6 @@ from zconsole.rebalance.planning import (
     forecast,
     plan_notes,
     survey,
-    walk,
 )
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, PoolFacts
 from zconsole.rebalance.planning.forecast import Listed
@@ -50,7 +51,10 @@ def places(
     found: list[JobDirectory] = []
     for directory in directories:
         try:
-            root = walk.resolve(directory)
+            path = Path(directory).resolve(strict=True)
+            if not path.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            root = os.fsencode(path)
             mount = facts.mount_of(mount_at(root)) or facts.unlisted_mount(root)
         except OSError as error:
             raise NotFoundError(f"{directory}: {error.strerror}") from error

@@ -9,12 +9,10 @@ thousand.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from sys import getfilesystemencodeerrors, getfilesystemencoding
 
 from zconsole.rebalance.engine.directories import DirectoryRow, open_path
@@ -175,11 +173,3 @@ def _by_path(mounts: Sequence[MountPoint]) -> dict[bytes, MountPoint | None]:
         for above in ancestors(mount.point):
             found.setdefault(above, None)
     return found
-
-
-def resolve(directory: str) -> bytes:
-    """The real path of a directory the operator named. Raises NotADirectoryError, OSError."""
-    path = Path(directory).resolve(strict=True)
-    if not path.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-    return os.fsencode(path)

@@ -22,7 +22,7 @@ from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import effect
 from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES, SpreadWatch
 from zconsole.rebalance.job.effect import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
+from zconsole.rebalance.planning.facts import Dataset, FactsReader
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.process import Completed
 
@@ -126,7 +126,9 @@ def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
     case = Case(journal)
     other = FactsReader(case.zpool)
     for verdict in (False, True):
-        case.judge.samples.append(Sampled(other, None, None, case.clock, verdict=verdict))  # type: ignore[arg-type]
+        case.judge.samples.append(
+            Sampled(other, b"/", Dataset("tank", {}), None, case.clock, verdict=verdict)
+        )  # type: ignore[arg-type]
     with pytest.raises(StopJobError, match=effect.STAYED):
         case.judge.portion()
 
@@ -179,9 +181,9 @@ class Guest:
             ino = (area / f"f{number}").stat().st_ino
             self.rows.append(FileRow(number, 1, b"f%d" % number, ino, SMALLEST, 1))
         self.vdev = {row.ino: 0 for row in self.rows}
-        place = JobDirectory(os.fsencode(area), "zfs", "tank/a", Dataset("tank/a", {}))
+        where = os.fsencode(area), Dataset("tank/a", {})
         self.clock = Clock()
-        self.samples = Samples(FactsReader(self.run), place, self.path, self.clock)
+        self.samples = Samples(FactsReader(self.run), *where, self.path, self.clock)
 
     def path(self, row: FileRow) -> str:
         return f"{self.area}/{os.fsdecode(row.name)}"
