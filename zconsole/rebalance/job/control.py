@@ -24,6 +24,7 @@ from zconsole.rebalance.job.job import (
     WALKING,
     Request,
     left_out,
+    of_key,
     request_file,
     requested,
     skipped_files,
@@ -181,8 +182,7 @@ def _last(log: Path, since: float) -> str:
 
 def pool_of(key: str) -> str:
     """The pool of a place's key, ``zfs:tank/data:GUID`` (JobDirectory.key); else nothing."""
-    kind, _, rest = key.partition(":")
-    source = rest.rpartition(":")[0] or rest
+    kind, source, _ = of_key(key)
     return source.split("/")[0] if kind == "zfs" else ""
 
 

@@ -36,6 +36,7 @@ from zconsole.rebalance.job.holds import LOOK, SLICE
 from zconsole.rebalance.job.job import (
     WALKING,
     Request,
+    of_key,
     read_requests,
     request_file,
     requested,
@@ -329,7 +330,7 @@ def is_same_filesystem(one: str, other: str) -> bool:
 
     A dataset that was renamed keeps its guid, which others have none of.
     """
-    return one == other or one.rpartition(":")[2] == other.rpartition(":")[2] != ""
+    return one == other or of_key(one)[2] == of_key(other)[2] != ""
 
 
 def how_it_differs(known: str, now: str) -> str:
@@ -343,8 +344,8 @@ def how_it_differs(known: str, now: str) -> str:
 
 def _named(key: str) -> str:
     """``tank/data (zfs)`` of the key of a filesystem."""
-    kind, _, rest = key.partition(":")
-    return f"{rest.rpartition(':')[0]} ({kind})" if rest else "an unknown one"
+    kind, source, _ = of_key(key)
+    return f"{source} ({kind})" if source else "an unknown one"
 
 
 def requeue_restored(sys: Sys, journal: Journal, directories: Directories) -> int:

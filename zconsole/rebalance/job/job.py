@@ -302,6 +302,13 @@ def terms_of(journal: Journal) -> JobTerms:
         )
 
 
+def of_key(key: str) -> tuple[str, str, str]:
+    """Type, source and guid of a filesystem, by its ``JobDirectory.key``."""
+    kind, _, rest = key.partition(":")
+    source, _, guid = rest.rpartition(":")
+    return kind, source, guid
+
+
 def walking_settings(journal: Journal, alive: bool) -> Settings | None:
     """The settings of a job that counts its files, or will when it is resumed."""
     asked = journal.get("walking") or {}
