@@ -345,7 +345,7 @@ def how_it_differs(known: str, now: str) -> str:
 def _named(key: str) -> str:
     """``tank/data (zfs)`` of the key of a filesystem."""
     kind, source, _ = of_key(key)
-    return f"{source} ({kind})" if source else "an unknown one"
+    return f"{source} ({kind})" if kind else "an unknown one"
 
 
 def requeue_restored(sys: Sys, journal: Journal, directories: Directories) -> int:
