@@ -131,18 +131,17 @@ def directories_in(sys: Sys, path: bytes) -> list[str]:
 
     Nothing is asked of what is mounted there: a server may be dead.
     """
-    mounted = {os.path.split(each.point) for each in mounts_below(path) if each.kind not in LOCAL}
-    silent = {os.fsdecode(name) for above, name in mounted if above == path}
+    silent = {each.point for each in mounts_below(path) if each.kind not in LOCAL}
     fd = open_path(sys, path)
     try:
         device = sys.fstat(fd).st_dev
         with os.scandir(fd) as entries:
-            found = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
-        found = [n for n in found if n not in silent]
-        same = [n for n in found if sys.lstat(fd, os.fsencode(n)).st_dev == device]
+            names = [os.fsencode(e.name) for e in entries if e.is_dir(follow_symlinks=False)]
+        asked = (n for n in names if n != CONTROL and path.rstrip(b"/") + b"/" + n not in silent)
+        found = [os.fsdecode(n) for n in asked if sys.lstat(fd, n).st_dev == device]
     finally:
         sys.close(fd)
-    return sorted((n for n in same if n != os.fsdecode(CONTROL)), key=str.casefold)
+    return sorted(found, key=str.casefold)
 
 
 def serve(measurer: Measurer, fd: int) -> None:
