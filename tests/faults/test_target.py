@@ -92,6 +92,17 @@ class Pool(FactsReader):
         Pool.syncs += 1
 
 
+def test_vdevs_of_the_plan_say_nothing_of_a_tree_that_is_on_no_pool_now(area: Path) -> None:
+    tree_of(area, 3, 10)
+    create(area / "tree", area / "job.db", limits=Limits(until_spread=0.0))
+    with closing(Journal.open(area / "job.db")) as journal:
+        spaces = [["d0", 100, 90, 1.0], ["d1", 100, 0, 1.0]]
+        journal.set("job", journal.get("job") | {"spaces": spaces})
+    run(area / "job.db")
+    (day,) = days(area / "job.db")
+    assert (day["spread"], day["free_bytes"]) == (None, None)
+
+
 def test_the_last_look_is_told_of_a_job_that_ended(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -183,7 +183,8 @@ class JobRunner:
         self.alarm = self._place.alarm
         terms = job.terms
         pool = (pool_of(places) or "") if terms.spaces else ""
-        watch = SpreadWatch(reader, pool, terms.spaces, terms.raw_factor, clocks.monotonic)
+        spaces = terms.spaces if pool else ()
+        watch = SpreadWatch(reader, pool, spaces, terms.raw_factor, clocks.monotonic)
         self.accounts = JobAccounts(job, self._directories, watch, show)
         self._benefit = BenefitCheck(job, reader, places, self.accounts)
         policy = Policy(
