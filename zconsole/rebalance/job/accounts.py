@@ -1,4 +1,7 @@
-"""The accounts of a running job: how far it is, what became of its files, and the end of it."""
+"""The accounts of a running job: how far it is, what became of its files, and its end.
+
+With what the vdevs of its pool hold meanwhile, and how far it is to a wanted spread.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ from zconsole.rebalance.job.job import (
 )
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
-from zconsole.rebalance.planning import forecast, plan
+from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.plan_model import RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
@@ -201,7 +201,7 @@ def _values(
         "engines": engines,
         "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
         "raw_factor": pool.raw_factor if pool else 1.0,
-        "floors": forecast.floors(made),
+        "floors": {os.fsdecode(d.place.root): d.found.floor for d in made.directories},
         "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
         "bytes_to_target": made.document.bytes_to_target,
         "created": time.time(),

@@ -1,4 +1,4 @@
-"""A job at work, what others ask of it, and what a journal says of it: its task, what it left."""
+"""A job at work, its free space, what others ask of it, and what a journal says of it."""
 
 from __future__ import annotations
 

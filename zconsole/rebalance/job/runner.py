@@ -1,6 +1,6 @@
 """A job from its journal to its end: what the process of `rebalance run` does.
 
-With the locks it holds, the signals it heeds, and the clean end of everything.
+With the portions it works in, the locks it holds, the signals it heeds, and the clean end of all.
 """
 
 from __future__ import annotations

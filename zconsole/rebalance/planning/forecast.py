@@ -16,7 +16,7 @@ from zconsole.pool import allocator
 from zconsole.pool.allocator import Space, new_write_shares
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts, Run
 from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits
 from zconsole.system.process import DeadlineError
 
@@ -263,27 +263,20 @@ def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFil
     return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)
 
 
-def available(root: bytes, pool: PoolFacts | None, limits: Limits) -> int:
-    """Bytes that may be written to a directory before the free-space floor is reached."""
+def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, tuple[int, float]]:
+    """Bytes that may be written to a directory, and its ``Survey.floor``."""
     status = os.statvfs(root)
     free = status.f_bavail * status.f_frsize
-    if pool is None:
-        return max(0, free - round((limits.min_free or 0.0) * status.f_blocks * status.f_frsize))
-    return max(0, round(min(free, above_floor(pool, limits))))
+    whole: float = status.f_blocks * status.f_frsize
+    room = free - round((limits.min_free or 0.0) * whole)
+    if pool is not None:
+        room = round(min(free, above_floor(pool, limits)))
+        whole = pool.number("size") / pool.raw_factor
+    room = max(0, room)
+    return room, (free - room, whole)
 
 
 def above_floor(pool: PoolFacts, limits: Limits) -> float:
     """Bytes that may be written to a pool before the free-space floor is reached."""
     share = FLOOR if limits.min_free is None else limits.min_free
     return (pool.number("free") - share * pool.number("size")) / pool.raw_factor
-
-
-def floors(plan: RebalancePlan) -> dict[str, tuple[int, float]]:
-    """By root: free bytes that are not for the job, and what a share to keep free is a share of."""
-    pool, found = plan.pool, {}
-    for directory in plan.directories:
-        status = os.statvfs(directory.place.root)
-        free = status.f_bavail * status.f_frsize
-        whole = pool.number("size") / pool.raw_factor if pool else status.f_blocks * status.f_frsize
-        found[os.fsdecode(directory.place.root)] = (max(0, free - directory.found.room), whole)
-    return found

@@ -130,15 +130,12 @@ def _surveyed(
     sink: Sink | None,
 ) -> tuple[list[Survey], list[survey.Split]]:
     """Every directory walked, and the inodes with names outside of all of them."""
-    surveys = [
-        Survey(
-            place.root,
-            _ages(place.dataset, pool.added if pool else None),
-            forecast.available(place.root, pool, limits),
-            forecast.special_limit(place.dataset),
-        )
-        for place in found
-    ]
+    surveys = []
+    for place in found:
+        ages = _ages(place.dataset, pool.added if pool else None)
+        room, floor = forecast.room_in(place.root, pool, limits)
+        special = forecast.special_limit(place.dataset)
+        surveys.append(Survey(place.root, ages, room, special, floor))
     try:
         return surveys, survey.survey(sys, surveys, sink)
     except OSError as error:

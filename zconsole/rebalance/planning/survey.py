@@ -175,6 +175,8 @@ class Survey:
     """Free bytes above the floor: a copy of a larger file does not fit."""
     special: float = 0.0
     """Files of up to this many bytes belong on special vdevs."""
+    floor: tuple[int, float] = (0, 0.0)
+    """Free bytes that are not for the job, and what a share to keep free is a share of."""
     files: int = 0
     bytes: int = 0
     allocated: int = 0

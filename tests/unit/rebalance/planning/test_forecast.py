@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job.creation import WalkSink
 from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, PoolFacts
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
+from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
+from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.rebalance.planning.walk import Portion
 
@@ -86,3 +88,14 @@ def test_a_new_dataset_of_the_same_name_is_another_filesystem() -> None:
     )
     assert one != two
     assert one == again
+
+
+def test_what_is_kept_free_is_all_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimpleNamespace(f_bavail=600, f_blocks=1000, f_frsize=10)
+    monkeypatch.setattr(os, "statvfs", lambda path: disk)
+    assert forecast.room_in(b"/", None, Limits()) == (6000, (0, 10_000))
+    assert forecast.room_in(b"/", None, Limits(min_free=0.2)) == (4000, (2000, 10_000))
+    assert forecast.room_in(b"/", None, Limits(min_free=0.9)) == (0, (6000, 10_000))
+    sizes = {"free": "3000", "size": "5000"}
+    pool = PoolFacts("tank", sizes, (Space("d0", 5000, 2000),), (2, 3, 9))
+    assert forecast.room_in(b"/", pool, Limits(min_free=0.1)) == (2500, (3500, 5000.0))

@@ -29,7 +29,7 @@ TOO_LARGE = "too large for the free space"
 def made(
     root: Path, monkeypatch: pytest.MonkeyPatch, room: int, limits: Limits | None = None
 ) -> RebalancePlan:
-    monkeypatch.setattr(plan.forecast, "available", lambda *_: room)
+    monkeypatch.setattr(plan.forecast, "room_in", lambda *_: (room, (0, 0.0)))
     found = plan.places([str(root)], FactsReader())
     settings = Settings((), "copy", allow_non_zfs=True, limits=limits or Limits())
     return plan.make(Sys(), FactsReader(), found, settings)

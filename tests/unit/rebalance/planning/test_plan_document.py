@@ -15,7 +15,7 @@ from tests.table import rows
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, FactsReader
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.forecast import LARGE_FIRST, OLD_FIRST
 from zconsole.rebalance.planning.plan_document import (
     PlanDocument,
@@ -23,7 +23,7 @@ from zconsole.rebalance.planning.plan_document import (
     plan_lines,
     sample_words,
 )
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Held, Ranking, Survey
 from zconsole.system.records import RecordError

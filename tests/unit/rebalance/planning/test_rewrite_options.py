@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.table import rows
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice, checked, flags_of
-from zconsole.rebalance.planning.facts import Dataset, PoolFacts
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
+from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.plan_notes import of_options, spared
 from zconsole.rebalance.planning.survey import Ages, Survey
 
