@@ -225,9 +225,8 @@ class JobRunner:
             self._move_all()
             if self._left_over():
                 self._move_all()
-            self.job.space.room(
-                fresh=True
-            )  # raises where all directories went under the last files
+            # Raises where all directories went under the last files.
+            self.job.space.room(fresh=True)
         except StopJobError as error:
             stopped_by = str(error)
         except UnsupportedError as error:
