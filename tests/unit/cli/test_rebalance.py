@@ -22,6 +22,7 @@ from zconsole.cli import rebalance as cli
 from zconsole.cli.main import main
 from zconsole.cli.options import parser_of
 from zconsole.rebalance.job import control, job_store
+from zconsole.system.patient import in_time
 from zconsole.system.safe_path import StateError
 
 pytestmark = pytest.mark.slow
@@ -199,6 +200,7 @@ def test_a_state_directory_that_does_not_answer_is_said(
     monkeypatch.setattr(job_store, "records", lambda: answers.wait(60))
     monkeypatch.setattr(cli, "state_dir", lambda create: answers.wait(60))
     monkeypatch.setattr(cli, "ANSWER", 0.1)
+    monkeypatch.setattr(in_time, "__defaults__", (0.1,))
     try:
         with pytest.raises(StateError, match=r"state directory .*: no answer in"):
             cli.run(parser_of("rebalance").parse_args(words))

@@ -11,8 +11,10 @@ from tests.unit.waiting import soon
 from zconsole.cli import tunables
 from zconsole.cli.options import parser_of
 from zconsole.errors import ExitCode, UnavailableError, UsageError
+from zconsole.system import record_file
 from zconsole.system.audit import MemoryLog
 from zconsole.system.host import process_mark
+from zconsole.system.patient import in_time
 from zconsole.system.state_dir import StateError, state_dir
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
@@ -80,6 +82,8 @@ def hung(tmp_path: Path, monkeypatch):
 
     monkeypatch.setattr(os, "stat", stat)
     monkeypatch.setattr(os, "open", open_)
+    monkeypatch.setattr(in_time, "__defaults__", (0.1,))
+    monkeypatch.setattr(record_file, "ANSWER", 0.1)
     yield
     answers.set()
 
@@ -90,7 +94,7 @@ def hung(tmp_path: Path, monkeypatch):
 )
 @pytest.mark.usefixtures("hung")
 def test_a_disk_that_does_not_answer_is_told_of(module, words):
-    with pytest.raises(StateError, match=r"state directory .*: no answer in 2 s. Check its disk"):
+    with pytest.raises(StateError, match=r"state directory .*: no answer in 0.1 s. Check its disk"):
         run(module, *words)
 
 

@@ -12,7 +12,7 @@ from tests.unit.output.prometheus.promtool import needs_promtool, promtool
 from tests.unit.output.prometheus.shipped import BY_NAME, NAME, SHARE, named, rules
 
 FILE = SHARE / "prometheus-rules.yml"
-CASES = Path(__file__).with_name("alert_rules.yml")
+CASES = [Path(__file__).with_name(f"{name}.yml") for name in ("alert_rules", "alert_rules_of_days")]
 SCRAPED = {"instance", "job"}
 """Labels that Prometheus adds to every metric."""
 
@@ -32,7 +32,7 @@ def test_a_rule_asks_for_metrics_and_labels_of_the_table(rule):
 
 
 def test_every_rule_has_a_case_in_which_it_fires_and_one_in_which_it_does_not():
-    cases = CASES.read_text()
+    cases = "".join(map(Path.read_text, CASES))
     for rule in rules():
         fires, quiet = (
             re.search(rf"alertname: {rule.name}\n +exp_alerts:{end}", cases)
@@ -43,7 +43,7 @@ def test_every_rule_has_a_case_in_which_it_fires_and_one_in_which_it_does_not():
 
 
 def test_the_cases_are_of_metrics_that_are_exported():
-    assert set(NAME.findall(CASES.read_text())) <= BY_NAME.keys()
+    assert set(NAME.findall("".join(map(Path.read_text, CASES)))) <= BY_NAME.keys()
 
 
 @needs_promtool
@@ -55,5 +55,5 @@ def test_promtool_finds_nothing_wrong_with_the_rules():
 @pytest.mark.slow
 @needs_promtool
 def test_the_rules_fire_as_they_should():
-    status, said = promtool("test", "rules", str(CASES))
+    status, said = promtool("test", "rules", *map(str, CASES))
     assert status == 0, said

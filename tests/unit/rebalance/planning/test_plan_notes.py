@@ -35,6 +35,7 @@ from zconsole.rebalance.planning.plan_notes import (
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.mounts import View
+from zconsole.system.patient import Patient
 from zconsole.system.process import Completed
 
 MIB = 1 << 20
@@ -336,6 +337,7 @@ def test_a_process_whose_command_line_gives_no_answer_is_not_waited_for(
     answers = threading.Event()
     (proc / "7/comm").write_text("qemu-system-x86\n")
     monkeypatch.setattr(Path, "read_bytes", lambda self: answers.wait(30) and b"")
+    monkeypatch.setattr(Patient.call, "__defaults__", (0.05, lambda _: None))
     try:
         assert any("virtual machine" in line for line in told(proc))
     finally:
