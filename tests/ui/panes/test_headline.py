@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 
 from tests.factory import view
 from tests.records import replace
@@ -339,8 +340,13 @@ def test_the_last_cell_is_whole_on_a_narrow_screen(width):
         assert "ETA 17h52m  " in label
 
 
+@cache
 def crowded():
     """Frames whose cells have more to say than there is room for."""
+    return tuple(_crowded())
+
+
+def _crowded():
     yield from (made() for made in frames.ALL.values())
     yield of_scan(estimate=Estimate(9e6, 8e6, 9e7, ""), issue_rate=1023 * 2.0**20)
     yield of_scan(estimate=nothing("9h02m to go, as last scrub; scanning metadata"))

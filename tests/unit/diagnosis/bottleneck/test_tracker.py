@@ -5,6 +5,7 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
+from zconsole.diagnosis.bottleneck import tracker
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Suggestion, Verdict
@@ -198,13 +199,12 @@ def test_while_it_is_paused_the_best_seen_stays():
     assert frame.ceiling == before._replace(share=None)
 
 
-@pytest.mark.slow
-def test_walking_metadata_has_no_ceiling():
-    frame = watched("thousand", 1, 20.0, 10.0)
-    assert frame.scan is not None
-    if frame.scan.stage == "scanning":
-        assert frame.ceiling is None
-        assert frame.limit.cause == "metadata"
+def test_walking_metadata_has_no_ceiling_where_issuing_follows():
+    seen = evidence(disks=9_000)._replace(stage="scanning")
+    assert ceiling_of(seen) is None
+    assert ceiling_of(seen._replace(stage="issuing")) is not None
+    assert ceiling_of(seen._replace(scan=seen.scan._replace(two_stage=False))) is not None
+    assert ceiling_of(seen._replace(scan=seen.scan._replace(function="rebuild"))) is not None
 
 
 def test_disks_that_were_only_seen_idle_tell_no_ceiling():
@@ -215,10 +215,10 @@ def test_disks_that_were_only_seen_idle_tell_no_ceiling():
     assert frame.ceiling is None
 
 
-@pytest.mark.slow
-def test_between_two_judgements_the_share_of_the_best_is_that_of_the_rate_of_now():
+def test_between_two_judgements_the_share_of_the_best_is_that_of_the_rate_of_now(monkeypatch):
     """``86 % of best`` was said of a rate above the best, in a pool judged every 20 seconds."""
-    world, session = World("thousand", 7), Session()
+    monkeypatch.setattr(tracker, "FEW", 0)  # every pool is as one of many disks
+    world, session = World("six-disk-swap", 7), Session()
     for second in range(8):
         world.advance(float(second))
         (frame,) = session.advance(world.raws())
