@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -36,7 +37,14 @@ def course(rates: dict[int, float], values: dict[int, int], last: int) -> Iterat
 
 def told(rates: dict[int, float], values: dict[int, int], last: int) -> ScanView:
     """What is told of it at ``last``."""
-    samples = list(course(rates, values, last))
+    return _told(tuple(rates.items()), tuple(values.items()), last)
+
+
+@cache
+def _told(
+    rates: tuple[tuple[int, float], ...], values: tuple[tuple[int, int], ...], last: int
+) -> ScanView:
+    samples = list(course(dict(rates), dict(values), last))
     return view(watched(*samples), samples[-1])
 
 

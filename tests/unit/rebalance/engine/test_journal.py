@@ -42,6 +42,7 @@ def died_at(path: Path, step: int) -> bool:
     return subprocess.run(argv, check=False).returncode != 0
 
 
+@pytest.mark.slow
 def test_a_death_leaves_no_journal_or_a_whole_one(tmp_path: Path) -> None:
     step = 0
     while died_at(path := tmp_path / f"job{step}.db", step):
@@ -54,6 +55,7 @@ def test_a_death_leaves_no_journal_or_a_whole_one(tmp_path: Path) -> None:
     assert step > 4
 
 
+@pytest.mark.slow
 def test_a_run_with_the_same_journal_begins_the_job_that_died_first(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/file").write_bytes(b"x")
