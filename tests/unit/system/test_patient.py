@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,23 @@ def hang(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], threading.Eve
     monkeypatch.undo()
 
 
-def test_a_call_is_given_up_and_none_is_made_beside_it() -> None:
-    back, made = threading.Event(), []
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[Future[object]]:
+    """The calls that were made in threads."""
+    made: list[Future[object]] = []
+    begin = patient.begun
+
+    def note(job: Callable[[], object]) -> Future[object]:
+        made.append(begin(job))
+        return made[-1]
+
+    monkeypatch.setattr(patient, "begun", note)
+    return made
+
+
+def test_a_call_is_given_up_and_none_is_made_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    back, made, waited = threading.Event(), [], []
+    monkeypatch.setattr(patient, "wait", lambda *how: waited.append(how[1]) or wait(*how))
     one = Patient()
 
     def call() -> None:
@@ -78,6 +94,7 @@ def test_a_call_is_given_up_and_none_is_made_beside_it() -> None:
         except StateError:
             time.sleep(0.01)
     assert len(made) == 1
+    assert set(waited) == {SHORT}
 
 
 def test_what_comes_too_late_is_let_go() -> None:
@@ -95,16 +112,14 @@ def test_errors_are_those_of_the_call() -> None:
 
 
 def test_tunables_are_put_back_while_the_disk_hangs(
-    kernel: Kernel, hang: Callable[[], threading.Event], monkeypatch: pytest.MonkeyPatch
+    kernel: Kernel, hang: Callable[[], threading.Event], begun: list[Future[object]]
 ) -> None:
     console = kernel.console()
     console.set({TIME: 5000}, 1.0)
     console.until("77")
     assert console.past().holds[TIME].until == "77"
     hang()
-    begun: list[object] = []
-    begin = patient.begun
-    monkeypatch.setattr(patient, "begun", lambda job: begun.append(job) or begin(job))
+    begun.clear()
     for _ in range(2):
         console.past()
     assert len(begun) == 1, "a second call would wait, too"
@@ -116,13 +131,14 @@ def test_tunables_are_put_back_while_the_disk_hangs(
 
 
 def test_a_lock_that_is_got_too_late_is_let_go(
-    kernel: Kernel, hang: Callable[[], threading.Event]
+    kernel: Kernel, hang: Callable[[], threading.Event], begun: list[Future[object]]
 ) -> None:
     console = kernel.console()
     console.set({TIME: 5000}, 1.0)
     back = hang()
     console.restore(2.0)
     back.set()
+    wait(begun)
 
     def is_set() -> bool:
         kernel.console().set({TIME: 6000}, 3.0)
