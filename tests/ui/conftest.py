@@ -30,7 +30,7 @@ TURNS = 5
 SOON = 50
 """Looks without a pause between them at widgets that have just been sent something."""
 
-MOST_STEPS = 10
+MOST_STEPS = 3
 """Steps in which the time between two samples is simulated."""
 
 

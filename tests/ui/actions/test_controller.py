@@ -196,8 +196,8 @@ async def test_the_whole_story_of_a_failed_disk():
         before = a.backend.control.setting("zfs_resilver_min_time_ms").value
         await a.press("T", "F", *RUN, "escape", "E", "escape")
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 2 * before
-        for _ in range(30):
-            await a.pass_time(3600, 600)
+        for _ in range(15):
+            await a.pass_time(7200, 3600)
             if any(r.get("kind") == "action" for r in a.log):
                 break
         await a.pass_time(60)
@@ -315,7 +315,7 @@ async def test_a_vdev_of_larger_disks_is_expanded_once_it_is_whole():
         assert "not complete yet" in await a.read(a.press("A"))
         await a.press("escape")
         while any(view.scan.active for view in a.app.view_state.frame.scans):
-            await a.pass_time(7200, 1800)
+            await a.pass_time(4 * 3600, 2 * 3600)
         await a.pass_time(120)
         await a.to("ST5000DM000")
         await a.press("A")
@@ -380,8 +380,8 @@ async def test_a_raidz_is_widened_once_its_name_is_typed():
         assert commands(a)[0][0] == "attach"
         await a.press("escape")
         assert "expansion of raidz2-0" in await a.read(a.pass_time(600))
-        for _ in range(60):
-            await a.pass_time(3600, 900)
+        for _ in range(30):
+            await a.pass_time(7200, 3600)
             if ends := [r for r in a.log if r.get("kind") == "action"]:
                 break
         assert [r["ok"] for r in ends] == [True]

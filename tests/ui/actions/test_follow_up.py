@@ -47,7 +47,7 @@ async def test_an_action_is_on_the_timeline_and_among_the_events():
 
 async def test_the_pane_tells_what_a_change_did_before_and_after():
     async with acting("few-requests", size=(80, 24)) as a:
-        await a.pass_time(300, 10)
+        await a.pass_time(300, 20)
         await a.press("T", "F", *RUN, "escape")
         await a.press("home", *"jjjjjjjjj")
         assert "1 to 8: its effect shows" in a.screen
@@ -74,7 +74,7 @@ def cells_ago(screen: str) -> int:
 async def test_how_an_action_ended_and_what_it_allows_stay_among_the_events():
     async with acting("six-disk-swap", size=(160, 50)) as a:
         while any(view.scan.active for view in a.app.view_state.frame.scans):
-            await a.pass_time(7200, 1800)
+            await a.pass_time(4 * 3600, 2 * 3600)
         await a.to("ST5000DM000")
         await a.press("A")
         await pick(a, "Expand raidz2-0")

@@ -70,12 +70,12 @@ async def test_the_first_line_counts_the_tunables_that_are_set():
         for size in sizes:
             assert "SET" not in (await a.read(a.resize(size))).splitlines()[0], size
         await a.press("T", "F", *RUN, "escape", "escape")
-        await a.pass_time(10, 1)
+        await a.pass_time(10, 5)
         count = len(a.backend.control.past().in_place)
         for size in sizes:
             assert f" {count} TUNABLES SET " in (await a.read(a.resize(size))).splitlines()[0], size
         await a.press("T", "U", *RUN, "escape", "escape")
-        await a.pass_time(10, 1)
+        await a.pass_time(10, 5)
         for size in sizes:
             assert "SET" not in (await a.read(a.resize(size))).splitlines()[0], size
 
@@ -84,7 +84,7 @@ async def test_what_the_autopilot_sets_goes_back_with_it_and_is_neither_counted_
     async with acting(SCENARIO, (80, 24)) as a:
         await start(a)
         await a.press("escape")
-        await a.pass_time(300, 10)
+        await a.pass_time(300, 20)
         await until(a.pilot, lambda: a.backend.control.past().in_place)
         assert "TUNABLE" not in a.screen.splitlines()[0]
         assert "stay" not in await asked(a, "q")

@@ -63,7 +63,7 @@ async def test_tunables_have_headings_ranges_and_marks():
 async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so():
     name = "zfs_vdev_async_write_min_active"
     async with acting("few-requests") as a:
-        await a.pass_time(300, 10)
+        await a.pass_time(300, 20)
         assert name in a.app.view_state.frame.limit.advice
         for size in ((60, 15), (80, 24), (120, 40)):
             await a.resize(size)
@@ -89,7 +89,7 @@ def test_a_suggestion_that_does_not_fit_beside_the_old_value_is_left_to_the_line
 
 async def test_without_a_suggestion_the_list_opens_at_its_top():
     async with acting("mirror-scrub") as a:
-        await a.pass_time(300, 10)
+        await a.pass_time(300, 20)
         said = await a.read(a.press("T"))
         assert a.app.screen.view.cursor == 0
         assert "uggested" not in said
@@ -97,10 +97,10 @@ async def test_without_a_suggestion_the_list_opens_at_its_top():
 
 async def test_a_faster_preset_makes_the_simulated_resilver_faster():
     async with acting("few-requests") as a:
-        await a.pass_time(300, 10)
+        await a.pass_time(300, 20)
         slow = a.app.view_state.frame.scan.issue_rate
         await a.press("T", "F", *RUN, "escape", "escape")
-        await a.pass_time(300, 10)
+        await a.pass_time(300, 20)
         assert a.app.view_state.frame.scan.issue_rate > slow
         changes = a.backend.control.past().changes
         effect = a.controller.context.watch.effect(a.app.view_state.frame.pool, changes[0], changes)
@@ -190,7 +190,7 @@ async def test_a_value_that_cannot_be_stays_to_be_corrected():
 
 async def test_the_plan_of_a_preset_has_headings_and_says_from_what_to_what():
     async with acting("few-requests", (100, 30)) as a:
-        await a.pass_time(60, 2)
+        await a.pass_time(60, 5)
         said = await a.read(a.press("T", "F"))
         assert [line.strip() for line in said.splitlines()].index("Will set") > 0
         assert " → " in said

@@ -53,7 +53,7 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         assert a.app.focused.id == "cancel"
         await a.press("tab", "enter")
         assert isinstance(a.app.screen, JobScreen)
-        await a.pass_time(7200, 600)
+        await a.pass_time(7200, 1800)
         said = await a.read(settled(a))
         assert "running" in said
         assert "/storage/films/" in said
@@ -61,7 +61,7 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         await a.press("escape", "escape")
         assert "REBALANCE" in a.screen.splitlines()[0]
         assert "rebalance running" in a.screen
-        await a.pass_time(40 * 3600, 3600)
+        await a.pass_time(40 * 3600, 4 * 3600)
         assert a.app.view_state.frame.balance.spread < 0.3
         await to_list(a)
         await until(a, lambda: "finished" in a.screen)
@@ -196,7 +196,7 @@ async def test_it_stops_at_the_target():
         await running(a)
         await a.press("W", *"80", "enter")
         await settled(a)
-        await a.pass_time(8 * 3600, 600)
+        await a.pass_time(8 * 3600, 3600)
         assert "target spread reached" in await a.read(settled(a))
 
 
@@ -227,7 +227,7 @@ async def test_a_second_plan_goes_by_the_pace_of_the_first_job():
         assert "(half the last scan's rate)" in await a.read(to_plan(a))
         await a.press("tab", "enter")
         await settled(a)
-        await a.pass_time(3600, 60)
+        await a.pass_time(3600, 600)
         (job,) = await desk_of(a).jobs(None)
         await a.press("X", "tab", "enter")
         await settled(a)
@@ -367,7 +367,7 @@ async def test_space_marks_the_directory_at_the_cursor_which_stays_there_and_unm
 async def test_of_a_finished_job_the_figures_agree():
     async with acting(SCENARIO) as a:
         await running(a)
-        await a.pass_time(80 * 3600, 3600)
+        await a.pass_time(80 * 3600, 4 * 3600)
         await settled(a)
         (job,) = await desk_of(a).jobs(None)
         assert job.state == "finished"
