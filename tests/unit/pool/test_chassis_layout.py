@@ -48,7 +48,7 @@ def test_what_is_no_layout_is_refused(text: str):
     ("build", "layout", "columns", "rows"),
     [
         (expander_24, "SAS3x40: 4x6 by-column", 4, 6),
-        (jbod_60, "0x5000ccab0512ab00: 12x5", 12, 5),
+        pytest.param(jbod_60, "0x5000ccab0512ab00: 12x5", 12, 5, marks=pytest.mark.slow),
         (nvme_12, "NVMe slots: 12x1", 12, 1),
     ],
 )
