@@ -1,8 +1,33 @@
-"""What a journal says of its job."""
+"""What a journal says of its job, and its free space: what may be written, and where that goes."""
 
 from __future__ import annotations
 
-from zconsole.rebalance.job.job import Floor, JobTerms
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import pytest
+
+from tests.table import rows
+from tests.unit.rebalance.job.counted import accounts_of, job_of
+from tests.unit.rebalance.job.test_holds import Clock
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError
+from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.engine.workplace import JobClocks
+from zconsole.rebalance.job.job import (
+    MOST,
+    NO_SPACE,
+    NO_WRITING,
+    QUOTA,
+    STEP,
+    TREND_SECONDS,
+    Floor,
+    FreeSpace,
+    JobTerms,
+    Trend,
+)
 from zconsole.rebalance.planning.settings import Limits, Settings
 
 
@@ -13,3 +38,171 @@ def test_a_floor_is_moved_on_any_filesystem() -> None:
     assert job.reserves_at(0.1) == {b"/a": 100, b"/b": 30}
     assert job.reserves_at(0.5) == {b"/a": 500, b"/b": 150}
     assert job.reserves_at(0.0) == {b"/a": 0, b"/b": 0}
+
+
+MIB = 1 << 20
+
+
+def followed(rooms: list[int]) -> str | None:
+    trend = Trend()
+    for number, room in enumerate(rooms):
+        trend.note(number * STEP, room)
+    return trend.outlook()
+
+
+def test_space_that_falls_is_told_with_the_time_it_lasts() -> None:
+    rooms = [(1000 - 15 * number) * MIB for number in range(21)]
+    assert followed(rooms) == "free space falls by 60M a minute: at the floor in 14m10s"
+
+
+def test_copies_in_flight_are_no_trend() -> None:
+    rooms = [(1000 - 400 * (number % 4 == 3)) * MIB for number in range(24)]
+    assert followed(rooms) is None
+
+
+def test_what_lasts_for_days_is_not_spoken_of() -> None:
+    assert followed([(1000 << 20) - number for number in range(20)]) is None
+    assert followed(list(range(20))) is None
+
+
+def test_two_figures_tell_nothing() -> None:
+    assert followed([1000, 900]) is None
+    assert followed([1000 - number for number in range(int(TREND_SECONDS / STEP))]) is None
+
+
+def test_free_space_is_followed_until_the_floor_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = {"free": 0}
+    monkeypatch.setattr(os, "statvfs", lambda path: Filesystem(disk["free"], 1, 1))
+    space = space_of({str(tmp_path): Floor(0, 1000.0)})
+    for number in range(20):
+        disk["free"] = (1000 - 40 * number) * MIB
+        space.job.clocks.sleep(STEP)
+        assert space.why(between=False) is None
+    assert (space.trend.outlook() or "").startswith("free space falls by ")
+    space.job.limits = Limits(min_free=0.1)
+    space.room(fresh=True)
+    assert space.trend.outlook() is None
+
+
+def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Journal.create(tmp_path / "job.db")) as journal:
+        accounts = accounts_of(journal, Clock())
+        monkeypatch.setattr(Trend, "outlook", lambda trend: "free space falls")
+        accounts.notes.append("kept")
+        assert accounts.as_json()["notes"] == ["kept", "free space falls"]
+        accounts.state = "finished"
+        assert accounts.as_json()["notes"] == ["kept"]
+
+
+def space_of(floors: dict[str, Floor], rooms: dict[bytes, int] | None = None) -> FreeSpace:
+    """The space of a job with these floors, at a time of its own."""
+    clock = Clock()
+    clocks, journal = JobClocks(clock, clock, sleep=clock.sleep), cast("Journal", Unordered())
+    return FreeSpace(job_of(journal, clocks, floors=floors, rooms=rooms or {}))
+
+
+class Unordered:
+    """A journal without orders."""
+
+    path = Path("/nowhere/job.db")
+
+    def get(self, *_: object) -> None:
+        """Nothing."""
+
+
+class Filesystem(NamedTuple):
+    f_bavail: int
+    f_frsize: int
+    st_dev: int
+
+
+def test_every_filesystem_has_its_own_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    large, small = Filesystem(1000, 10, 1), Filesystem(50, 10, 2)
+    disks = {b"/large": large, "/large": large, b"/small": small, "/small": small}
+    monkeypatch.setattr(os, "statvfs", lambda path: disks[path])
+    monkeypatch.setattr(Path, "stat", lambda path, **_: disks[str(path)])
+    space = space_of({"/large": Floor(100, 0.0), "/small": Floor(480, 20.0)})
+    assert [space.room(device) for device in (1, 2)] == [9900, 20]
+    assert space.room() == 20
+    space.job.limits = Limits(min_free=1.0)
+    assert space.room(fresh=True) == 0
+    assert space.why(between=False) == "free space is at the floor"
+
+
+def test_no_portion_is_begun_hardly_above_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Filesystem(1 << 10, 1 << 10, 1)
+    monkeypatch.setattr(os, "statvfs", lambda path: disk)
+    monkeypatch.setattr(Path, "stat", lambda path, **_: disk)
+    for planned, reason in ((1 << 40, "free space is at the floor"), (1 << 20, None), (0, None)):
+        space = space_of({"/a": Floor(1000, float(1 << 20))}, {b"/a": planned})
+        assert [space.why(between) for between in (False, True)] == [None, reason]
+    space.job.limits = Limits(min_free=1.0)
+    assert space.room(fresh=True) == 0
+    assert space.why(between=False) == space.why(between=True) == "free space is at the floor"
+
+
+ROW = FileRow(1, 1, b"file", 2, 1000, 1)
+MOVED = FileOutcome(ROW, "moved", 1000, None)
+
+
+def failed(reason: str) -> FileOutcome:
+    return FileOutcome(ROW, "failed", 0, reason)
+
+
+@rows(("reason", "room"), [(NO_SPACE, 5000), (QUOTA, 999)])
+def test_a_full_filesystem_ends_the_job(reason: str, room: int) -> None:
+    strikes = free(room)
+    for _ in range(MOST - 1):
+        strikes.judge([MOVED, failed(reason)])
+    with pytest.raises(StopJobError, match="no space left"):
+        strikes.judge([failed(reason)])
+
+
+@dataclass(slots=True)
+class Fixed(FreeSpace):
+    """Space of which so many bytes are free."""
+
+    free: int = 0
+
+    def room(self, fresh: bool = False, device: int | None = None) -> int:
+        """Always that."""
+        return self.free
+
+
+def free(room: int) -> FreeSpace:
+    """Such a space."""
+    return Fixed(space_of({}).job, free=room)
+
+
+def ends_after(strikes: FreeSpace, most: int = 2 * MOST) -> int:
+    """How many batches without space it takes from now on to end the job; ``most`` if more."""
+    for number in range(1, most):
+        try:
+            strikes.judge([failed(NO_SPACE)])
+        except StopJobError:
+            return number
+    return most
+
+
+def test_a_quota_of_one_owner_does_not() -> None:
+    strikes = free(1000)
+    for _ in range(2 * MOST):
+        strikes.judge([failed(QUOTA)])
+    assert ends_after(strikes) == MOST
+
+
+@rows(("between", "left"), [([MOVED], MOST), ([], 1)])
+def test_what_fits_again_starts_the_count_anew(between: list[FileOutcome], left: int) -> None:
+    strikes = free(0)
+    for _ in range(MOST - 1):
+        strikes.judge([failed(NO_SPACE)])
+    strikes.judge(between)
+    assert ends_after(strikes) == left
+
+
+@rows("reason", [NO_WRITING, f"changed; {NO_WRITING}"])
+def test_a_filesystem_that_can_only_be_read_ends_the_job_at_once(reason: str) -> None:
+    with pytest.raises(StopJobError, match="mounted read-only"):
+        free(5000).judge([MOVED, failed(reason)])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -10,12 +11,17 @@ import pytest
 
 from tests.faults.harness import create
 from tests.table import rows
+from tests.unit.rebalance.job.counted import job_of
 from zconsole.errors import ZconsoleError
+from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.file_locks import Alarm
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError
+from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job.job import Job
 from zconsole.rebalance.job.job_store import by_journal
-from zconsole.rebalance.job.runner import STOPPING, _signals, execute
+from zconsole.rebalance.job.runner import STOPPING, Batches, _signals, execute
 from zconsole.rebalance.planning import plan
+from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.mounts import MountPoint
 
 
@@ -62,3 +68,115 @@ def test_what_has_become_read_only_is_not_begun(
     monkeypatch.setattr(plan.facts, "mount_of", lambda number: read_only)
     with pytest.raises(ZconsoleError, match="tree: mounted read-only"):
         execute(record, lambda records: None)
+
+
+MB = 1 << 20
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterable[Journal]:
+    journal = Journal.create(tmp_path / "job.db")
+    yield journal
+    journal.close()
+
+
+def walked(journal: Journal, parents: list[int | None], files: list[tuple[int, int]]) -> None:
+    """Directories by their parents, numbered from 1, and files by directory and size."""
+    for number, parent in enumerate(parents, 1):
+        name = b"d%d" % number if parent else b"/d%d" % number
+        journal.add_directory(DirectoryRow(number, parent, name, 1, number))
+    rows = enumerate(files)
+    journal.add_files((where, b"f%d" % n, 100 + n, size, 1, 0) for n, (where, size) in rows)
+    journal.finish_walk(split_links=True)
+
+
+def handled(batches: Batches, outcome: str = "moved") -> list[int]:
+    """Files of every portion, all of which end alike."""
+    found = []
+    for portion in batches:
+        found.append(len(portion))
+        batches.give_back([FileOutcome(row, outcome) for row in portion])
+    return found
+
+
+def opened(rows: list[FileRow], parents: list[int | None]) -> set[int]:
+    numbers: set[int] = set()
+    for row in rows:
+        number: int | None = row.directory
+        while number is not None:
+            numbers.add(number)
+            number = parents[number - 1]
+    return numbers
+
+
+def test_a_portion_ends_at_its_files_and_at_its_bytes(journal: Journal) -> None:
+    walked(journal, [None], [(1, MB)] * 10)
+    batches = Batches(job_of(journal), files=4)
+    assert handled(batches) == [4, 4, 2]
+    batches.bytes = 3 * MB
+    assert handled(batches) == [3, 3, 3, 1]
+
+
+def test_at_a_low_rate_a_portion_ends_after_seconds(journal: Journal) -> None:
+    walked(journal, [None], [(1, MB // 8)] * 10)
+    job = job_of(journal)
+    batches = Batches(job)
+    job.limits = Limits(rate=MB / 8)
+    batches.adapt(0, 0)
+    assert handled(batches) == [4, 4, 2]
+    job.limits = Limits()
+    batches.adapt(4, MB)
+    assert handled(batches) == [10]
+    job.limits = Limits(rate=1)
+    batches.adapt(4, MB)  # one file at least
+    assert handled(batches) == [1] * 10
+
+
+def test_no_portion_opens_more_directories_than_it_may(journal: Journal) -> None:
+    parents: list[int | None] = [None]
+    for branch in range(20):
+        parents += [1, 2 + 3 * branch, 3 + 3 * branch]
+    walked(journal, parents, [(4 + 3 * branch, 1) for branch in range(20)])
+    batches = Batches(job_of(journal), files=100)
+    batches.directories = 10
+    portions = list(batches)
+    assert [len(rows) for rows in portions] == [3, 3, 3, 3, 3, 3, 2]
+    assert max(len(opened(rows, parents)) for rows in portions) == 10
+
+
+def test_a_file_deeper_than_that_has_a_portion_of_its_own(journal: Journal) -> None:
+    parents: list[int | None] = [None, *range(1, 30)]
+    walked(journal, parents, [(30, 1), (30, 1), (1, 1)])
+    batches = Batches(job_of(journal), files=100)
+    batches.directories = 10
+    assert sum(handled(batches)) == 3
+
+
+def test_other_names_of_a_file_are_opened_with_it(journal: Journal) -> None:
+    walked(journal, [None, 1, 1, 1, 1], [])
+    for inode in range(2):
+        places = (2 + 2 * inode, 3 + 2 * inode)
+        journal.add_files((where, b"n%d" % where, 100 + inode, 1, 2, 0) for where in places)
+    journal.finish_walk(split_links=True)
+    batches = Batches(job_of(journal), files=100)
+    batches.directories = 4
+    assert handled(batches) == [1, 1]
+
+
+@pytest.mark.parametrize(("outcome", "files"), [("moved", 3), ("skipped", 10), ("failed", 10)])
+def test_only_what_was_moved_counts_against_the_byte_limit(
+    journal: Journal, outcome: str, files: int
+) -> None:
+    walked(journal, [None], [(1, MB)] * 10)
+    batches, seen = (
+        Batches(job_of(journal, settings=Settings((), limits=Limits(max_bytes=3 * MB)))),
+        0,
+    )
+    limited = False
+    try:
+        for rows in batches:
+            seen += len(rows)
+            batches.give_back([FileOutcome(row, outcome) for row in rows])
+    except StopJobError as error:
+        limited = str(error) == "byte limit reached"
+    assert (seen, limited) == (files, outcome == "moved")
