@@ -92,10 +92,6 @@ def raw(pool: PoolState) -> Raw:
     sitting = [leaf for leaf in leaves if leaf.sitting_out]
     found["sitting_out"] = [{"guid": str(x.guid), "path": x.path, "name": x.name} for x in sitting]
     found["autosit"] = _autosit(pool)
-    if (scan := pool.scan) is not None:
-        first, last = scan.txgs
-        note = {"func": scan.function, "mintxg": first, "maxtxg": last, "txg": scan.txg}
-        found["scan_setup"] = {"t": scan.start, **note}
     found["history"] = emit.history(pool)
     return found
 

@@ -95,9 +95,6 @@ class Raw(TypedDict, total=False):
     """Module parameters of scans that could be read, by name."""
     events: Sequence[Mapping[str, Any]]
     """New events since the last sample: ``t``, ``name``, ``text``, ``severity``, ``vdev``."""
-    scan_setup: Mapping[str, Any]
-    """What the kernel last noted of a scan's beginning: ``t``, ``func``, ``mintxg``, ``maxtxg``
-    and the ``txg`` it began in."""
     gap: str
     """Why a line of a recording could not be read; then no form is present."""
     problem: str

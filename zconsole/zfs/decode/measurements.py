@@ -18,8 +18,7 @@ from zconsole.pool.model import NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.decode.names import CLASSES
-from zconsole.zfs.decode.scans import with_extent
-from zconsole.zfs.decode.values import is_cell, is_time, mapping, unspaced
+from zconsole.zfs.decode.values import is_cell, is_time, unspaced
 from zconsole.zfs.raw import QUEUES, Raw
 
 _PLAIN = 6
@@ -118,8 +117,6 @@ def enriched(pool: Pool, raw: Raw, disks: Mapping[str, LeafDisk]) -> Pool:
         root = _mapped(root, _disks(disks, root))
     if raw.get("wait"):
         scans = _with_remaining(scans, str(raw["wait"]))
-    if raw.get("scan_setup"):
-        scans = with_extent(scans, mapping(raw["scan_setup"], "scan_setup"))
     return replace(pool, root=root, scans=scans)
 
 

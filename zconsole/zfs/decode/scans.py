@@ -12,10 +12,6 @@ What zpool prints of counters follows from print_scan_scrub_resilver_status,
 print_rebuild_status_impl, print_err_scrub_status, print_removal_status and
 print_raidz_expand_status (0.6.5, 0.8.6, 2.1.15, 2.3.9): integer division everywhere but in the
 percentages.
-
-Whether a scrub reads all blocks, or only those of some txgs, no form of a pool's state says. The
-kernel notes it where a scan begins (``scan setup`` in ``zpool history -i`` and in events:
-dsl_scan_setup_sync in module/zfs/dsl_scan.c, 2.1 to master).
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ from typing import Any
 from zconsole.pool.model import Activity, Progress, Scan
 from zconsole.pool.version import parse_version
 from zconsole.units import size, size_resolution
-from zconsole.zfs.decode.values import count, integers, is_time, mapping, moment, number
+from zconsole.zfs.decode.values import count, integers, mapping, moment, number
 
 _FUNCTIONS = {"SCRUB": "scrub", "RESILVER": "resilver", "ERRORSCRUB": "errorscrub"}
 _STATES = {
@@ -328,38 +324,6 @@ def _named(names: Sequence[str], values: Sequence[int], states: Sequence[str]) -
 
 def _word(words: Sequence[str], value: int) -> str:
     return words[value] if 0 <= value < len(words) else ""
-
-
-TXG_INITIAL = 4
-"""The txg a pool begins with (include/sys/txg.h): no block is older."""
-SCRUB = 1
-"""POOL_SCAN_SCRUB, include/sys/fs/zfs.h."""
-_LATER = 60.0
-"""Seconds from a scan's start to its note: both are of one txg's sync, the note at its end."""
-
-
-def is_setup(note: Mapping[str, Any]) -> bool:
-    """Whether it has all that such a note has."""
-    counts = (note.get(name) for name in ("func", "mintxg", "maxtxg", "txg"))
-    return is_time(note.get("t")) and all(isinstance(count, int) for count in counts)
-
-
-def with_extent(scans: tuple[Scan, ...], setup: Mapping[str, Any]) -> tuple[Scan, ...]:
-    """The scans, and of the scrub that this note is about, whether it is full."""
-    if int(setup["func"]) != SCRUB:
-        return scans
-    full, t = is_full(setup), float(setup["t"])
-    return tuple(
-        scan._replace(full=full)
-        if scan.function == "scrub" and scan.start and 0 <= t - int(scan.start) <= _LATER
-        else scan
-        for scan in scans
-    )
-
-
-def is_full(setup: Mapping[str, Any]) -> bool:
-    """Whether it reads from the pool's first txg to the one it began in."""
-    return int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(setup["txg"])
 
 
 SLOWEST_ESTIMATE = 10 * 1024 * 1024

@@ -278,7 +278,6 @@ class LiveSource:
             "devices": poller.devices if rows else None,
             "diskstats": [rows[name].split() for name in names if name in rows],
             "events": self._events.take(poller.name) if self._events else None,
-            "scan_setup": self._events.setup(poller.name) if self._events else None,
             "absent": reading is None and poller.gate == GONE,
         }
         known = {key: value for key, value in found.items() if value}

@@ -31,7 +31,6 @@ from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.scans import SCRUB, is_full
 from zconsole.zfs.decode.values import mapping
 from zconsole.zfs.raw import Raw, numbers
 from zconsole.zfs.sources.reader import (
@@ -308,6 +307,10 @@ _SCAN = re.compile(
 )
 """``spa_history_log_internal`` in module/zfs/dsl_scan.c; error scrubs have other names."""
 _SETUP = re.compile(r" func=(?P<func>\d+) mintxg=(?P<mintxg>\d+) maxtxg=(?P<maxtxg>\d+)", re.ASCII)
+SCRUB = 1
+"""POOL_SCAN_SCRUB, include/sys/fs/zfs.h."""
+TXG_INITIAL = 4
+"""The txg a pool begins with (include/sys/txg.h): no block is older."""
 _TEXT_SCAN = re.compile(r"^[ \t]*scan: (.*)$", re.MULTILINE)
 
 
@@ -380,7 +383,7 @@ def _scrubs(text: str, zone: tzinfo | None) -> Iterator[PastScrub]:
             running = None
         setup = _SETUP.match(rest) if what == "setup" else None
         if setup is not None and int(setup["func"]) == SCRUB:
-            full = is_full({**setup.groupdict(), "txg": txg})
+            full = int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(txg)
             running = {"start": t, "end": None, "full": full}
     if running is not None:
         yield running

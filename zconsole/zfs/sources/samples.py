@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from zconsole.system.records import parse_json
-from zconsole.zfs.decode.scans import is_setup
 from zconsole.zfs.decode.values import POOL_LINE, is_time
 from zconsole.zfs.raw import FORM_TYPES, FORMS, Raw
 from zconsole.zfs.sources.open_text import LONGEST_LINE
@@ -20,9 +18,7 @@ _CONTAINER_BYTES = 200
 _VALUE_BYTES = 48
 """What Python takes for an array or object, which has its own room to grow, and for a value."""
 
-_OBJECTS = frozenset(
-    {"names", "message", "host", "devices", "disks", "tunables", "scan_setup", "history"}
-)
+_OBJECTS = frozenset({"names", "message", "host", "devices", "disks", "history"})
 """Keys beyond the format's own whose values are objects."""
 _OURS = ("gap", "place")
 """Keys that say what became of a line here, never what another recorder wrote."""
@@ -100,23 +96,18 @@ def _is_ours(key: str, value: object) -> bool:
     """
     if value is None or key in _OURS:
         return False
-    if key == "events":
-        return isinstance(value, list) and all(
-            isinstance(event, dict) and is_time(event.get("t")) for event in value
+    if key in ("events", "sitting_out", "autosit", "enclosures"):
+        rows: list[Any] = value if isinstance(value, list) else [None]
+        return all(isinstance(row, dict) for row in rows) and (
+            key != "events" or all(is_time(event.get("t")) for event in rows)
         )
-    if key in ("sitting_out", "autosit", "enclosures"):
-        return isinstance(value, list) and all(isinstance(leaf, dict) for leaf in value)
     if key in ("clock", "began"):
         return is_time(value)
     if key == "pool":
         return isinstance(value, str)
-    return key not in _OBJECTS or (isinstance(value, dict) and _has_our_contents(key, value))
-
-
-def _has_our_contents(key: str, value: Mapping[str, Any]) -> bool:
     if key == "tunables":
-        return all(isinstance(n, int) for n in value.values())
-    return key != "scan_setup" or is_setup(value)
+        return isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
+    return key not in _OBJECTS or isinstance(value, dict)
 
 
 class Gaps:

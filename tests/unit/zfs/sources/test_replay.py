@@ -229,12 +229,11 @@ class TestReplay:
         "other",
         [
             {"host": "nas1", "names": ["tank"], "message": "hello", "devices": 4},
-            {"events": "none", "tunables": [1], "sitting_out": {"sda": 1}, "scan_setup": "scrub"},
+            {"events": "none", "tunables": [1], "sitting_out": {"sda": 1}},
             {
                 "events": ["resilver_start"],
                 "tunables": {"zfs_scan_legacy": "off"},
                 "sitting_out": ["sda"],
-                "scan_setup": {"t": 1.0, "func": "scrub"},
             },
         ],
         ids=["objects", "lists", "contents"],
