@@ -128,7 +128,7 @@ class Vdev(NamedTuple):
     data_disks: int | None = None
     """dRAID: data devices in a redundancy group."""
     width: int | None = None
-    """dRAID: devices in all, shown or not."""
+    """Devices in all, shown or not, of a dRAID and in a listing."""
     failure_group: int | None = None
     """dRAID with several failure groups: devices of each. They are listed group by group, so that
     the first of every group are of one failure domain, as are the second."""

@@ -16,7 +16,7 @@ from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.leaf_path import is_taken
 from zconsole.pool.model import NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
 from zconsole.units import parse_size
-from zconsole.zfs.decode.capacity import CapacityRow, capacities
+from zconsole.zfs.decode.capacity import capacities, space_of
 from zconsole.zfs.decode.names import CLASSES
 from zconsole.zfs.decode.values import is_cell, is_time, unspaced
 from zconsole.zfs.raw import QUEUES, Raw
@@ -187,20 +187,20 @@ def _with_autosit(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
     """Top-level vdevs with space and fragmentation; unchanged where the listing says nothing."""
-    rows: dict[tuple[str, str], list[CapacityRow]] = {}
+    rows: dict[tuple[str, str], list[Vdev]] = {}
     try:
         pools = capacities(listing)
     except NotUnderstoodError:
         return root
     for listed in pools:
         if listed.name == pool:
-            for row in listed.vdevs:
+            for row in listed.children:
                 rows.setdefault((row.vclass, row.name), []).append(row)
     children = tuple(_filled(child, rows) for child in root.children)
     return root._replace(children=children)
 
 
-def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[CapacityRow]]) -> Vdev:
+def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[Vdev]]) -> Vdev:
     """A top-level vdev with what the listing knows better than nothing."""
     matching = rows.get((vdev.vclass, vdev.name)) or rows.get((vdev.vclass, vdev.path or ""))
     if not matching:
@@ -208,7 +208,7 @@ def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[CapacityRow]]) -> Vdev:
     row = matching.pop(0)
     missing: dict[str, Any] = {
         "alloc_bytes": row.alloc_bytes,
-        "size_bytes": row.space_bytes,
+        "size_bytes": space_of(row),
         "fragmentation": row.fragmentation,
     }
     changes = {k: v for k, v in missing.items() if getattr(vdev, k) is None and v is not None}
