@@ -15,19 +15,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import GROUP_KINDS, NOTHING, ErrorCounters, Pool, Vdev
+from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Scan, Vdev
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.names import draid_shape, parity_of
-from zconsole.zfs.decode.scans import active_function, rebuilding
-from zconsole.zfs.decode.values import damaged_files, number, text_of, word
-from zconsole.zfs.decode.words import (
-    aux_text,
-    block_size_text,
-    scan_marker,
-    spare_word,
-    state_word,
-    suspension,
-)
+from zconsole.zfs.decode.values import number, text_of, word
+from zconsole.zfs.decode.words import aux_text, state_word, suspension
 
 APART = frozenset({"cache", "spare"})
 """Classes of devices whose states are not among those that make a pool ONLINE."""
@@ -112,7 +104,7 @@ class _Context(NamedTuple):
     devices: Devices
     function: str | None
     """The active healing scan's function."""
-    rebuilding: frozenset[str]
+    rebuilding: frozenset[str | None]
     """Top-level vdevs with an active sequential rebuild."""
 
 
@@ -123,7 +115,10 @@ def pool_of(printed: Node, root: Vdev, told: Mapping[str, Any]) -> Pool:
     """
     state, errors = word(printed.get("state")), number(printed.get("error_count"))
     message, number_of_it = text_of(printed.get("status")), text_of(printed.get("msgid"))
-    see = text_of(printed.get("moreinfo"))
+    see, listed = text_of(printed.get("moreinfo")), printed.get("errlist")
+    files: tuple[str, ...] | None = () if errors == 0 else None
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        files = tuple(map(str, listed))
     known = {
         "guid": word(printed.get("pool_guid")),
         "message": message,
@@ -131,7 +126,7 @@ def pool_of(printed: Node, root: Vdev, told: Mapping[str, Any]) -> Pool:
         "see": see or number_of_it,
         "suspension": suspension(state, message, number_of_it, see),
         "error_count": errors,
-        "errors": damaged_files(printed.get("errlist"), errors),
+        "errors": files,
         "comment": text_of(printed.get("comment")),
     }
     return Pool(root.name, state, root, **{**known, **told})
@@ -142,13 +137,16 @@ def root_of(
     groups: Iterable[tuple[str, Nodes]],
     read: Read,
     devices: Devices,
-    scan: Node = NOTHING,
+    scans: Iterable[Scan] = (),
 ) -> Vdev:
     """The root vdev, of its own form and the top-level vdevs of each class.
 
-    ``scan``: the pool's ``scan_stats``.
+    ``scans``: those of the pool, where a form leaves what they do to vdevs to be worked out.
     """
-    context = _Context(read, devices, active_function(scan), rebuilding(scan))
+    active = [scan for scan in scans if scan.active]
+    healing = next((s.function for s in active if s.function in ("resilver", "scrub")), None)
+    rebuilt = frozenset(scan.vdev for scan in active if scan.function == "rebuild")
+    context = _Context(read, devices, healing, rebuilt)
     known: dict[str, Any] = {}
     if form.figures is not None:
         figures = form.figures
@@ -208,8 +206,9 @@ def _worked_out(
 ) -> dict[str, Any]:
     """The fields of a vdev that zpool works out of its figures, or leaves out of its row."""
     leaf, spare = not children, place.vclass == "spare"
-    state = (spare_word if spare else state_word)(figures.state, figures.aux)
-    state = state or _derived_state(form.kind, children, place)
+    state = state_word(figures.state, figures.aux) or _derived_state(form.kind, children, place)
+    if spare and (figures.aux == "SPARED" or figures.state == "ONLINE"):
+        state = "INUSE" if figures.aux == "SPARED" else "AVAIL"
     errors = ErrorCounters() if spare else _errors(figures, leaf)
     deferred = leaf and bool(figures.resilver_deferred)
     marker = _marker(figures, place, function, deferred) if leaf and state == "ONLINE" else ""
@@ -245,12 +244,13 @@ def _errors(figures: Figures, leaf: bool) -> ErrorCounters:
 def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf: bool) -> str:
     """The printed note of a vdev; its parts are two blanks apart."""
     parts = []
+    configured, native = figures.configured_ashift or 0, figures.physical_ashift or 0
     if figures.was is not None:
         parts.append(f"was {figures.was}")
     elif figures.aux not in ("", "NONE"):
         parts.append(aux_text(figures.aux, bool(errors.slow) and errors.total == 0))
-    elif leaf and (text := block_size_text(figures.configured_ashift, figures.physical_ashift)):
-        parts.append(text)
+    elif leaf and 0 < configured < native < 64:
+        parts.append(f"block size: {1 << configured}B configured, {1 << native}B native")
     # zpool names a leaving vdev in its row since 2.2, which tells what takes no new writes.
     if figures.removing and figures.noalloc is not None:
         parts.append("(removing)")
@@ -265,12 +265,18 @@ def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf
 
 
 def _marker(figures: Figures, place: VdevPlace, function: str | None, deferred: bool) -> str:
-    """The marker of an ONLINE leaf; where rebuilt bytes are lacking, the new device has it."""
+    """The marker of an ONLINE leaf while ``function`` (resilver, scrub) or a rebuild is active.
+
+    Where rebuilt bytes are not told, the new device has it.
+    """
     if place.rebuilt and figures.rebuild_processed:
         return "(resilvering)"
+    if function is not None and figures.scan_processed:
+        return "(resilvering)" if function == "resilver" else "(repairing)"
+    if function is not None and deferred:
+        return "(awaiting resilver)"
     is_new = place.rebuilt and place.written and figures.rebuild_processed is None
-    marker = scan_marker(function, figures.scan_processed or 0, deferred)
-    return marker or ("(resilvering)" if is_new else "")
+    return "(resilvering)" if is_new else ""
 
 
 def _derived_state(kind: str, children: Sequence[Vdev], place: VdevPlace) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from datetime import UTC, tzinfo
+from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
@@ -13,7 +13,7 @@ from zconsole.zfs.decode import libzfs, status_json
 from zconsole.zfs.decode.builders import TOO_DEEP, check_size
 from zconsole.zfs.decode.devices import Blocks, Devices, enclosures_of
 from zconsole.zfs.decode.measurements import enriched, with_history
-from zconsole.zfs.decode.values import is_time, mapping, number, word, zone_of
+from zconsole.zfs.decode.values import is_time, mapping, number, word
 from zconsole.zfs.raw import FORMS, Raw
 
 _DAMAGE = (
@@ -50,8 +50,10 @@ def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
     if not is_time(raw.get("t")):
         raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
     if any(form in raw for form in FORMS):
-        devices = Devices(raw)
-        found = _pools(raw, devices, zone_of(raw, zone))
+        devices, offset = Devices(raw), raw.get("utc_offset")
+        if isinstance(offset, (int, float)) and abs(offset) < 86400:
+            zone = timezone(timedelta(seconds=offset))
+        found = _pools(raw, devices, zone)
         return tuple(_sample(raw, form, pool, exact, devices) for form, pool, exact in found)
     if "problem" in raw:
         return (_failure(raw),)
@@ -64,8 +66,7 @@ def _pools(raw: Raw, devices: Devices, zone: tzinfo) -> Iterator[tuple[str, Pool
     moment = raw["t"] if _dated(raw) else None
     if "libzfs" in raw:
         config, message = mapping(raw["libzfs"], "libzfs"), mapping(raw.get("message"), "message")
-        version = word(raw.get("version"))
-        yield "libzfs", libzfs.pool_of_config(config, moment, devices, message, version), True
+        yield "libzfs", libzfs.pool_of_config(config, moment, devices, message), True
     elif "status" in raw:
         document = mapping(raw["status"], "status")
         for pool, exact in status_json.pools_of(document, moment, devices, zone):
@@ -102,7 +103,17 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, devices: Devices) -> S
         kstat=word(raw.get("kstat")),
         host=_host(raw),
         version=word(raw.get("version")),
-        events=_events(raw),
+        events=tuple(
+            Event(
+                t=float(event["t"]),
+                name=str(event.get("name", "")),
+                text=str(event.get("text", "")),
+                severity=str(event.get("severity", "info")),
+                vdev=word(event.get("vdev")),
+                origin=str(event.get("origin", "zpool")),
+            )
+            for event in raw.get("events") or ()
+        ),
         tunables={
             str(name): int(value)
             for name, value in mapping(raw.get("tunables"), "tunables").items()
@@ -138,18 +149,4 @@ def _host(raw: Raw) -> HostLoad | None:
         memory_total=number(host.get("memory_total")),
         memory_available=number(host.get("memory_available")),
         arc_bytes=number(host.get("arc_bytes")),
-    )
-
-
-def _events(raw: Raw) -> tuple[Event, ...]:
-    return tuple(
-        Event(
-            t=float(event["t"]),
-            name=str(event.get("name", "")),
-            text=str(event.get("text", "")),
-            severity=str(event.get("severity", "info")),
-            vdev=word(event.get("vdev")),
-            origin=str(event.get("origin", "zpool")),
-        )
-        for event in raw.get("events") or ()
     )

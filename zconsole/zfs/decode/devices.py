@@ -37,9 +37,6 @@ class Blocks:
         self._rows = {row[2]: row for row in _rows(raw.get("diskstats"))}
         self._devices: Mapping[str, Sequence[str]] = raw.get("devices") or {}
 
-    def __bool__(self) -> bool:
-        return bool(self._rows)
-
     def of(self, path: str) -> BlockCounters | None:
         """The counters for a leaf path; without ``devices`` the name after /dev is tried."""
         names = self._devices.get(path) or (path.removeprefix("/dev/"),)
@@ -116,7 +113,7 @@ class Devices:
     """What is known of the devices below leaves, by the leaves' paths."""
 
     def __init__(self, raw: Raw) -> None:
-        self.blocks = Blocks(raw)
+        self.blocks = Blocks(raw) if raw.get("diskstats") else None
         self.disks = disks_of(raw)
         self.names: Mapping[str, str] = mapping(raw.get("names"), "names")
         """Path to the name that zpool prints, where the form has one of them only."""

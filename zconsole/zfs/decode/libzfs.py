@@ -25,9 +25,16 @@ from zconsole.zfs.decode.builders import (
 )
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.names import CLASSES, disk_name
-from zconsole.zfs.decode.scans import PROGRESS_STATES, copies, progress_of, scan_stats, work_of
+from zconsole.zfs.decode.scans import (
+    PROGRESS_STATES,
+    copies,
+    progress_of,
+    scan_stats,
+    scans_of,
+    work_of,
+)
 from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
-from zconsole.zfs.decode.words import VDEV_STATES, aux_word
+from zconsole.zfs.decode.words import AUX_WORDS, VDEV_STATES
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
 
 _MOST_FRAGMENTATION = 100
@@ -93,7 +100,6 @@ def pool_of_config(
     now: float | None,
     devices: Devices,
     message: Mapping[str, Any],
-    version: str | None,
 ) -> Pool:
     """The pool of a config nvlist, with zpool's own figures for epoch ``now``, where known.
 
@@ -108,7 +114,8 @@ def pool_of_config(
         return _vdev(node, place, devices.names)
 
     tops = tuple(_name(child, devices.names) for child in tree.get("children", ()))
-    scans, copied = scan_stats(tree, tops), copies(tree)
+    stats_of_scans, copied = scan_stats(tree, tops), copies(tree)
+    scans = scans_of(stats_of_scans, now)
     values = _stats(tree)
     stats = canonical(values)
     figures, told = (
@@ -123,12 +130,12 @@ def pool_of_config(
         "state": "SUSPENDED" if "suspended" in config else root.state,
         "moreinfo": message.get("see"),
         "errlist": message.get("errors"),
-        "scan_stats": scans,
+        "scan_stats": stats_of_scans,
         **copied,
     }
     at = [copied.get(key, {"vdev": -1})["vdev"] for key in ("removal_stats", "raidz_expand_stats")]
     removed, expanding = (tops[number] if 0 <= number < len(tops) else None for number in at)
-    work = work_of(printed, now, (removed, expanding), version=version)
+    work = work_of(printed, scans, now, (removed, expanding))
     destroyed = mapping(message.get("destroyed"), "names").items()
     work["destroyed"] = {str(k): str(v) for k, v in destroyed}
     # The kernel says why since 0.8 (ZPOOL_CONFIG_SUSPENDED_REASON).
@@ -226,10 +233,12 @@ def _vdev(node: Node, place: VdevPlace, names: Mapping[str, str]) -> VdevForm:
 
 def _figures(node: Node, values: Sequence[int], stats: Sequence[int]) -> Figures:
     """``stats``: ``canonical(values)``."""
-    state = stats[1]
+    state, aux = stats[1:3]
+    if aux:  # an unknown one reads as corrupted data, as in zpool
+        aux_word = AUX_WORDS[aux] if 0 <= aux < len(AUX_WORDS) else "CORRUPT_DATA"
     figures = Figures(
         VDEV_STATES[state] if 0 <= state < len(VDEV_STATES) else "UNKNOWN",
-        aux_word(stats[2]) if stats[2] else "",
+        aux_word if aux else "",
         str(node.get("path", "")) if "not_present" in node else None,
         *_numbers_in(stats),
     )

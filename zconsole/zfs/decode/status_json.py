@@ -11,7 +11,7 @@ from datetime import tzinfo
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import UNKNOWN_KIND, Pool, Progress, Vdev
+from zconsole.pool.model import UNKNOWN_KIND, Pool, Progress, Scan, Vdev
 from zconsole.zfs.decode.builders import (
     NUMBERS,
     Figures,
@@ -23,7 +23,7 @@ from zconsole.zfs.decode.builders import (
 )
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
-from zconsole.zfs.decode.scans import progress_of, work_of
+from zconsole.zfs.decode.scans import progress_of, scans_of, work_of
 from zconsole.zfs.decode.values import is_rounded, mapping, moment, number, word
 
 _LEFT_OUT = dict.fromkeys(("alloc_space", "noalloc", "scan_processed"), 0)
@@ -60,8 +60,9 @@ def pools_of(
         node = mapping(value, f"pool {key!r}")
         if "vdevs" not in node and "state" not in node:
             raise NotUnderstoodError(f"not a `zpool status -j` document: pool {key!r} has no state")
-        root = _root(str(node.get("name", key)), node, devices, zone)
-        told = work_of(node, now, (_removed(node), _expanding(node, root)), zone)
+        scans = scans_of(mapping(node.get("scan_stats"), "scan_stats"), now, zone)
+        root = _root(str(node.get("name", key)), node, scans, devices, zone)
+        told = work_of(node, scans, now, (_removed(node), _expanding(node, root)), zone)
         told["lacks"] = _lacks(node, root) or told["lacks"]
         found.append((pool_of(node, root, told), _is_exact(node)))
     return tuple(found)
@@ -107,7 +108,7 @@ def _expanding(pool: Node, root: Vdev) -> str | None:
     return str(node["name"]) if "name" in node else None
 
 
-def _root(pool: str, node: Node, devices: Devices, zone: tzinfo) -> Vdev:
+def _root(pool: str, node: Node, scans: Sequence[Scan], devices: Devices, zone: tzinfo) -> Vdev:
     vdevs = mapping(node.get("vdevs"), "vdevs")
     key, top = _root_node(pool, vdevs)
     if len(vdevs) > 1 and any("parent" in mapping(v, k) for k, v in vdevs.items() if k != key):
@@ -127,8 +128,7 @@ def _root(pool: str, node: Node, devices: Devices, zone: tzinfo) -> Vdev:
     if not top:
         figures = figures._replace(alloc_space=None)
     shown = ((vclass, list(_shown(nodes))) for vclass, nodes in groups)
-    scan = mapping(node.get("scan_stats"), "scan_stats")
-    return root_of(VdevForm(pool, "root", (), figures, told), shown, _read, devices, scan)
+    return root_of(VdevForm(pool, "root", (), figures, told), shown, _read, devices, scans)
 
 
 def _vdev(key: str, value: Node, names: Mapping[str, str], zone: tzinfo) -> VdevForm:

@@ -69,11 +69,6 @@ AUX_TEXTS = ("corrupted data", "too many slow I/Os", *_AUX_TEXTS.values())
 """Every text of an auxiliary state."""
 
 
-def aux_word(value: int) -> str:
-    """The name of a ``vdev_aux_t``; an unknown one reads as corrupted data, as in zpool."""
-    return AUX_WORDS[value] if 0 <= value < len(AUX_WORDS) else "CORRUPT_DATA"
-
-
 def aux_text(aux: str, slow_only: bool = False) -> str:
     """What ``zpool status`` prints for an auxiliary state, "" for none.
 
@@ -97,29 +92,6 @@ def state_word(state: str, aux: str = "") -> str:
     if state == "CANT_OPEN":
         return _CANT_OPEN.get(aux, "UNAVAIL")
     return "OFFLINE" if state == "CLOSED" else state
-
-
-def spare_word(state: str, aux: str) -> str:
-    """The printed state of a hot spare: AVAIL and INUSE replace ONLINE."""
-    if aux == "SPARED":
-        return "INUSE"
-    return "AVAIL" if state == "ONLINE" else state
-
-
-def block_size_text(configured: int | None, physical: int | None) -> str:
-    """What it prints of a device with larger blocks than the vdev's, "" for none. Powers of 2."""
-    if configured and physical and 0 < configured < physical < 64:
-        return f"block size: {1 << configured}B configured, {1 << physical}B native"
-    return ""
-
-
-def scan_marker(function: str | None, processed: int, deferred: bool) -> str:
-    """The marker of an ONLINE leaf while ``function`` (resilver, scrub) is active."""
-    if function is None:
-        return ""
-    if processed:
-        return "(resilvering)" if function == "resilver" else "(repairing)"
-    return "(awaiting resilver)" if deferred else ""
 
 
 _OTHER_HOSTS = re.compile(r"multihost writes|ZFS-8000-MM\b", re.IGNORECASE)

@@ -18,9 +18,8 @@ def scan_stats(length: int, **at: int) -> list[int]:
     return values[:length]
 
 
-def scan(length: int, version: str | None = None, **at: int) -> Scan:
-    more = {"version": version} if version else {}
-    return read(config(top(), scan_stats=scan_stats(length, **at)), **more).scan
+def scan(length: int, **at: int) -> Scan:
+    return read(config(top(), scan_stats=scan_stats(length, **at))).scan
 
 
 class TestScan:
@@ -48,11 +47,9 @@ class TestScan:
         assert scan(22, _13=999 * MIB).zpool_eta is None
         assert scan(22, _13=1000 * MIB).zpool_eta == 340.0
 
-    def test_no_estimate_before_the_first_repair_from_2_1_12(self) -> None:
+    def test_no_estimate_before_the_first_repair(self) -> None:
         assert scan(22, _7=0).zpool_eta is None
         assert scan(15, _7=0).zpool_eta is None
-        assert scan(15, "2.1.12", _7=0).zpool_eta is None
-        assert scan(15, "2.1.11", _7=0).zpool_eta == 175.0
 
     def test_a_thorough_scrub_is_known_from_its_flags(self) -> None:
         found = [scan(23, _0=1, _22=1), scan(23, _0=1), scan(22, _0=1), scan(23, _0=2, _22=1)]
