@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from zconsole.hardware.forms import disk_form, enclosure_form
 from zconsole.hardware.identity import Identity
 from zconsole.hardware.location import Locations, disks_below, locations
 from zconsole.hardware.temperature import Thermometer
@@ -18,6 +17,7 @@ from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import NOTHING
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, steady_clock
+from zconsole.zfs.decode.devices import disk_form, enclosure_form
 from zconsole.zfs.raw import Raw, config_vdevs
 from zconsole.zfs.sources.base import Capabilities, Source
 from zconsole.zfs.sources.kernel.nvlist import ENCLOSURE

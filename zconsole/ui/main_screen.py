@@ -25,6 +25,7 @@ from zconsole.ui.pane_layout import (
     past_graph_rows,
 )
 from zconsole.ui.panes.balance import balance_lines, balance_title
+from zconsole.ui.panes.device_columns import has_failed
 from zconsole.ui.panes.device_tree import SORTS, tree_height
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import events_title, pane_lines
@@ -32,9 +33,7 @@ from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, not
 from zconsole.ui.panes.help import footer_line, wanted_action
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
-from zconsole.ui.panes.scan import graphed_scan, scan_lines
-from zconsole.ui.panes.scan_pane import ScanPane
-from zconsole.ui.panes.tree_facts import has_failed
+from zconsole.ui.panes.scan import ScanPane, graphed_scan, scan_lines
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView

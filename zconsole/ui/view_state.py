@@ -14,7 +14,7 @@ from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.header import HeaderStatus
 from zconsole.zfs.sources.base import Capabilities
-from zconsole.zfs.sources.playback import Playback
+from zconsole.zfs.sources.replay import Playback
 
 LEAVES_AFTER = 60.0
 """Seconds that the list of pools still has one that was exported."""

@@ -17,16 +17,15 @@ from pathlib import Path
 from zconsole.errors import NotUnderstoodError, UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.pool.balance import FREE_BYTES_ONLY
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Vdev, Version, parse_version
 from zconsole.pool.topology import disks_of
-from zconsole.pool.version import Version, parse_version
 from zconsole.system import mounts
 from zconsole.system.host import ROOT
 from zconsole.system.mounts import MountPoint
 from zconsole.system.process import Completed, DeadlineError, run_blocking
 from zconsole.zfs.decode.capacity import capacities, space_of
-from zconsole.zfs.decode.names import draid_shape
 from zconsole.zfs.decode.text import pools_of
+from zconsole.zfs.decode.words import draid_shape
 from zconsole.zfs.sources.kstat import module_version, pool_state
 
 DEADLINE = 20.0

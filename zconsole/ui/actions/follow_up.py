@@ -11,9 +11,9 @@ from itertools import groupby
 
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.actions.refresh import PATIENCE, is_answer, situation_of
-from zconsole.diagnosis.bottleneck.trials import TunableStep
+from zconsole.diagnosis.bottleneck.finding import TunableStep
 from zconsole.errors import UnavailableError
-from zconsole.pool.model import Event
+from zconsole.pool.model import Event, Sample
 from zconsole.scan_report.statistics import mean
 from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.frame import DONE, Frame
@@ -25,9 +25,39 @@ from zconsole.tunables.effect import (
     TunableEffect,
     measure,
 )
+from zconsole.tunables.hold_latency import WINDOW as LATENCY_WINDOW
+from zconsole.tunables.hold_latency import latency, since
+from zconsole.tunables.pilot import histograms
 from zconsole.tunables.store import Change
-from zconsole.ui.actions.latency_window import LatencyWindow
 from zconsole.ui.actions.tunables_pane import changes_text
+
+SPAN = LATENCY_WINDOW / 2
+"""Seconds that the older sample stays the older one."""
+
+
+class LatencyWindow:
+    """The newest sample of a pool, and one of at most twice SPAN before."""
+
+    def __init__(self) -> None:
+        self._old: Sample | None = None
+        self._middle: Sample | None = None
+        self._new: Sample | None = None
+
+    def take(self, sample: Sample) -> None:
+        """The newest sample. Nothing is reckoned: every round comes here."""
+        self._old, self._middle = self._old or sample, self._middle or sample
+        if sample.t - self._middle.t >= SPAN:
+            self._old, self._middle = self._middle, sample
+        self._new = sample
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds between the two samples' requests; None where too few were asked."""
+        if self._old is None or self._new is None:
+            return None
+        found = since(histograms(self._new.pool), histograms(self._old.pool))
+        return latency(found) if found else None
+
 
 KEPT = 3600
 """Points of issue rate and latency kept for each pool."""

@@ -10,8 +10,8 @@ from zconsole.pool.model import HostLoad
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.frame import Frame, range_words, work_name
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, at_most, beside, joined, width_of
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.short_names import middle
 
 LABEL = 12

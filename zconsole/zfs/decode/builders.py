@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Scan, Vdev
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.names import draid_shape, parity_of
 from zconsole.zfs.decode.values import number, text_of, word
-from zconsole.zfs.decode.words import aux_text, state_word, suspension
+from zconsole.zfs.decode.words import aux_text, draid_shape, parity_of, state_word, suspension
 
 APART = frozenset({"cache", "spare"})
 """Classes of devices whose states are not among those that make a pool ONLINE."""

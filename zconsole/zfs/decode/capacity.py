@@ -13,8 +13,8 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, Vdev
 from zconsole.zfs.decode.builders import MOST_VDEVS
 from zconsole.zfs.decode.documents import documents_of, has_documents, together
-from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
 from zconsole.zfs.decode.values import is_cell, mapping, number, unspaced
+from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 
 _FIELDS = {
     "SIZE": "size",

@@ -14,8 +14,8 @@ from operator import add, itemgetter
 from typing import Any
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
-from zconsole.pool.leaf_path import FAILED
 from zconsole.pool.model import BlockCounters
+from zconsole.pool.topology import FAILED
 from zconsole.system.printable import clean
 from zconsole.zfs.decode.values import check_range, mapping
 from zconsole.zfs.raw import Raw
@@ -179,3 +179,14 @@ def _slots(rows: object) -> Iterator[Slot]:
 
 def _word(value: object) -> str:
     return clean(value)[:LONGEST] if isinstance(value, str) else ""
+
+
+def disk_form(disk: LeafDisk) -> dict[str, Any]:
+    """A disk as a raw form has it: what is known of it."""
+    return {key: value for key, value in disk._asdict().items() if value not in ("", None)}
+
+
+def enclosure_form(found: Enclosure) -> dict[str, Any]:
+    """An enclosure as a raw form has it."""
+    slots = [[slot.number, slot.name, *slot.disks] for slot in found.slots]
+    return {"key": found.key, "name": found.name, "slots": slots}

@@ -24,7 +24,6 @@ from zconsole.zfs.decode.builders import (
     root_of,
 )
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.names import CLASSES, disk_name
 from zconsole.zfs.decode.scans import (
     PROGRESS_STATES,
     copies,
@@ -34,7 +33,7 @@ from zconsole.zfs.decode.scans import (
     work_of,
 )
 from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
-from zconsole.zfs.decode.words import AUX_WORDS, VDEV_STATES
+from zconsole.zfs.decode.words import AUX_WORDS, CLASSES, VDEV_STATES, disk_name
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
 
 _MOST_FRAGMENTATION = 100

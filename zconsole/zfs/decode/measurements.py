@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.leaf_path import is_taken
 from zconsole.pool.model import NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
+from zconsole.pool.topology import is_taken
 from zconsole.units import parse_size
 from zconsole.zfs.decode.capacity import capacities, space_of
-from zconsole.zfs.decode.names import CLASSES
 from zconsole.zfs.decode.values import is_cell, is_time, unspaced
+from zconsole.zfs.decode.words import CLASSES
 from zconsole.zfs.raw import QUEUES, Raw
 
 _PLAIN = 6

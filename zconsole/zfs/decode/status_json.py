@@ -22,9 +22,9 @@ from zconsole.zfs.decode.builders import (
     root_of,
 )
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
 from zconsole.zfs.decode.scans import progress_of, scans_of, work_of
 from zconsole.zfs.decode.values import is_rounded, mapping, moment, number, word
+from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 
 _LEFT_OUT = dict.fromkeys(("alloc_space", "noalloc", "scan_processed"), 0)
 """Numbers that zpool prints only if they are not 0."""

@@ -15,9 +15,9 @@ from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progre
 from zconsole.units import parse_size
 from zconsole.zfs.decode.builders import VdevForm, VdevPlace, root_of
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.names import CLASSES, kind_of, leaf_kind
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
 from zconsole.zfs.decode.values import parse_date
+from zconsole.zfs.decode.words import CLASSES, kind_of, leaf_kind
 
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
 _DEVICES_OF_A_GROUP = 2

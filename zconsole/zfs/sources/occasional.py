@@ -26,8 +26,7 @@ from typing import Any, TypedDict
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.damage import destroyed_ids
-from zconsole.pool.model import NOTHING, Sample
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import NOTHING, Sample, parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.decode import decode

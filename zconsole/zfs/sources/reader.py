@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.records import parse_json
 from zconsole.zfs.sources.samples import MOST_MEMORY, memory_of

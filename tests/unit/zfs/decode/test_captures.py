@@ -16,7 +16,7 @@ from tests.table import rows
 from tests.unit.zfs.decode.expect import sized
 from zconsole.pool.model import Pool, Sample, Vdev
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.names import disk_name
+from zconsole.zfs.decode.words import disk_name
 
 HERE = Path(__file__).parents[3] / "fixtures" / "captures"
 CAPTURES = Path(os.environ.get("ZCONSOLE_CAPTURES", HERE))
