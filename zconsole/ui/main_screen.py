@@ -133,11 +133,6 @@ class MainScreen(Screen[None]):
         self._header = (first, *self._header[1:])
         self._views["header"].show(self._header)
 
-    def _hinted(self) -> str:
-        """The pane whose own keys do something now; empty for none."""
-        pane = self._focused_pane() or ""
-        return "" if pane == "scan" and not self.scan.has_past else pane
-
     def on_descendant_focus(self) -> None:
         """Show the keys of the pane that took the focus."""
         frame = self._state.frame
@@ -378,13 +373,14 @@ class MainScreen(Screen[None]):
 
     def _paint_footer(self, frame: Frame, width: int) -> None:
         state, played = self._state, self._state.playback
+        pane = self._focused_pane() or ""
         footer = partial(
             footer_line,
             state.look,
             several_pools=len(state.frames) > 1,
             denied=state.denied,
             first=wanted_action(frame, has_failed(frame)),
-            pane=self._hinted(),
+            pane="" if pane == "scan" and not self.scan.has_past else pane,
         )
         position = (playback_line(played, state.look, width),) if played is not None else ()
         self._footer.share(position, footer)

@@ -25,10 +25,8 @@ def advice_lines(ink: Ink, *, is_running: bool) -> list[Line]:
 
     Each has its lines whether there is anything to say or not.
     """
-    return (_low if ink.compact else _full)(ink, is_running)
-
-
-def _full(ink: Ink, is_running: bool) -> list[Line]:
+    if ink.compact:
+        return _low(ink, is_running)
     most = 2 if ink.roomy else 1
     if not is_running:
         told = ink.frame.troubles and not ink.frame.problem

@@ -257,9 +257,6 @@ class DeviceView(CursorView):
         item = self._items[index]
         if item.detail is not None:
             return self._details[item.key][item.detail]
-        return self._row(index, item)
-
-    def _row(self, index: int, item: TreeLine) -> Line:
         if self._panel is None:
             return ()
         if index not in self._rows:

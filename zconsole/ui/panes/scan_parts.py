@@ -139,7 +139,10 @@ def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Li
             break
     shown = lines if ink.whole else at_most(rows, lines, ink.look.glyphs.ellipsis)
     blank: Line = ()
-    return [*(_in_role(line, role) for line in shown), *[blank] * (rows - len(shown))]
+    return [  # in a role, but for the label
+        *((head, *(Span(span.text, role or span.role) for span in said)) for head, *said in shown),
+        *[blank] * (rows - len(shown)),
+    ]
 
 
 def _shorter(text: str) -> Iterator[str]:
@@ -160,11 +163,6 @@ def _shorter(text: str) -> Iterator[str]:
         if said.count("(") == said.count(")"):
             yield f"{said}, "
     yield text
-
-
-def _in_role(line: Line, role: str) -> Line:
-    """The text of a paragraph's line in a role; its label stays as it is."""
-    return (line[0], *(Span(span.text, role or span.role) for span in line[1:]))
 
 
 def paragraph(label: str, text: str, look: DisplayFormat, width: int) -> list[Line]:

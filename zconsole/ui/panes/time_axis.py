@@ -79,19 +79,14 @@ def round_times(begin: float, end: float, width: int, zone: tzinfo | None) -> It
     step = next((each for each in _STEPS if each >= least), None)
     if step is None:
         return
-    ahead = _ahead_of_utc(end, zone)
+    there = date_of(end, zone)
+    offset = (there if zone is not None else there.astimezone()).utcoffset()
+    ahead = offset.total_seconds() if offset is not None else 0.0  # of UTC
     t = begin + ahead
     t += -t % step
     while t < end + ahead:
         yield t - ahead
         t += step
-
-
-def _ahead_of_utc(t: float, zone: tzinfo | None) -> float:
-    """Seconds by which the clock of the zone is ahead of UTC."""
-    there = date_of(t, zone)
-    offset = (there if zone is not None else there.astimezone()).utcoffset()
-    return offset.total_seconds() if offset is not None else 0.0
 
 
 _MOST = 40

@@ -101,8 +101,9 @@ def graph_lines(
     if rows == 1:
         return [sparkline(values, width, top, glyphs)]
     shown = list(values[-graph_values(width, rows, glyphs) :])
+    first = next((n for n, value in enumerate(shown) if value is not None), len(shown))
     per_row = _DOTS if glyphs.dots else len(glyphs.spark) - 1
-    levels = [_level(value, top, rows * per_row) for value in _begun(shown)]
+    levels = [0] * first + [_level(value, top, rows * per_row) for value in shown[first:]]
     levels = [0] * (graph_values(width, rows, glyphs) - len(levels)) + levels
     draw = _dotted if glyphs.dots else _blocks
     every = range(-1, rows * per_row + 1)
@@ -110,12 +111,6 @@ def graph_lines(
         draw(levels, [max(0, min(per_row, n - row * per_row)) for n in every], row > 0, glyphs)
         for row in reversed(range(rows))
     ]
-
-
-def _begun(values: Sequence[float | None]) -> list[float | None]:
-    """The values with nothing in place of gaps before the first one."""
-    first = next((n for n, v in enumerate(values) if v is not None), len(values))
-    return [*[0.0] * first, *values[first:]]
 
 
 def _level(value: float | None, top: float, levels: int) -> int:

@@ -63,7 +63,7 @@ def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
 def _pools(raw: Raw, devices: Devices, zone: tzinfo) -> Iterator[tuple[str, Pool, bool]]:
     """The source of the best form there is, and each pool in it, with whether it is exact."""
     # What is undated shows no moment that zpool's estimates could be of.
-    moment = raw["t"] if _dated(raw) else None
+    moment = None if raw.get("undated") is True else raw["t"]
     if "libzfs" in raw:
         config, message = mapping(raw["libzfs"], "libzfs"), mapping(raw.get("message"), "message")
         yield "libzfs", libzfs.pool_of_config(config, moment, devices, message), True
@@ -76,10 +76,6 @@ def _pools(raw: Raw, devices: Devices, zone: tzinfo) -> Iterator[tuple[str, Pool
 
         for pool in text.pools_of(raw["text"], zone, devices):
             yield "text", pool, False
-
-
-def _dated(raw: Raw) -> bool:
-    return raw.get("undated") is not True
 
 
 def _clock(raw: Raw) -> float:
@@ -119,7 +115,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, devices: Devices) -> S
             for name, value in mapping(raw.get("tunables"), "tunables").items()
         },
         enclosures=enclosures_of(raw),
-        dated=_dated(raw),
+        dated=raw.get("undated") is not True,
         began=_finite(raw.get("began")),
     )
 
