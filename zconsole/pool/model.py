@@ -125,7 +125,6 @@ class Vdev(NamedTuple):
     """Bytes the running scan repaired onto this leaf (healing) or rebuilt (sequential)."""
     ashift: int | None = None
     physical_ashift: int | None = None
-    nparity: int | None = None
     data_disks: int | None = None
     """dRAID: data devices in a redundancy group."""
     width: int | None = None

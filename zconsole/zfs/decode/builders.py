@@ -173,8 +173,8 @@ def _vdev(node: Any, place: VdevPlace, context: _Context) -> Vdev:
     if form.figures is not None:
         known |= _worked_out(form, form.figures, place, children, context.function)
     known |= form.told
-    if form.kind.startswith(("raidz", "draid")):
-        known |= _layout(form.name, form.kind)
+    if form.kind.startswith("draid") and (shape := draid_shape(form.name)):
+        known |= {"data_disks": shape.data, "width": shape.width, "failure_group": shape.group}
     if children:
         known["children"] = children
     else:
@@ -293,17 +293,6 @@ def _derived_state(kind: str, children: Sequence[Vdev], place: VdevPlace) -> str
     bad = sum(child.state not in ("ONLINE", "DEGRADED") for child in children)
     most = len(children) - 1 if kind in ("mirror", *GROUP_KINDS) else parity_of(kind) or 0
     return "UNAVAIL" if bad > most else "ONLINE" if states == {"ONLINE"} else "DEGRADED"
-
-
-def _layout(name: str, kind: str) -> dict[str, Any]:
-    """The fields that the printed name and the kind of a raidz or dRAID tell."""
-    shape = draid_shape(name) if kind.startswith("draid") else None
-    return {
-        "nparity": parity_of(kind),
-        "data_disks": shape.data if shape else None,
-        "width": shape.width if shape else None,
-        "failure_group": shape.group if shape else None,
-    }
 
 
 def with_spares(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:

@@ -25,7 +25,7 @@ from zconsole.zfs.sources.open_text import (
     reading,
 )
 from zconsole.zfs.sources.samples import (
-    MOST_MEMORY,
+    MOST_POOLS,
     Gaps,
     NoSampleError,
     pool_name,
@@ -136,8 +136,7 @@ class ReplaySource:
         self._due = 0.0
         self._t: float | None = None
         """Of the newest sample."""
-        self._pools: dict[str, int] = {}
-        """Bytes of the largest sample of each pool."""
+        self._pools: set[str] = set()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -196,23 +195,20 @@ class ReplaySource:
         round of its own.
         """
         group: dict[str, Raw] = {}
-        memory = 0
-        for raw, size in self._read(start):
+        for raw in self._read(start):
             pool = "" if "gap" in raw else pool_name(raw)
-            if group and (not pool or pool in group or memory + size > MOST_MEMORY):
+            if group and (not pool or pool in group):
                 yield tuple(group.values())
                 group.clear()
-                memory = 0
             if not pool:
                 yield (raw,)
             else:
                 group[pool] = raw
-                memory += size
         if group:
             yield tuple(group.values())
 
-    def _read(self, start: int) -> Iterator[tuple[Raw, int]]:
-        """Each sample or gap, and the bytes that it takes in memory."""
+    def _read(self, start: int) -> Iterator[Raw]:
+        """Each sample or gap."""
         try:
             yield from self._samples(start)
         except NotUnderstoodError as error:
@@ -222,7 +218,7 @@ class ReplaySource:
         if self._t is None and not start:
             raise NotUnderstoodError(self._gaps.first or f"{self._path}: no samples")
 
-    def _samples(self, start: int) -> Iterator[tuple[Raw, int]]:
+    def _samples(self, start: int) -> Iterator[Raw]:
         unread = 0
         after = f"after byte {start}, " if start else ""
         with reading(self._path, start) as file:
@@ -234,24 +230,24 @@ class ReplaySource:
                     continue
                 place = f"{self._path}: {after}line {number}"
                 try:
-                    raw, size = self._sample(line)
+                    raw = self._sample(line)
                 except NoSampleError as error:
                     unread = unread if error.t is None else 0
                     cut = number > 1 and line is not None and not line.endswith("\n")
                     yield from self._gap(place, error, cut)
                 else:
                     self._t, unread = raw["t"], 0
-                    yield {**raw, "source": "replay", "place": place}, size
+                    yield {**raw, "source": "replay", "place": place}
 
-    def _sample(self, line: str | None) -> tuple[Raw, int]:
-        raw, size = sample_of(line)
+    def _sample(self, line: str | None) -> Raw:
+        raw = sample_of(line)
         pool = pool_name(raw)
-        if pool not in self._pools and sum(self._pools.values()) + size > MOST_MEMORY:
+        if pool not in self._pools and len(self._pools) >= MOST_POOLS:
             raise NoSampleError("too many pools", raw["t"], pool)
-        self._pools[pool] = max(size, self._pools.get(pool, 0))
-        return raw, size
+        self._pools.add(pool)
+        return raw
 
-    def _gap(self, place: str, error: NoSampleError, cut: bool) -> Iterator[tuple[Raw, int]]:
+    def _gap(self, place: str, error: NoSampleError, cut: bool) -> Iterator[Raw]:
         """What a line that cannot be read leaves.
 
         Before the first sample there is nothing that lacks it, and the end that a crash cut off is
@@ -264,7 +260,7 @@ class ReplaySource:
             self._gaps.add(f"{place}: {error}")
         else:
             raw: Raw = {"t": t, "gap": str(error), "place": place}
-            yield ({**raw, "pool": error.pool} if error.pool else raw), 0
+            yield {**raw, "pool": error.pool} if error.pool else raw
 
 
 def span_of(path: str) -> tuple[float, float] | None:
@@ -327,7 +323,7 @@ def _last(file: BinaryIO) -> float | None:
 
 def _time(line: bytes) -> float | None:
     try:
-        raw, _ = sample_of(line.decode("utf-8-sig", "surrogateescape").replace("\0", ""))
+        raw = sample_of(line.decode("utf-8-sig", "surrogateescape").replace("\0", ""))
     except NoSampleError:
         return None
     return float(raw["t"])

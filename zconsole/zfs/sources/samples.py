@@ -12,8 +12,8 @@ from zconsole.zfs.sources.open_text import LONGEST_LINE
 MOST_MEMORY = 128 * 2**20
 """Bytes that the values of a JSON document may take. Three of them are in memory at a time: the
 one that is shown, the one of the next round and the one that is being read."""
-POOL_MEMORY = 2**18
-"""Bytes that are kept of a pool at least, once it was seen."""
+MOST_POOLS = 1000
+"""Pools of a machine or a recording; what names more is neither. Something is kept of each."""
 _CONTAINER_BYTES = 200
 _VALUE_BYTES = 48
 """What Python takes for an array or object, which has its own room to grow, and for a value."""
@@ -39,8 +39,8 @@ def memory_of(text: str) -> int:
     return _CONTAINER_BYTES * containers + _VALUE_BYTES * text.count(",")
 
 
-def sample_of(line: str | None) -> tuple[Raw, int]:
-    """A line of a recording, and the bytes that it takes in memory. Raises NoSampleError.
+def sample_of(line: str | None) -> Raw:
+    """A line of a recording as a raw form. Raises NoSampleError.
 
     None is a line that is too long (``open_text.lines``).
     """
@@ -61,7 +61,7 @@ def sample_of(line: str | None) -> tuple[Raw, int]:
         raise NoSampleError("none of " + ", ".join(FORMS), found["t"], found.get("pool"))
     if any(not isinstance(found.get(form, kind()), kind) for form, kind in FORM_TYPES.items()):
         raise NoSampleError("a form of another type", found["t"], found.get("pool"))
-    return cast("Raw", found), max(POOL_MEMORY, len(line) + memory_of(line))
+    return cast("Raw", found)
 
 
 def is_sample(line: str | None) -> bool:

@@ -18,7 +18,7 @@ from tests.unit.zfs.sources.source_fakes import STATUS, TEXT
 from tests.unit.zfs.sources.written import line, sample, write
 from zconsole.errors import NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.zfs.decode import decode
-from zconsole.zfs.sources import open_text, record, replay, samples
+from zconsole.zfs.sources import open_text, record, replay
 from zconsole.zfs.sources.record import Recorder
 from zconsole.zfs.sources.replay import SPEEDS, Playback, ReplaySource, place_of, span_of
 from zconsole.zfs.sources.samples import Gaps, pool_name
@@ -311,7 +311,7 @@ class TestReplay:
             await played(write(tmp_path / "r", "junk\n" * 99, line(sample(1))))
 
     async def test_pools_without_end_are_a_gap(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(replay, "MOST_MEMORY", 3 * samples.POOL_MEMORY)
+        monkeypatch.setattr(replay, "MOST_POOLS", 3)
         lines = [line(sample(t, str(t))) for t in range(5)] + [line(sample(9, "0"))]
         rounds = await played(write(tmp_path / "r", *lines))
         assert [raw.get("gap") or raw["pool"] for found in rounds for raw in found] == [
