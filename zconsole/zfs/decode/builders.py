@@ -35,7 +35,7 @@ Nodes = Collection[Any]
 """Vdevs as their form has them."""
 
 
-class VdevPlace(NamedTuple):
+class _VdevPlace(NamedTuple):
     """Where in the tree a vdev stands."""
 
     vclass: str
@@ -92,7 +92,7 @@ class VdevForm(NamedTuple):
     """Fields of ``Vdev`` that need no working out."""
 
 
-Read = Callable[[Any, VdevPlace], VdevForm]
+Read = Callable[[Any], VdevForm]
 """Reads one vdev of a form."""
 
 
@@ -157,15 +157,15 @@ def root_of(
             "size_bytes": figures.total_space,
         }
     children = [
-        _vdev(node, VdevPlace(vclass, known.get("state", "")), context)
+        _vdev(node, _VdevPlace(vclass, known.get("state", "")), context)
         for vclass, nodes in groups
         for node in nodes
     ]
     return Vdev(form.name, "root", children=with_spares(tuple(children)), **known, **form.told)
 
 
-def _vdev(node: Any, place: VdevPlace, context: _Context) -> Vdev:
-    form = context.read(node, place)
+def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
+    form = context.read(node)
     if place.top and form.name in context.rebuilding:
         place = place._replace(rebuilt=True)
     children = _children(form, place, context) if form.below else ()
@@ -173,6 +173,10 @@ def _vdev(node: Any, place: VdevPlace, context: _Context) -> Vdev:
     if form.figures is not None:
         known |= _worked_out(form, form.figures, place, children, context.function)
     known |= form.told
+    if not place.top:
+        known["fragmentation"] = None
+    if place.vclass == "spare":
+        known["io"] = None  # it has none of its own: what stands in elsewhere counts it
     if form.kind.startswith("draid") and (shape := draid_shape(form.name)):
         known |= {"data_disks": shape.data, "width": shape.width, "failure_group": shape.group}
     if children:
@@ -182,7 +186,7 @@ def _vdev(node: Any, place: VdevPlace, context: _Context) -> Vdev:
     return Vdev._make(known.values())
 
 
-def _children(form: VdevForm, place: VdevPlace, context: _Context) -> tuple[Vdev, ...]:
+def _children(form: VdevForm, place: _VdevPlace, context: _Context) -> tuple[Vdev, ...]:
     """The vdevs below one; in a replacing or spare group the last device is the new one."""
     told = state_word(form.figures.state, form.figures.aux) if form.figures else ""
     written = place.written or form.kind.startswith("draid")
@@ -199,7 +203,7 @@ def _children(form: VdevForm, place: VdevPlace, context: _Context) -> tuple[Vdev
 def _worked_out(
     form: VdevForm,
     figures: Figures,
-    place: VdevPlace,
+    place: _VdevPlace,
     children: Sequence[Vdev],
     function: str | None,
 ) -> dict[str, Any]:
@@ -263,7 +267,7 @@ def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf
     return "  ".join(parts)
 
 
-def _marker(figures: Figures, place: VdevPlace, function: str | None, deferred: bool) -> str:
+def _marker(figures: Figures, place: _VdevPlace, function: str | None, deferred: bool) -> str:
     """The marker of an ONLINE leaf while ``function`` (resilver, scrub) or a rebuild is active.
 
     Where rebuilt bytes are not told, the new device has it.
@@ -278,7 +282,7 @@ def _marker(figures: Figures, place: VdevPlace, function: str | None, deferred: 
     return "(resilvering)" if is_new else ""
 
 
-def _derived_state(kind: str, children: Sequence[Vdev], place: VdevPlace) -> str:
+def _derived_state(kind: str, children: Sequence[Vdev], place: _VdevPlace) -> str:
     """The state of a vdev that has none in the form, "" where nothing tells it.
 
     zpool finds no state of a dRAID before 2.3.3, and none of a disk with ``-L``. As in

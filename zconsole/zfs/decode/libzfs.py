@@ -8,6 +8,7 @@ Figures get the names that ``zpool status -j`` has for them (``builders``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -19,7 +20,6 @@ from zconsole.zfs.decode.builders import (
     Figures,
     Node,
     VdevForm,
-    VdevPlace,
     pool_of,
     root_of,
 )
@@ -109,9 +109,6 @@ def pool_of_config(
     if not tree or not isinstance(config.get("name"), str):
         raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
 
-    def _read(node: Node, place: VdevPlace) -> VdevForm:
-        return _vdev(node, place, devices.names)
-
     tops = tuple(_name(child, devices.names) for child in tree.get("children", ()))
     stats_of_scans, copied = scan_stats(tree, tops), copies(tree)
     scans = scans_of(stats_of_scans, now)
@@ -122,7 +119,7 @@ def pool_of_config(
         {"guid": word(tree.get("guid")), "io": _io(stats)},
     )
     form = VdevForm(config["name"], "root", (), figures, told)
-    root = root_of(form, _groups(tree), _read, devices, scans)
+    root = root_of(form, _groups(tree), partial(_vdev, names=devices.names), devices, scans)
     printed = {
         **{key: config.get(key) for key in ("pool_guid", "error_count", "comment")},
         **{key: message.get(key) for key in ("status", "action")},
@@ -207,15 +204,15 @@ def _kind(node: Mapping[str, Any]) -> str:
     return f"{kind}{node.get('nparity', 1)}" if kind in ("raidz", "draid") else kind
 
 
-def _vdev(node: Node, place: VdevPlace, names: Mapping[str, str]) -> VdevForm:
+def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
     values, below = _stats(node), node.get("children", ())
     stats = canonical(values)
     told: dict[str, Any] = {key: str(node[key]) for key in _WORDS if node.get(key) is not None}
     if "vdev_stats_ex" in node:
         told |= {"queues": _extended(node, QUEUES), "histograms": _extended(node, _ARRAYS)}
-    if values and place.vclass != "spare":
+    if values:
         told["io"] = _io(stats)
-    if place.top and stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
+    if stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
         # UINT64_MAX where a space map has no histogram (ZFS_FRAG_INVALID).
         told["fragmentation"] = stats[27] / 100
     if not below:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
@@ -17,7 +18,6 @@ from zconsole.zfs.decode.builders import (
     Figures,
     Node,
     VdevForm,
-    VdevPlace,
     pool_of,
     root_of,
 )
@@ -119,20 +119,17 @@ def _root(pool: str, node: Node, scans: Sequence[Scan], devices: Devices, zone: 
     if "parent" in top or any("parent" in mapping(v, k) for k, v in vdevs.items()):
         groups = _by_class(groups, vdevs, key)
 
-    def _read(keyed: tuple[str, Node], place: VdevPlace) -> VdevForm:
-        del place
-        return _vdev(*keyed, devices.names, zone)
-
     figures, told = _figures(top), {"guid": word(top.get("guid"))}
     figures = figures._replace(state=str(top.get("state", node.get("state", "UNKNOWN"))))
     if not top:
         figures = figures._replace(alloc_space=None)
     shown = ((vclass, list(_shown(nodes))) for vclass, nodes in groups)
-    return root_of(VdevForm(pool, "root", (), figures, told), shown, _read, devices, scans)
+    read = partial(_vdev, names=devices.names, zone=zone)
+    return root_of(VdevForm(pool, "root", (), figures, told), shown, read, devices, scans)
 
 
-def _vdev(key: str, value: Node, names: Mapping[str, str], zone: tzinfo) -> VdevForm:
-    node = mapping(value, key)
+def _vdev(keyed: tuple[str, Node], names: Mapping[str, str], zone: tzinfo) -> VdevForm:
+    key, node = keyed[0], mapping(keyed[1], keyed[0])
     below = mapping(node.get("vdevs"), key).items()
     told: dict[str, Any] = {name: word(node.get(name)) for name in _WORDS}
     for name, (prefix, *amounts) in _PROGRESS.items():
