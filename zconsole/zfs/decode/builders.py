@@ -182,7 +182,7 @@ def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
     if children:
         known["children"] = children
     else:
-        known |= context.devices.fields(form.name, known["path"], known["state"])
+        known |= context.devices.fields(form.name, known["path"])
     return Vdev._make(known.values())
 
 

@@ -50,18 +50,18 @@ def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
     if not is_time(raw.get("t")):
         raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
     if any(form in raw for form in FORMS):
-        devices, offset = Devices(raw), raw.get("utc_offset")
+        offset = raw.get("utc_offset")
         if isinstance(offset, (int, float)) and abs(offset) < 86400:
             zone = timezone(timedelta(seconds=offset))
-        found = _pools(raw, devices, zone)
-        return tuple(_sample(raw, form, pool, exact, devices) for form, pool, exact in found)
+        return tuple(_sample(raw, *found) for found in _pools(raw, zone))
     if "problem" in raw:
         return (_failure(raw),)
     raise NotUnderstoodError("not a sample: none of libzfs, status, text")
 
 
-def _pools(raw: Raw, devices: Devices, zone: tzinfo) -> Iterator[tuple[str, Pool, bool]]:
+def _pools(raw: Raw, zone: tzinfo) -> Iterator[tuple[str, Pool, bool]]:
     """The source of the best form there is, and each pool in it, with whether it is exact."""
+    devices = Devices(raw)
     # What is undated shows no moment that zpool's estimates could be of.
     moment = None if raw.get("undated") is True else raw["t"]
     if "libzfs" in raw:
@@ -89,13 +89,13 @@ def _finite(value: object) -> float | None:
     return float(value) if usable else None  # type: ignore[arg-type]
 
 
-def _sample(raw: Raw, form: str, pool: Pool, exact: bool, devices: Devices) -> Sample:
+def _sample(raw: Raw, form: str, pool: Pool, exact: bool) -> Sample:
     return Sample(
         t=float(raw["t"]),
         clock=_clock(raw),
         source=str(raw.get("source", form)),
         exact=exact,
-        pool=with_history(enriched(pool, raw, devices.disks), raw),
+        pool=with_history(enriched(pool, raw), raw),
         kstat=word(raw.get("kstat")),
         host=_host(raw),
         version=word(raw.get("version")),

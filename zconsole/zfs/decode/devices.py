@@ -15,7 +15,6 @@ from typing import Any
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.pool.model import BlockCounters
-from zconsole.pool.topology import FAILED
 from zconsole.system.printable import clean
 from zconsole.zfs.decode.values import check_range, mapping
 from zconsole.zfs.raw import Raw
@@ -123,7 +122,7 @@ class Devices:
         """Printed name to path."""
         return {name: path for path, name in self.names.items()}
 
-    def fields(self, name: str, path: str | None, state: str) -> dict[str, Any]:
+    def fields(self, name: str, path: str | None) -> dict[str, Any]:
         """Fields of a leaf: the counters of its device, and its disk.
 
         Text on its own has no paths; but the name it prints of a disk in /dev is the disk's. The
@@ -131,7 +130,7 @@ class Devices:
         """
         return {
             "block": self.blocks.of(path or name) if self.blocks else None,
-            "disk": self.disks.get(path) if path and state not in FAILED else None,
+            "disk": self.disks.get(path) if path else None,
         }
 
 
