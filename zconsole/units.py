@@ -1,9 +1,10 @@
-"""Bytes, rates, shares and durations as text; and back from what zpool printed."""
+"""Bytes, rates, shares, durations and dates as text; and back from what zpool printed."""
 
 from __future__ import annotations
 
 import math
 import re
+from datetime import datetime, tzinfo
 
 SUFFIXES = "BKMGTPE"
 LARGEST = 2**70
@@ -120,3 +121,12 @@ def latency(seconds: float | None, unknown: str = "") -> str:
     if seconds < 1:
         return f"{seconds * 1e3:.0f}ms"
     return f"{seconds:.1f}s"
+
+
+LAST_DATE = 250e9
+"""Epoch seconds a little before the year 9999, which is as far as dates go."""
+
+
+def date_of(t: float, zone: tzinfo | None) -> datetime:
+    """The date of an epoch second, limited to valid dates: a stuck scan ends beyond them."""
+    return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)

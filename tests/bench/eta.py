@@ -132,7 +132,7 @@ def _samples(line: str, form: str | None, known: Iterable[str]) -> Sequence[Samp
     """What a line holds; of one without any pool, as while that is exported, a gap of each."""
     t = None
     try:
-        raw, _ = sample_of(line)
+        raw = sample_of(line)
         t = raw["t"]
         for other in FORMS if form else ():
             if other != form:

@@ -191,6 +191,6 @@ def _lean(pool: PoolState, root: Vdev) -> Sample:
     """A sample with new figures of its scan only: all that estimates need."""
     assert pool.scan is not None
     stats = scan_stats({"scan_stats": emit.scan_stats(pool.scan)}, ())
-    scans = scans_of(stats, pool.now, version=pool.version)
+    scans = scans_of(stats, pool.now)
     known = Pool(pool.name, "ONLINE", root, guid=str(pool.guid), scans=scans)
     return Sample(pool.now, clock(pool), "demo", True, known)

@@ -112,7 +112,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "output.prometheus.server.serve: arithmetic deadline / _LOOKS",
     ),
     "one device has one state and one id wherever it is shown": (
-        "pool.leaf_path.is_taken: without first leaf.guid or ''",
+        "pool.topology.is_taken: without first leaf.guid or ''",
     ),
     "another pass over no files moves none": (
         "rebalance.job.runner.JobRunner._left_over: always True"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.rebalance.steps import running, to_options, to_plan, to_tree
-from zconsole.zfs.sources.playback import Playback
+from zconsole.zfs.sources.replay import Playback
 
 Way = Callable[[Acting], Awaitable[object]]
 """How one comes to a screen from the board."""

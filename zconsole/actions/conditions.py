@@ -9,9 +9,8 @@ from zconsole.actions.plan import Precondition, Situation
 from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find
 from zconsole.hardware.device import Device
-from zconsole.pool.model import MULTIHOST
+from zconsole.pool.model import MULTIHOST, Version
 from zconsole.pool.scan_outcome import has_checkpoint
-from zconsole.pool.version import Version
 from zconsole.timeline.scans import WORDS
 from zconsole.units import size
 

@@ -15,8 +15,7 @@ from zconsole.actions.target import key_of
 from zconsole.diagnosis.device_errors.probes import smart_counts
 from zconsole.hardware.device import Device
 from zconsole.hardware.machine import devices
-from zconsole.pool.model import Pool
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import Pool, parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.host import ROOT, number_in, text_in
 from zconsole.system.patient import begun

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 from zconsole.hardware.device import Device
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.leaf_path import is_taken
 from zconsole.pool.model import Pool, Vdev
+from zconsole.pool.topology import is_taken
 
 MOST = 12
 """Disks that are named; more than that nobody looks for at once."""

@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 from zconsole.actions.places import places
 from zconsole.hardware.device import Device
 from zconsole.pool.hazards import hazards
-from zconsole.pool.leaf_path import is_taken
-from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.pool.model import Pool, Scan, Vdev, Version
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.pool.topology import data_vdevs
-from zconsole.pool.version import Version
+from zconsole.pool.topology import data_vdevs, is_taken
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zconsole.pool.leaf_path import FAILED as FAILED
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.redundancy import is_complete
+from zconsole.pool.topology import FAILED as FAILED
 from zconsole.pool.topology import Placed, is_group, placed
 
 

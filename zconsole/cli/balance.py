@@ -20,7 +20,7 @@ from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
 from zconsole.timeline.frame import range_words
 from zconsole.units import duration
-from zconsole.zfs.decode.capacity import CapacityRow, capacities
+from zconsole.zfs.decode.capacity import capacities, space_of
 from zconsole.zfs.sources.saved import LIST, read_text
 
 
@@ -81,26 +81,20 @@ def _saved(args: argparse.Namespace) -> Sequence[_Seen]:
     except NotUnderstoodError as error:
         source = "standard input" if args.saved == "-" else args.saved
         raise NotUnderstoodError(f"{source}: {error}. Save it with: zpool list -v") from None
-    roots = (Vdev(p.name, "root", children=tuple(map(_vdev, p.vdevs))) for p in pools)
-    chosen = [_Seen(root) for root in roots if args.pool in (None, root.name)]
+    chosen = [_Seen(_spacious(root)) for root in pools if args.pool in (None, root.name)]
     if not chosen and args.pool is not None:
         raise NotFoundError(f"no pool {args.pool!r} in that output")
     return chosen
 
 
-def _vdev(row: CapacityRow) -> Vdev:
-    """A single device's printed size is the device's own, so alloc and free together are used."""
+def _spacious(root: Vdev) -> Vdev:
+    """The tree with each single device's allocatable bytes in place of its own size."""
     # Labels and the reserved end of a disk are part of its size, and hold no data.
-    size = row.space_bytes if row.kind in ("disk", "file") else row.size_bytes
-    return Vdev(
-        row.name,
-        row.kind,
-        row.vclass,
-        size_bytes=size,
-        alloc_bytes=row.alloc_bytes,
-        free_bytes=row.free_bytes,
-        fragmentation=row.fragmentation,
+    tops = (
+        top._replace(size_bytes=space_of(top)) if top.kind in ("disk", "file") else top
+        for top in root.children
     )
+    return root._replace(children=tuple(tops))
 
 
 def _live(args: argparse.Namespace) -> tuple[Sequence[_Seen], ExitCode]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from zconsole.pool.chassis_layout import parse_layout
+from zconsole.pool.chassis import parse_layout
 from zconsole.units import parse_duration
 
 UNITS = ("binary", "decimal", "exact")

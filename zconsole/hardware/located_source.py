@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from zconsole.hardware.forms import disk_form, enclosure_form
 from zconsole.hardware.identity import Identity
 from zconsole.hardware.location import Locations, disks_below, locations
 from zconsole.hardware.temperature import Thermometer
@@ -18,7 +17,8 @@ from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import NOTHING
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, steady_clock
-from zconsole.zfs.raw import Raw
+from zconsole.zfs.decode.devices import disk_form, enclosure_form
+from zconsole.zfs.raw import Raw, config_vdevs
 from zconsole.zfs.sources.base import Capabilities, Source
 from zconsole.zfs.sources.kernel.nvlist import ENCLOSURE
 from zconsole.zfs.sources.pool_poller import leaf_paths
@@ -140,16 +140,10 @@ class LocatedSource:
 
 def recorded_slots(raw: Raw) -> Iterator[tuple[str, str]]:
     """Path and slot in /sys of each leaf, as the pool's own configuration has them."""
-    nodes = [raw.get("libzfs", {}).get("vdev_tree")]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, Mapping):
-            path, slot = node.get("path"), node.get(ENCLOSURE)
-            if isinstance(path, str) and isinstance(slot, str):
-                yield path, slot
-            nodes += [
-                each for key in ("children", "spares", "l2cache") for each in node.get(key, ())
-            ]
+    for vdev in config_vdevs(raw):
+        path, slot = vdev.get("path"), vdev.get(ENCLOSURE)
+        if isinstance(path, str) and isinstance(slot, str):
+            yield path, slot
 
 
 def surroundings(

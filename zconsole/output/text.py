@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.damage import explained
@@ -22,13 +22,11 @@ from zconsole.timeline.frame import (
     seconds_taken,
     work_name,
 )
-from zconsole.units import counted, days, duration, latency, percent, rate, size
+from zconsole.units import counted, date_of, days, duration, latency, percent, rate, size
 
 NAME_WIDTH = 16
 BAR_WIDTH = 30
 _WATCHED = frozenset({"removal", "expansion", "condense"})
-LAST_DATE = 250e9
-"""Epoch seconds a little before the year 9999, which is as far as dates go."""
 
 
 def status_report(frame: Frame, zone: tzinfo | None = None) -> str:
@@ -367,8 +365,3 @@ def _day_clock(t: float, now: float, zone: tzinfo | None) -> str:
     """Day and time, with the year where it is not this one."""
     then, today = date_of(t, zone), date_of(now, zone)
     return then.strftime("%a %d %b %H:%M" if then.year == today.year else "%a %d %b %Y %H:%M")
-
-
-def date_of(t: float, zone: tzinfo | None) -> datetime:
-    """The date of an epoch second, limited to valid dates: a stuck scan ends beyond them."""
-    return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)

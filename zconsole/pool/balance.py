@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Vdev, Version, parse_version
 from zconsole.pool.redundancy import parity
 from zconsole.pool.topology import data_vdevs, disks_of
-from zconsole.pool.version import Version, parse_version
 
 
 class VdevBalance(NamedTuple):

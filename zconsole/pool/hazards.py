@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zconsole.pool.version import Version, parse_version
+from zconsole.pool.model import Version, parse_version
 
 TABLE = Path(__file__).parents[1] / "share" / "hazards.toml"
 

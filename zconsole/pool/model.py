@@ -10,6 +10,7 @@ dataclasses they make decoding a fifth slower (tests/bench/tick.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -124,11 +125,10 @@ class Vdev(NamedTuple):
     """Bytes the running scan repaired onto this leaf (healing) or rebuilt (sequential)."""
     ashift: int | None = None
     physical_ashift: int | None = None
-    nparity: int | None = None
     data_disks: int | None = None
     """dRAID: data devices in a redundancy group."""
     width: int | None = None
-    """dRAID: devices in all, shown or not."""
+    """Devices in all, shown or not, of a dRAID and in a listing."""
     failure_group: int | None = None
     """dRAID with several failure groups: devices of each. They are listed group by group, so that
     the first of every group are of one failure domain, as are the second."""
@@ -425,3 +425,13 @@ class SampleFailure(NamedTuple):
     """Whether a recording has a sample here that could not be read."""
     began: float | None = None
     """Seconds of the steady clock when the failed reading began; None if unknown."""
+
+
+Version = tuple[int, ...]
+_NUMBERS = re.compile(r"(?:zfs-|zfs-kmod-)?v?(\d{1,9}(?:\.\d{1,9})*)")
+
+
+def parse_version(text: str | None) -> Version:
+    """``2.3.9``, ``2.4.0-rc2`` or ``zfs-kmod-2.3.9-1`` as its leading numbers; () when unknown."""
+    match = _NUMBERS.match(text or "")
+    return tuple(int(part) for part in match[1].split(".")) if match else ()

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from zconsole.errors import UsageError
 from zconsole.pool.allocator import Space, raw_to_target, rewritten, spread
 from zconsole.pool.balance import Balance, balance, data_disks, weighs_disks
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Vdev, parse_version
 from zconsole.pool.topology import data_vdevs
-from zconsole.pool.version import parse_version
 from zconsole.units import parse_size
 
 LEVEL = 0.05

@@ -20,11 +20,11 @@ from zconsole.scan_report.statistics import (
     promises,
     reached,
     set_apart,
-    unusual,
     waits,
 )
 from zconsole.system.printable import clean
 from zconsole.timeline.frame import work_name
+from zconsole.tunables.catalog import unusual
 from zconsole.units import counted, duration, latency, percent, rate, size
 
 ROWS = 12

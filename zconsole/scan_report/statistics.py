@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from zconsole.pool.version import parse_version
 from zconsole.scan_report.report import Moment, ScanReport
-from zconsole.tunables.catalog import BY_NAME
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
@@ -120,17 +118,6 @@ def reached(report: ScanReport) -> float | None:
     """Share of its ceiling that a scan went at, on average while it issued; None when unknown."""
     rate = mean(m.issue_rate for m in report.moments if m.issue_rate)
     return min(1.0, rate / report.ceiling) if rate and report.ceiling else None
-
-
-def unusual(tunables: Mapping[str, int], version: str | None) -> Mapping[str, tuple[int, int]]:
-    """Module parameters that differ from this OpenZFS's default: the value and the default."""
-    running = parse_version(version)
-    found = {}
-    for name, value in sorted(tunables.items()):
-        usual = BY_NAME[name].default(running) if name in BY_NAME else None
-        if usual is not None and value != usual:
-            found[name] = (value, usual)
-    return found
 
 
 def set_apart(first: ScanReport, second: ScanReport) -> Mapping[str, tuple[int, int]]:

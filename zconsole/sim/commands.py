@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import parse_version
 from zconsole.sim import lifecycle, rebuild, scan
 from zconsole.sim.disk import (
     CANT_OPEN,

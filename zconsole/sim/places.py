@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from zconsole.hardware.forms import disk_form, enclosure_form
 from zconsole.hardware.location import bay_names
 from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights
 from zconsole.sim.disk import CANT_OPEN, FAULTED, REMOVED, Leaf, bay_alias
 from zconsole.sim.state import PoolState
+from zconsole.zfs.decode.devices import disk_form, enclosure_form
 
 FAILED = (REMOVED, CANT_OPEN, FAULTED)
 

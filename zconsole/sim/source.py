@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.pool.chassis import SlotKey
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import parse_version
 from zconsole.sim import emit, simulation
 from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED
 from zconsole.sim.places import places
@@ -17,7 +17,7 @@ from zconsole.sim.state import PoolState
 from zconsole.sim.topology import top_name
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
-from zconsole.zfs.sources.playback import next_speed
+from zconsole.zfs.sources.replay import next_speed
 
 EPOCH = 1_795_000_000.0
 """Simulated epoch seconds of the first sample, where nobody names another."""
@@ -92,10 +92,6 @@ def raw(pool: PoolState) -> Raw:
     sitting = [leaf for leaf in leaves if leaf.sitting_out]
     found["sitting_out"] = [{"guid": str(x.guid), "path": x.path, "name": x.name} for x in sitting]
     found["autosit"] = _autosit(pool)
-    if (scan := pool.scan) is not None:
-        first, last = scan.txgs
-        note = {"func": scan.function, "mintxg": first, "maxtxg": last, "txg": scan.txg}
-        found["scan_setup"] = {"t": scan.start, **note}
     found["history"] = emit.history(pool)
     return found
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from zconsole.pool.model import Event
+from zconsole.pool.model import Event, parse_version
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.pool.version import parse_version
 from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import Leaf
 from zconsole.sim.topology import Top

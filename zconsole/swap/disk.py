@@ -11,9 +11,8 @@ from zconsole.actions.target import FAILED
 from zconsole.hardware.device import Device
 from zconsole.hardware.links import PARTITION
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.leaf_path import is_named
 from zconsole.pool.model import Pool, Vdev
-from zconsole.pool.topology import placed
+from zconsole.pool.topology import is_named, placed
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
 LASTING_LINKS = "/dev/disk/"

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from zconsole.timeline.session import Session
     from zconsole.zfs.raw import Raw
     from zconsole.zfs.sources.base import Source
-    from zconsole.zfs.sources.playback import Playback
-    from zconsole.zfs.sources.replay import ReplaySource
+    from zconsole.zfs.sources.replay import Playback, ReplaySource
 
 
 @dataclass(frozen=True, slots=True)

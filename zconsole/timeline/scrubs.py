@@ -14,10 +14,9 @@ from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
-from zconsole.pool.model import Pool, Sample, Scan
+from zconsole.pool.model import Pool, Sample, Scan, parse_version
 from zconsole.pool.scan_outcome import started
 from zconsole.pool.topology import Placed, data_vdevs
-from zconsole.pool.version import parse_version
 from zconsole.units import counted, days
 
 PARTIAL_SINCE = (2, 3)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from zconsole.pool.version import Version, parse_version
+from zconsole.pool.model import Version, parse_version
 from zconsole.units import parse_size, parse_whole, size
 
 BYTES = "bytes"
@@ -132,3 +132,14 @@ def _freebsd(name: str) -> str:
         if linux in BY_NAME:
             return f"{name} is a FreeBSD sysctl; on Linux it is {linux}"
     return f"{name} is a FreeBSD sysctl; on Linux it has no counterpart known here"
+
+
+def unusual(tunables: Mapping[str, int], version: str | None) -> Mapping[str, tuple[int, int]]:
+    """Module parameters that differ from this OpenZFS's default: the value and the default."""
+    running = parse_version(version)
+    found = {}
+    for name, value in sorted(tunables.items()):
+        usual = BY_NAME[name].default(running) if name in BY_NAME else None
+        if usual is not None and value != usual:
+            found[name] = (value, usual)
+    return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from zconsole.errors import UnavailableError, ZconsoleError
-from zconsole.pool.version import Version, parse_version
+from zconsole.pool.model import Version, parse_version
 from zconsole.system.host import number_in, text_in
 
 MODULE = Path("/sys/module/zfs")

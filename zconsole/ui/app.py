@@ -5,14 +5,16 @@ Imports inside functions keep the first paint fast.
 
 from __future__ import annotations
 
+import select
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.driver import Driver
 from textual.screen import Screen
@@ -21,14 +23,13 @@ from textual.timer import Timer
 from zconsole.config.settings import UNITS
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.printable import clean
 from zconsole.timeline.feed import Feed, Update
 from zconsole.ui.actions.loader import ActionLoader
-from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
-from zconsole.ui.environment import terminal_ready
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
@@ -40,6 +41,8 @@ from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.lines_view import LinesView
 
 if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+
     from zconsole.timeline.alerts.rules import Alert
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -48,6 +51,16 @@ _PAINT_GAP = _TICK = 1.0
 _REST = 5.0
 """Seconds of the source within which a picture is not drawn anew while nothing changes: ages in it
 go on by as much, and the past in sparklines."""
+
+
+def terminal_ready() -> bool:
+    """Whether the terminal takes output now; False while a slow line is still behind."""
+    if sys.__stderr__ is None:
+        return False
+    try:
+        return bool(select.select([], [sys.__stderr__.fileno()], [], 0)[1])
+    except (OSError, ValueError):
+        return True
 
 
 class Console(ThemedApp):
@@ -416,3 +429,26 @@ class Console(ThemedApp):
         from zconsole.ui.dialogs.palette import offered
 
         return offered(self, self.view_state, self.action_save_look)
+
+
+SHOWN = 30.0
+"""Seconds a message stays."""
+_SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
+
+
+def tell(app: App[Any], update: Update, hint: Callable[[Alert], str] = lambda _: "") -> None:
+    """Show the alerts and notes of a round; ring and notify as its feed wants.
+
+    ``hint`` says what can be done about an alert.
+    """
+    for alert in update.alerts:
+        key = hint(alert)
+        text = clean(f"{alert.pool}: {f'{alert.text}{key}' if key else alert.words}")
+        severity = _SEVERITIES.get(alert.severity, "information")
+        app.notify(text, severity=severity, timeout=SHOWN, markup=False)
+    for note in update.notes:
+        app.notify(clean(note), severity="warning", timeout=SHOWN, markup=False)
+    driver = app._driver
+    if update.ring and driver is not None:
+        driver.write(update.ring)
+        driver.flush()

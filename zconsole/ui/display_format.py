@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from zconsole import units
-from zconsole.output.text import date_of
 from zconsole.system.printable import clean
 from zconsole.ui.keys import SHIPPED, KeyTable
 from zconsole.ui.widgets.glyphs import UNICODE, Glyphs
+from zconsole.units import date_of
 
 _RATE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?[KMGTPE])/s")
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import select
-import sys
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
@@ -52,13 +50,3 @@ def ascii_only(environ: Mapping[str, str]) -> bool:
     names = (environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     locale = next((name for name in names if name), "C")
     return "utf8" not in locale.lower().replace("-", "")
-
-
-def terminal_ready() -> bool:
-    """Whether the terminal takes output now; False while a slow line is still behind."""
-    if sys.__stderr__ is None:
-        return False
-    try:
-        return bool(select.select([], [sys.__stderr__.fileno()], [], 0)[1])
-    except (OSError, ValueError):
-        return True

@@ -25,6 +25,7 @@ from zconsole.ui.pane_layout import (
     past_graph_rows,
 )
 from zconsole.ui.panes.balance import balance_lines, balance_title
+from zconsole.ui.panes.device_columns import has_failed
 from zconsole.ui.panes.device_tree import SORTS, tree_height
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import events_title, pane_lines
@@ -32,9 +33,7 @@ from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, not
 from zconsole.ui.panes.help import footer_line, wanted_action
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
-from zconsole.ui.panes.scan import graphed_scan, scan_lines
-from zconsole.ui.panes.scan_pane import ScanPane
-from zconsole.ui.panes.tree_facts import has_failed
+from zconsole.ui.panes.scan import ScanPane, graphed_scan, scan_lines
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
@@ -133,11 +132,6 @@ class MainScreen(Screen[None]):
         first = first_line(frame, status, self._state.look, width, height)
         self._header = (first, *self._header[1:])
         self._views["header"].show(self._header)
-
-    def _hinted(self) -> str:
-        """The pane whose own keys do something now; empty for none."""
-        pane = self._focused_pane() or ""
-        return "" if pane == "scan" and not self.scan.has_past else pane
 
     def on_descendant_focus(self) -> None:
         """Show the keys of the pane that took the focus."""
@@ -379,13 +373,14 @@ class MainScreen(Screen[None]):
 
     def _paint_footer(self, frame: Frame, width: int) -> None:
         state, played = self._state, self._state.playback
+        pane = self._focused_pane() or ""
         footer = partial(
             footer_line,
             state.look,
             several_pools=len(state.frames) > 1,
             denied=state.denied,
             first=wanted_action(frame, has_failed(frame)),
-            pane=self._hinted(),
+            pane="" if pane == "scan" and not self.scan.has_past else pane,
         )
         position = (playback_line(played, state.look, width),) if played is not None else ()
         self._footer.share(position, footer)

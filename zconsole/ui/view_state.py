@@ -14,7 +14,7 @@ from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.header import HeaderStatus
 from zconsole.zfs.sources.base import Capabilities
-from zconsole.zfs.sources.playback import Playback
+from zconsole.zfs.sources.replay import Playback
 
 LEAVES_AFTER = 60.0
 """Seconds that the list of pools still has one that was exported."""
@@ -47,13 +47,14 @@ def looks_same(before: Update, update: Update) -> bool:
     """
     if before.capabilities != update.capabilities or len(before.frames) != len(update.frames):
         return False
-    return all(map(_is_drawn_alike, before.frames, update.frames))
-
-
-def _is_drawn_alike(one: Frame, other: Frame) -> bool:
-    if one.failure is not None or other.failure is not None or len(one.rows) != len(other.rows):
-        return False
-    return bool(_DRAWN(one) == _DRAWN(other)) and all(map(_is_row_alike, one.rows, other.rows))
+    return all(
+        one.failure is None
+        and other.failure is None
+        and len(one.rows) == len(other.rows)
+        and _DRAWN(one) == _DRAWN(other)
+        and all(map(_is_row_alike, one.rows, other.rows))
+        for one, other in zip(before.frames, update.frames, strict=True)
+    )
 
 
 def _is_row_alike(one: VdevRow, other: VdevRow) -> bool:

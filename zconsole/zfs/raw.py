@@ -9,7 +9,7 @@ ignores keys it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Required, TypedDict
 
 FORM_TYPES: Mapping[str, type] = {"libzfs": dict, "status": dict, "text": str}
@@ -95,15 +95,23 @@ class Raw(TypedDict, total=False):
     """Module parameters of scans that could be read, by name."""
     events: Sequence[Mapping[str, Any]]
     """New events since the last sample: ``t``, ``name``, ``text``, ``severity``, ``vdev``."""
-    scan_setup: Mapping[str, Any]
-    """What the kernel last noted of a scan's beginning: ``t``, ``func``, ``mintxg``, ``maxtxg``
-    and the ``txg`` it began in."""
     gap: str
     """Why a line of a recording could not be read; then no form is present."""
     problem: str
     """Why there is no fresh state; then no form is present."""
     absent: bool
     """The problem is that the kernel's list of pools has it no longer."""
+
+
+def config_vdevs(form: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Every vdev of a ``libzfs`` form, from the root down; nothing of another form."""
+    rest = [form["libzfs"].get("vdev_tree", {})] if "libzfs" in form else []
+    while rest:
+        node = rest.pop()
+        yield node
+        for group in ("l2cache", "spares", "children"):
+            if group in node:
+                rest += reversed(node[group])
 
 
 def plain(value: Mapping[str, Any] | Iterable[int] | bytes) -> object:

@@ -10,11 +10,10 @@ from zconsole.actions.follow import leftover
 from zconsole.actions.plan import Situation
 from zconsole.pool.hazards import hazards
 from zconsole.pool.health import Health, health, unreachable, without_redundancy
-from zconsole.pool.model import SampleFailure, Scan
+from zconsole.pool.model import SampleFailure, Scan, parse_version
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity, redundancy
 from zconsole.pool.scan_outcome import blocked_repair, last_scan, not_restored, scan_outcome
 from zconsole.pool.spares import spare_troubles, too_small
-from zconsole.pool.version import parse_version
 
 AGES = (0.0, 5.0, 19.0, 21.0, 3600.0)
 """Seconds since a scan's end, before and after the time in which the kernel still settles."""

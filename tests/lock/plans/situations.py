@@ -12,9 +12,8 @@ from pathlib import Path
 from zconsole.actions.plan import Facts, Situation
 from zconsole.errors import NotUnderstoodError
 from zconsole.hardware.device import Contents, Device
-from zconsole.pool.model import Pool, Sample
+from zconsole.pool.model import Pool, Sample, parse_version
 from zconsole.pool.topology import placed
-from zconsole.pool.version import parse_version
 from zconsole.sim.backends.actions import SimulatedFacts
 from zconsole.sim.scenarios import names
 from zconsole.sim.source import World, clock, glance

@@ -10,15 +10,16 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import RUN, SteppedFeed, acting, pick
 from tests.ui.fakes import FakeFeed
+from tests.unit.tunables.pilots import FAST, SLOW
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
-from zconsole.diagnosis.bottleneck.finding import Suggestion, Verdict
-from zconsole.diagnosis.bottleneck.trials import TunableStep
+from zconsole.diagnosis.bottleneck.finding import Suggestion, TunableStep, Verdict
+from zconsole.pool.model import Pool, Sample, Vdev
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import DONE
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
-from zconsole.ui.actions.follow_up import FollowUp
+from zconsole.ui.actions.follow_up import FollowUp, LatencyWindow
 from zconsole.zfs.sources.base import Capabilities
 
 
@@ -141,3 +142,24 @@ async def test_what_became_of_one_device_stays_when_another_one_is_acted_on(acti
         plan = ActionPlan(action, "Do it", (), pool="mirrors")
         a.controller._report(plan, ActionOutcome(ok=False, text="it failed"))
         assert bool(a.controller.context.told) == goes
+
+
+def sample(t: float, slow: int, fast: int) -> Sample:
+    counts = tuple({SLOW: slow, FAST: fast}.get(bucket, 0) for bucket in range(37))
+    disk = Vdev("sda", "disk", histograms={"sync_r": counts, "disk_r": counts})
+    pool = Pool("tank", "ONLINE", Vdev("tank", "root", children=(disk,)))
+    return Sample(t, t, "libzfs", True, pool)
+
+
+def test_one_sample_says_nothing():
+    window = LatencyWindow()
+    window.take(sample(0.0, 0, 100))
+    assert window.latency is None
+
+
+def test_only_the_newest_minute_counts():
+    window = LatencyWindow()
+    for t in range(0, 200, 10):
+        window.take(sample(float(t), min(t, 100) * 10, max(0, t - 100) * 10))
+    assert window.latency is not None
+    assert window.latency < 0.001

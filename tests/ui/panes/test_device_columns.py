@@ -16,12 +16,13 @@ from zconsole.ui.panes.device_columns import (
     NOTHING_YET,
     Worth,
     arrange,
+    has_failed,
     heading,
     row_line,
+    tree_facts,
     worth,
 )
 from zconsole.ui.panes.device_tree import TreeLine
-from zconsole.ui.panes.tree_facts import tree_facts
 
 EVERY = [Worth(*each) for each in itertools.product((False, True), (False, True), (0, 12))]
 COUNTERS = {"err_read", "err_write", "err_cksum"}
@@ -218,3 +219,34 @@ def test_before_a_rate_is_known_no_scale_is_given():
     bare = plain(heading(replace(shown, top=1.0), "tree"))
     assert "scale" not in bare
     assert "0-1" not in bare
+
+
+def changed(frame, index, **fields):
+    rows = list(frame.rows)
+    rows[index] = rows[index]._replace(vdev=rows[index].vdev._replace(**fields))
+    return replace(frame, rows=tuple(rows))
+
+
+def test_what_failed_or_counted_errors_is_a_failed_device():
+    calm = frames.healthy()
+    assert not has_failed(calm)
+    assert has_failed(changed(calm, -1, state="UNAVAIL"))
+    assert has_failed(changed(calm, -1, errors=ErrorCounters(0, 1, 0)))
+    assert not has_failed(changed(calm, -1, state="OFFLINE"))
+
+
+def test_disks_that_are_filled_and_names_are_known_wherever_they_are():
+    calm = frames.healthy()
+    assert tree_facts(calm).filled == frozenset()
+    facts = tree_facts(changed(calm, -1, unfilled=True, name="a-very-long-name-of-a-disk"))
+    assert facts.filled == {calm.rows[-1].key}
+    assert facts.longest == len("a-very-long-name-of-a-disk") + calm.rows[-1].depth
+    assert "a-very-long-name-of-a-disk" in facts.names
+
+
+def test_names_and_bays_of_wide_characters_have_room_for_all_their_cells():
+    calm = frames.healthy()
+    disk = LeafDisk(bay="スロット十二番目の棚")
+    facts = tree_facts(changed(calm, -1, name="ディスク一号機の名前は長い", disk=disk))
+    assert facts.longest == 26 + calm.rows[-1].depth
+    assert facts.widest_bay == 20

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
+from tests.ui.actions.acting import acting
+from tests.ui.drawn import LOOK
 from tests.ui.frames.making import disk, frame, group
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.health import Health
+from zconsole.pool.model import MULTIHOST, BlockCounters, Vdev
 from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.reasons import all_reasons
+from zconsole.ui.panes.reasons import all_reasons, way_out
 
 
 @rows(("repaired", "left", "told"), [(True, 0, True), (False, 0, False), (True, 1, False)])
@@ -24,3 +31,77 @@ def test_an_old_disk_that_does_not_count_is_named_where_no_redundancy_is_left(re
     )
     why = "old is repaired, too: until its replacement is filled, it doesn't count"
     assert (why in all_reasons(made, DisplayFormat(), 80)) == told
+
+
+def test_disks_are_named_by_their_bays_and_the_key_is_told():
+    base = frames.suspended()
+    bays = iter(("Slot 04", "Slot 05"))
+    rows = tuple(
+        replace(row, vdev=row.vdev._replace(disk=LeafDisk(bay=next(bays))))
+        if row.vdev.state == "REMOVED"
+        else row
+        for row in base.rows
+    )
+    said = way_out(replace(base, rows=rows), LOOK, 78)
+    assert said == "reconnect Slots 04-05, then clear the pool (A)"
+
+
+def test_of_many_disks_without_a_bay_two_are_named():
+    base = frames.suspended()
+    rows = tuple(
+        row if row.vdev.children else replace(row, missing_since=frames.NOW) for row in base.rows
+    )
+    many = replace(base, rows=rows)
+    assert " and 3 more, then clear the pool (A)" in way_out(many, LOOK, 100)
+    assert way_out(many, LOOK, 60) == "reconnect 5 disks, then clear the pool (A)"
+
+
+@rows("room", [100, 60, 30])
+def test_a_pool_that_another_host_may_have_is_not_to_be_cleared(room):
+    base = frames.suspended()
+    pool = replace(base.seen, suspension=MULTIHOST)
+    said = way_out(replace(base, sample=replace(base.sample, pool=pool)), LOOK, room)
+    assert len(said) <= room
+    assert "import" in said
+    assert "then clear" not in said
+    assert "reconnect" not in said
+
+
+def test_nothing_is_said_of_a_pool_that_moves():
+    assert way_out(frames.resilver(), LOOK, 78) == ""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_suspended_pool_says_which_disk_to_reconnect_and_what_to_press_then(size):
+    async with acting("suspended", size=size) as a:
+        await a.pass_time(60, 3)
+        assert "reconnect Slot 04, then clear the pool (A)" in a.screen
+        (row,) = (line for line in a.screen.splitlines() if "suspended the pool" in line)
+        assert "Slot 04" in row
+        await a.pass_time(90, 3)  # the disk is put back, which a pool that hangs cannot say
+        assert "its disks are there: clear the pool (A)" in a.screen
+        assert "suspended the pool" not in a.screen
+
+
+def test_what_the_machine_says_nothing_about_is_not_called_there():
+    base = frames.suspended()
+    rows = tuple(row for row in base.rows if row.vdev.state != "REMOVED")
+    unknown = replace(base, rows=rows)
+    assert way_out(unknown, LOOK, 78) == "once its disks are back, clear the pool (A)"
+
+
+def test_disks_of_a_vdev_that_was_away_from_the_beginning_are_not_called_there():
+    """A console that was started after the pool was suspended has not seen them leave."""
+    base = frames.suspended()
+    there = BlockCounters(("sda",), *[0] * 7)
+    rows = tuple(
+        replace(row, vdev=row.vdev._replace(block=there)) if row.vdev.state == "ONLINE"
+        else replace(row, missing_since=None)
+        for row in base.rows
+    )  # fmt: skip
+    seen = replace(base, rows=rows)
+    assert way_out(seen, LOOK, 78) == "its disks are there: clear the pool (A)"
+    (top,) = base.root.children
+    other = Vdev("mirror-1", "mirror", state="UNAVAIL", children=top.children[:1])
+    away = replace(seen, root=base.root._replace(children=(top, other)))
+    assert way_out(away, LOOK, 78) == "once its disks are back, clear the pool (A)"

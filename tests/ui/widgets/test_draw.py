@@ -11,7 +11,6 @@ from rich.cells import cell_len
 from tests.table import rows
 from tests.ui.drawn import plain
 from zconsole.ui.display_format import DisplayFormat, count
-from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import (
     Span,
     broken,
@@ -23,7 +22,7 @@ from zconsole.ui.widgets.draw import (
     width_of,
 )
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
-from zconsole.ui.widgets.spark import scale, sparkline
+from zconsole.ui.widgets.graph import bar, scale, sparkline
 
 NOW = 1795178467.0
 

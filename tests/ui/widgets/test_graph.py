@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
-from zconsole.ui.widgets.graph import graph_lines, graph_values
+from zconsole.ui.widgets.graph import graph_lines, graph_values, heat_strip
 
 VALUES = st.lists(st.none() | st.floats(min_value=0, max_value=1e12), max_size=200)
 
@@ -54,3 +54,18 @@ def test_ascii_stacks_plain_characters():
 
 def test_values_above_the_scale_fill_it():
     assert graph_lines([99.0, 99.0], 1, 2, 1.0, UNICODE) == ["⣿", "⣿"]
+
+
+STEPS = (0.25, 0.5, 0.75)
+
+
+def test_a_cell_is_the_darker_the_more_steps_it_reaches():
+    assert heat_strip([0, 0.1, 0.25, 0.6, 0.75, 9], 6, STEPS, UNICODE) == " ░▒▓██"
+    assert heat_strip([0, 0.1, 0.25, 0.6, 0.75, 9], 6, STEPS, ASCII) == " .:*##"
+
+
+def test_the_newest_is_at_the_right_and_gaps_show_only_between_samples():
+    assert heat_strip([None, 0.1, None, 0.9], 6, STEPS, UNICODE) == "   ░·█"
+    assert heat_strip([0.9, 0.1], 1, STEPS, UNICODE) == "░"
+    assert heat_strip([0.9], 0, STEPS, UNICODE) == ""
+    assert heat_strip([], 3, STEPS, UNICODE) == "   "

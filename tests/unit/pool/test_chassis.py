@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
 from tests.table import rows
-from zconsole.pool.chassis import LeafDisk, Slot
+from tests.unit.hardware.chassis import Machine, expander_24, jbod_60, nvme_12
+from zconsole.hardware.enclosures import enclosures
+from zconsole.pool.chassis import LeafDisk, Slot, layout_of, parse_layout
 
 
 @rows(
@@ -26,3 +33,63 @@ def test_a_slot_that_is_only_a_number_is_called_a_slot():
     assert Slot("007", 7).label == "slot 7"
     assert Slot("12").label == "slot 12"
     assert Slot("Slot 07", 7).label == "Slot 07"
+
+
+@rows(
+    ("words", "rows"),
+    [
+        ("", ((0, 1, 2), (3, 4, None))),
+        ("by-row from-top", ((0, 1, 2), (3, 4, None))),
+        ("by-column", ((0, 2, 4), (1, 3, None))),
+        ("from-bottom", ((3, 4, None), (0, 1, 2))),
+        ("by-column from-bottom", ((1, 3, None), (0, 2, 4))),
+    ],
+)
+def test_slots_lie_as_the_words_say(words: str, rows: tuple[tuple[int | None, ...], ...]):
+    assert parse_layout(f"LAB 5: 3x2 {words}".strip()).grid(5) == rows
+
+
+def test_blanks_before_the_colon_belong_to_no_name():
+    assert parse_layout("LAB 5 : 4x6").name == "LAB 5"
+
+
+def test_what_is_more_than_fits_is_another_block():
+    assert parse_layout("LAB: 2x1").grid(3) == ((0, 1), (2, None))
+
+
+NEITHER = ["LAB: 4x6 by-row by-column", "LAB: 4x6 from-top from-bottom", " : 4x6"]
+
+
+@rows("text", ["", "LAB", "LAB: 4", "LAB: 0x6", "LAB: 4x101", "LAB: 4x6 up", *NEITHER])
+def test_what_is_no_layout_is_refused(text: str):
+    with pytest.raises(ValueError, match="must be layouts such as"):
+        parse_layout(text)
+
+
+@pytest.mark.parametrize(
+    ("build", "layout", "columns", "rows"),
+    [
+        (expander_24, "SAS3x40: 4x6 by-column", 4, 6),
+        pytest.param(jbod_60, "0x5000ccab0512ab00: 12x5", 12, 5, marks=pytest.mark.slow),
+        (nvme_12, "NVMe slots: 12x1", 12, 1),
+    ],
+)
+def test_every_slot_of_a_chassis_has_one_place(
+    build: Callable[[Path], Machine], layout: str, columns: int, rows: int, tmp_path: Path
+):
+    (found,) = enclosures(build(tmp_path).root)
+    known = layout_of([layout, "*: 1x1"], found)
+    assert known is not None
+    grid = known.grid(len(found.slots))
+    assert (len(grid), {len(row) for row in grid}) == (rows, {columns})
+    numbers = sorted(n for row in grid for n in row if n is not None)
+    assert numbers == list(range(len(found.slots)))
+
+
+def test_an_id_goes_before_a_model_and_other_enclosures_have_none(tmp_path: Path):
+    (found,) = enclosures(expander_24(tmp_path).root)
+    by_model, by_id = "sas3x40: 4x6", f"{found.key}: 6x4"
+    known = layout_of([by_model, by_id], found)
+    assert known is not None
+    assert (known.columns, known.rows) == (6, 4)
+    assert layout_of(["H4060-J: 12x5", "0x5001: 4x6"], found) is None

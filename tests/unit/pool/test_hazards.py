@@ -8,7 +8,7 @@ import tomllib
 from tests.table import rows
 from tests.unit.zfs.decode.typed import mistyped
 from zconsole.pool.hazards import HAZARDS, TABLE, Hazard, hazards
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import parse_version
 
 LATEST = [(2, 2, 11), (2, 3, 9), (2, 4, 4)]
 """The newest release of each branch that the table was made from."""

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
+from zconsole.diagnosis.bottleneck.finding import TunableStep
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, queued
-from zconsole.diagnosis.bottleneck.trials import TunableStep
 from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.pool.topology import Placed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from zconsole.diagnosis.bottleneck.trials import TunableStep
 from zconsole.pool.model import NOTHING
+from zconsole.tunables.effect import TunableEffect
 
 CAUSES = {
     "new-disk": "the new disk's writes",
@@ -23,6 +23,32 @@ CAUSES = {
     "unclear": "unclear",
 }
 """Every cause a verdict can name, in words; ``disks`` is a scan that keeps its disks streaming."""
+
+
+LEAST_GAIN = 0.05
+"""Share of the rate below which a step brought nothing: a scan varies by that much."""
+
+
+class TunableStep(NamedTuple):
+    """The newest large raise of a tunable."""
+
+    before: int
+    after: int
+    effect: TunableEffect | None = None
+    """On the issue rate; None until it is measured, without figures where it cannot be."""
+    at: float = 0.0
+    """When it was seen (steady clock)."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether the rate changed by more than it varies by; see ``TunableEffect.issue_clear``."""
+        return self.effect is not None and self.effect.issue_clear
+
+    @property
+    def helped(self) -> bool:
+        """Whether the scan became clearly faster by it."""
+        gain = self.effect.gain if self.effect else None
+        return self.clear and gain is not None and gain >= LEAST_GAIN
 
 
 class Told(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from zconsole.pool.hazards import hazards
-from zconsole.pool.version import Version
+from zconsole.pool.model import Version
 from zconsole.rebalance.engine.file_locks import Alarm
 from zconsole.rebalance.engine.item import Item, SkipError, UnsupportedError
 from zconsole.rebalance.engine.syscalls import Sys

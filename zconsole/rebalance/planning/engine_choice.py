@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zconsole.pool.version import Version
+from zconsole.pool.model import Version
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
 from zconsole.rebalance.planning.settings import Settings
 

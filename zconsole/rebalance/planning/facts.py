@@ -17,15 +17,15 @@ from pathlib import Path
 from zconsole.errors import NotUnderstoodError, UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.pool.balance import FREE_BYTES_ONLY
+from zconsole.pool.model import Vdev, Version, parse_version
 from zconsole.pool.topology import disks_of
-from zconsole.pool.version import Version, parse_version
 from zconsole.system import mounts
 from zconsole.system.host import ROOT
 from zconsole.system.mounts import MountPoint
 from zconsole.system.process import Completed, DeadlineError, run_blocking
-from zconsole.zfs.decode.capacity import CapacityRow, capacities
-from zconsole.zfs.decode.names import draid_shape
+from zconsole.zfs.decode.capacity import capacities, space_of
 from zconsole.zfs.decode.text import pools_of
+from zconsole.zfs.decode.words import draid_shape
 from zconsole.zfs.sources.kstat import module_version, pool_state
 
 DEADLINE = 20.0
@@ -260,7 +260,7 @@ class FactsReader:
                 f"pool {name} is suspended: reconnect its disks, then run zpool clear {name}"
             )
 
-    def _capacity(self, name: str) -> CapacityRow:
+    def _capacity(self, name: str) -> Vdev:
         try:
             return capacities(self._ask("zpool", "list", "-vHp", name))[0]
         except (NotUnderstoodError, IndexError) as error:
@@ -284,16 +284,16 @@ def last_addition(history: str) -> int | None:
     return int(time.mktime(time.strptime(found[-1], "%Y-%m-%d.%H:%M:%S")))
 
 
-def spaces_of(listed: CapacityRow, version: Version, wanted: str = "normal") -> tuple[Space, ...]:
+def spaces_of(listed: Vdev, version: Version, wanted: str = "normal") -> tuple[Space, ...]:
     """The top-level vdevs of one class, with what their free bytes count for in a version."""
     by_disks = bool(version) and version[:2] < FREE_BYTES_ONLY
     found = []
-    for row in listed.vdevs:
+    for row in listed.children:
         if row.vclass == wanted:
             shape = draid_shape(row.name)
-            disks = disks_of(row.kind, row.devices, shape.spares if shape else 0) or 1
+            disks = disks_of(row.kind, row.width or 0, shape.spares if shape else 0) or 1
             weight, alloc = float(disks) if by_disks else 1.0, row.alloc_bytes or 0
-            found.append(Space(row.name, row.space_bytes or 0, alloc, weight, row.devices))
+            found.append(Space(row.name, space_of(row) or 0, alloc, weight, row.width or 0))
     return tuple(found)
 
 

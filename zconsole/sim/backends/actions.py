@@ -14,8 +14,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.links import PARTITION
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import Pool
-from zconsole.pool.version import Version, parse_version
+from zconsole.pool.model import Pool, Version, parse_version
 from zconsole.sim import commands, growth, lifecycle
 from zconsole.sim.backends.autopilot import OWNER, SimulatedAutopilots
 from zconsole.sim.backends.lights import SimulatedLights, locate_of

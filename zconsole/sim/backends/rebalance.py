@@ -12,7 +12,7 @@ from typing import Any
 
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.pool.allocator import Space, raw_to_target
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import parse_version
 from zconsole.rebalance.backend import (
     REPLACED,
     Counted,

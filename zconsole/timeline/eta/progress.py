@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.pool.model import Activity, Scan, Vdev
+from zconsole.pool.redundancy import parity
 from zconsole.pool.topology import data_vdevs, is_group
 
 MIN_SECONDS = 5.0
@@ -293,9 +294,9 @@ def _draid_share(top: Vdev) -> float | None:
     A distributed spare lies on the other devices, which are being written to as well.
     """
     filling = sum(x.resilvering for group in top.children if group.children for x in group.leaves())
-    if not filling or not top.data_disks or not top.nparity:
+    if not filling or not top.data_disks or not parity(top):
         return None
-    return filling / (top.data_disks + top.nparity)
+    return filling / (top.data_disks + parity(top))
 
 
 def copied_bytes(activity: Activity) -> tuple[float, float] | None:

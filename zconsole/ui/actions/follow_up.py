@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
+from statistics import fmean
 
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.actions.refresh import PATIENCE, is_answer, situation_of
-from zconsole.diagnosis.bottleneck.trials import TunableStep
+from zconsole.diagnosis.bottleneck.finding import TunableStep
 from zconsole.errors import UnavailableError
-from zconsole.pool.model import Event
-from zconsole.scan_report.statistics import mean
+from zconsole.pool.model import Event, Sample
 from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.frame import DONE, Frame
 from zconsole.tunables.effect import (
@@ -25,9 +25,39 @@ from zconsole.tunables.effect import (
     TunableEffect,
     measure,
 )
+from zconsole.tunables.hold_latency import WINDOW as LATENCY_WINDOW
+from zconsole.tunables.hold_latency import latency, since
+from zconsole.tunables.pilot import histograms
 from zconsole.tunables.store import Change
-from zconsole.ui.actions.latency_window import LatencyWindow
 from zconsole.ui.actions.tunables_pane import changes_text
+
+SPAN = LATENCY_WINDOW / 2
+"""Seconds that the older sample stays the older one."""
+
+
+class LatencyWindow:
+    """The newest sample of a pool, and one of at most twice SPAN before."""
+
+    def __init__(self) -> None:
+        self._old: Sample | None = None
+        self._middle: Sample | None = None
+        self._new: Sample | None = None
+
+    def take(self, sample: Sample) -> None:
+        """The newest sample. Nothing is reckoned: every round comes here."""
+        self._old, self._middle = self._old or sample, self._middle or sample
+        if sample.t - self._middle.t >= SPAN:
+            self._old, self._middle = self._middle, sample
+        self._new = sample
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds between the two samples' requests; None where too few were asked."""
+        if self._old is None or self._new is None:
+            return None
+        found = since(histograms(self._new.pool), histograms(self._old.pool))
+        return latency(found) if found else None
+
 
 KEPT = 3600
 """Points of issue rate and latency kept for each pool."""
@@ -65,8 +95,8 @@ class FollowUp:
         for frame in update.frames:
             points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
             points.append(EffectSample(frame.t, _issue_rate(frame), _latency(frame)))
-            self._keep_tried(frame)
             if frame.sample is not None:
+                self._keep_tried(frame, frame.sample)
                 self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
         self._came.set()
         self._came = asyncio.Event()
@@ -155,9 +185,9 @@ class FollowUp:
             issue_clear=tried.issue_clear,
         )
 
-    def _keep_tried(self, frame: Frame) -> None:
-        step, sample = frame.limit.tried if frame.limit else None, frame.sample
-        if frame.limit is not None and step is not None and step.effect is not None and sample:
+    def _keep_tried(self, frame: Frame, sample: Sample) -> None:
+        step = frame.limit.tried if frame.limit else None
+        if frame.limit is not None and step is not None and step.effect is not None:
             key = (frame.pool, frame.limit.suggestion.tunable, step)
             self._tried.setdefault(key, sample.t - (sample.clock - step.at))
 
@@ -191,16 +221,13 @@ class FollowUp:
 
     def events(self, frame: Frame, changes: tuple[Change, ...]) -> Iterator[Event]:
         """What was done from consoles, for the events of a frame and its timeline."""
-        done = (event for pool, event in self._done if pool == frame.pool)
-        every = (*self._tuned(frame.pool, changes), *done)
-        return (event for event in every if event.t <= frame.t)
-
-    def _tuned(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Event]:
-        """One event for all that was set at one time, with what it did."""
-        for t, group in groupby(changes, key=lambda change: change.t):
+        every = []
+        for t, group in groupby(changes, key=lambda change: change.t):  # one for all set at a time
             together = tuple(group)
-            effect = self.effect(pool, together[0], changes)
-            yield Event(t, DONE, changes_text(together, effect), "notice", origin="console")
+            effect = self.effect(frame.pool, together[0], changes)
+            every.append(Event(t, DONE, changes_text(together, effect), "notice", origin="console"))
+        every += [event for pool, event in self._done if pool == frame.pool]
+        return (event for event in every if event.t <= frame.t)
 
 
 def _issue_rate(frame: Frame) -> float | None:
@@ -210,4 +237,6 @@ def _issue_rate(frame: Frame) -> float | None:
 
 def _latency(frame: Frame) -> float | None:
     """Mean wait of the pool's devices: what other I/O feels beside the scan."""
-    return mean(row.rates.latency for row in frame.rows if not row.vdev.children)
+    found = (row.rates.latency for row in frame.rows if not row.vdev.children)
+    known = [wait for wait in found if wait is not None]
+    return fmean(known) if known else None

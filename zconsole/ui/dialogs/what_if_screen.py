@@ -28,9 +28,9 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.scan_parts import paragraph
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, spread
 from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.prompt import Prompt
 from zconsole.ui.widgets.short_names import middle

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zconsole.timeline.frame import AUTOPILOT, Frame
+from zconsole.ui.panes.reasons import way_out
 from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine
-from zconsole.ui.panes.suspended import way_out
 from zconsole.ui.widgets.draw import Line
 from zconsole.ui.widgets.short_names import middle
 
@@ -25,10 +25,8 @@ def advice_lines(ink: Ink, *, is_running: bool) -> list[Line]:
 
     Each has its lines whether there is anything to say or not.
     """
-    return (_low if ink.compact else _full)(ink, is_running)
-
-
-def _full(ink: Ink, is_running: bool) -> list[Line]:
+    if ink.compact:
+        return _low(ink, is_running)
     most = 2 if ink.roomy else 1
     if not is_running:
         told = ink.frame.troubles and not ink.frame.problem
@@ -140,8 +138,7 @@ def _surroundings(ink: Ink) -> list[Line]:
 
     Lazy import: keeps the first paint at the design size fast, which has no room for this.
     """
-    from zconsole.scan_report.statistics import unusual
-    from zconsole.tunables.catalog import BY_NAME
+    from zconsole.tunables.catalog import BY_NAME, unusual
 
     found = unusual(ink.frame.tunables, ink.frame.version)
     shown = ((BY_NAME[name].rounded, name, *values) for name, values in found.items())

@@ -7,8 +7,8 @@ from rich.cells import cell_len
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, fit, ruled
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.short_names import middle
 
 _NAME = 14

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights
-from zconsole.pool.chassis_layout import layout_of
+from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights, layout_of
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import note_words, state_words

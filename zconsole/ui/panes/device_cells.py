@@ -11,9 +11,8 @@ from zconsole.pool.model import Progress
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.panes.device_tree import TreeLine
-from zconsole.ui.widgets.heat import heat_strip
+from zconsole.ui.widgets.graph import heat_strip, sparkline
 from zconsole.ui.widgets.short_names import formerly, middle
-from zconsole.ui.widgets.spark import sparkline
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.device_errors.faults import DeviceFault

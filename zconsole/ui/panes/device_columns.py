@@ -1,4 +1,7 @@
-"""The columns of the device list: which there are at a width, and what stands over them."""
+"""The columns of the device list: which there are at a width, and what stands over them.
+
+That follows from all vdevs of a pool, also those out of sight (``TreeFacts``).
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,65 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from rich.cells import cell_len
+
 from zconsole import units
 from zconsole.config.settings import COLUMNS as COLUMN_WORDS
+from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes import device_cells as cells
-from zconsole.ui.panes.device_cells import Cell, Column, Panel, note_words
+from zconsole.ui.panes.device_cells import Cell, Column, Panel, bay_words, note_words
 from zconsole.ui.panes.device_tree import TreeLine
-from zconsole.ui.panes.tree_facts import TreeFacts
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.glyphs import Glyphs
+from zconsole.ui.widgets.graph import scale
 from zconsole.ui.widgets.short_names import formerly
-from zconsole.ui.widgets.spark import scale
+
+
+class TreeFacts(NamedTuple):
+    """Of the vdevs of one frame; widths in cells."""
+
+    longest: int = 8
+    """The longest name with its indent."""
+    names: tuple[str, ...] = ()
+    """Those of the leaves, each once."""
+    longest_leaf: int = 0
+    """The longest of them."""
+    deepest: int = 0
+    """The largest indent of a leaf."""
+    bays: Mapping[str, str] = {}
+    """Leaf name to its bay; empty where the name tells it."""
+    widest_bay: int = 0
+    errors: bool = False
+    """Whether an error counter of any row is not 0."""
+    filled: frozenset[str] = frozenset()
+    """The keys of the disks that are being filled, or wait until the metadata is scanned."""
+
+
+def tree_facts(frame: Frame) -> TreeFacts:
+    """The facts of a frame."""
+    leaves = [row for row in frame.rows if not row.vdev.children]
+    bays = {row.vdev.name: bay_words(row) for row in leaves}
+    return TreeFacts(
+        longest=max((cell_len(row.vdev.name) + row.depth for row in frame.rows), default=8),
+        names=tuple(bays),
+        longest_leaf=max(map(cell_len, bays), default=0),
+        deepest=max((row.depth for row in leaves), default=0),
+        bays=bays,
+        widest_bay=max(map(cell_len, bays.values()), default=0),
+        errors=any(row.vdev.errors.total for row in frame.rows),
+        filled=frozenset(
+            row.key for row in frame.rows if row.vdev.resilvering or row.vdev.unfilled
+        ),
+    )
+
+
+def has_failed(frame: Frame) -> bool:
+    """Whether a device has failed or counted errors."""
+    leaves = (row.vdev for row in frame.rows if not row.vdev.children)
+    return any(leaf.state in BROKEN or leaf.errors.total for leaf in leaves)
+
 
 _NAME_MIN, _NAME_FIRST, _NAME_SECOND, _NAME_MAX = 8, 18, 28, 44
 _NO_RATE = 1.0

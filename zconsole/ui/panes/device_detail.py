@@ -15,7 +15,7 @@ from zconsole.ui.panes.device_graphs import LABEL, graphs
 from zconsole.ui.panes.reasons import all_reasons
 from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, joined
-from zconsole.ui.widgets.spark import sparkline
+from zconsole.ui.widgets.graph import sparkline
 
 _SHOWN_BUCKETS = 24
 _FIRST = ("bay", "serial")

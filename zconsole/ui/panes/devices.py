@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from zconsole.config.settings import COLUMNS
@@ -12,21 +12,62 @@ from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
+    NOTHING_YET,
+    TreeFacts,
+    Worth,
     arrange,
     common_scale,
     heading,
     row_line,
     sort_key,
+    tree_facts,
+    worth,
 )
 from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
-from zconsole.ui.panes.device_memory import DeviceMemory
 from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
-from zconsole.ui.panes.tree_facts import TreeFacts
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import CursorView
 from zconsole.ui.widgets.short_names import short_names
+
+HOLD = 30.0
+"""Seconds that a device stays tinted after it was last said to limit the scan."""
+
+
+@dataclass
+class DeviceMemory:
+    """One pool: which columns it needed, and which of its devices limits the running scan."""
+
+    has: Worth = NOTHING_YET
+    culprit: str | None = None
+    """Key of the row that limits the scan, or did a moment ago."""
+    tree: TreeFacts = field(default_factory=TreeFacts)
+    """What follows from the vdevs of the newest frame."""
+    _last_said: float = 0.0
+    """When it was last said to, in epoch seconds."""
+
+    def take(self, frame: Frame, look: DisplayFormat) -> None:
+        """Take in a frame."""
+        self.tree = tree_facts(frame)
+        if not (self.has.errors and self.has.notes):
+            self.has = worth(frame, look, self.tree, self.has)
+        if frame.limit is None:
+            self.culprit = None
+            return
+        named = _row_of(frame, frame.limit.disk)
+        held = self.culprit is not None and 0 <= frame.t - self._last_said < HOLD
+        if named is not None and (named == self.culprit or not held):
+            self.culprit, self._last_said = named, frame.t
+        elif not held:
+            self.culprit = None
+
+
+def _row_of(frame: Frame, disk: str) -> str | None:
+    """The key of the leaf of that name; None without one."""
+    leaves = (row.key for row in frame.rows if disk and row.vdev.name == disk)
+    return next(leaves, None)
+
 
 _TALL, _GRAPH = 20, 3
 """Lines of the list from which each graph in a detail takes several, and how many."""
@@ -216,9 +257,6 @@ class DeviceView(CursorView):
         item = self._items[index]
         if item.detail is not None:
             return self._details[item.key][item.detail]
-        return self._row(index, item)
-
-    def _row(self, index: int, item: TreeLine) -> Line:
         if self._panel is None:
             return ()
         if index not in self._rows:

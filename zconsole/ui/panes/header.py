@@ -72,8 +72,10 @@ def first_line(
     """Pool and flags, age, interval and clock: all that ``status`` says."""
     if _is_boxed(width, height):
         box, rule, inner = look.glyphs.box, look.glyphs.rule, width - 4
-        titled = _titled(*_identity(frame, status, look, inner), rule, inner)
-        line = (Span(box[0] + rule, "track"), *titled, Span(rule + box[1], "track"))
+        left, right = _identity(frame, status, look, inner)
+        between = Span(rule * (inner - width_of((*left, *right)) - 1), "track")
+        ends = Span(box[0] + rule, "track"), Span(rule + box[1], "track")
+        line = (ends[0], *left, Span(" "), between, *right, ends[1])
     else:
         word = clickable(health_word(frame, look), _REASONS)
         left, right = _identity(frame, status, look, width - width_of(word))
@@ -109,11 +111,6 @@ def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Li
     return (*lines, (Span(box[3] + rule * inner + box[2], "track"),))
 
 
-def _titled(left: Line, right: Line, rule: str, width: int) -> Line:
-    """What a frame says at the left and right of its upper edge."""
-    return (*left, Span(" "), Span(rule * (width - width_of((*left, *right)) - 1), "track"), *right)
-
-
 def _heads(frame: Frame, look: DisplayFormat) -> tuple[Line, ...]:
     """The word of health, and below it how full the pool is where no cell says so."""
     root, word = frame.root, clickable(health_word(frame, look), _REASONS)
@@ -139,19 +136,14 @@ def _identity(
     for flag in dict.fromkeys((*frame.flags, *status.flags)):
         flags += [Span(" "), Span(f" {look.text(flag)} ", "badge-notice")]
     host = [Span(f" on {look.text(status.host)}", "dim")] if status.host else []
-    right = _right(status, look)
+    right = [_age(status), Span(look.clock(status.now), "")]
+    if status.interval:
+        right.insert(1, _every(status))
     while len(right) > 1 and width_of((pool, *flags, *_row(right))) + 2 > width:
         right.pop(1)  # the interval goes first, then the clock, the age never
     if width_of((pool, *host, *flags, *_row(right))) + 2 > width:
         host = []
     return (pool, *host, *flags), _row(right)
-
-
-def _right(status: HeaderStatus, look: DisplayFormat) -> list[Span]:
-    facts = [_age(status)]
-    if status.interval:
-        facts.append(_every(status))
-    return [*facts, Span(look.clock(status.now), "")]
 
 
 def _every(status: HeaderStatus) -> Span:
@@ -206,12 +198,6 @@ def _counted(
     return hung(head, lines[:most])
 
 
-def _pieces(reason: str, role: str, room: int, most: int) -> list[Line]:
-    """A reason in the lines it takes, if there are so many; else whole, to be cut."""
-    lines = broken(reason, room)
-    return [(Span(line, role),) for line in (lines if len(lines) <= most else (reason,))]
-
-
 def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
     """Why the word is what it is, then which devices must not be removed, in just ``rows`` lines.
 
@@ -225,7 +211,10 @@ def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple
         formerly(reason, width - 2, look.glyphs.ellipsis)
         for reason in all_reasons(frame, look, width - 2)
     )
-    parts = [_pieces(reason, role, width - 2, left) for reason in short] if left else []
+    parts: list[list[Line]] = []
+    for reason in short if left else ():
+        lines = broken(reason, width - 2)  # in the lines it takes, or else whole, to be cut
+        parts.append([(Span(each, role),) for each in (lines if len(lines) <= left else (reason,))])
     dot = f" {look.glyphs.dot} "
     reasons = _counted(parts, dot, width, left, role, _WHERE) if parts else ()
     blank: Line = ()

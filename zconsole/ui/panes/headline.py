@@ -147,7 +147,10 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
         says: Line = (Span(f"zpool says {units.duration(zpool)}", "dim"),)
         why = says if measured else old or _why_none(estimate, place)
         return [[_named("ETA", estimate.lacking, "bold")], [why]]
-    first, ranged = _still_to_go(estimate.eta, place), old or _range(estimate)
+    first, ranged = _still_to_go(estimate.eta, place), old
+    if not old and estimate.low is not None and estimate.high is not None:
+        between = f"{units.duration(estimate.low)} to {units.duration(estimate.high)}"
+        ranged = (Span(between),)
     if zpool is None or old:
         return [first, [ranged]]
     said = units.duration(zpool)
@@ -182,12 +185,6 @@ def _old(frame: Frame) -> Line:
     if not frame.problem or frame.stale_seconds is None:
         return ()
     return (Span(f"stale: {units.duration(frame.stale_seconds)} old", "warning"),)
-
-
-def _range(estimate: Estimate) -> Line:
-    if estimate.low is None or estimate.high is None:
-        return ()
-    return (Span(f"{units.duration(estimate.low)} to {units.duration(estimate.high)}"),)
 
 
 def _activity(view: ActivityView, place: Place) -> CellRows:

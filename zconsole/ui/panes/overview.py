@@ -11,10 +11,9 @@ from zconsole.timeline.frame import SET_HERE, Frame
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
-from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, width_of
+from zconsole.ui.widgets.graph import bar, scale, sparkline
 from zconsole.ui.widgets.short_names import middle
-from zconsole.ui.widgets.spark import scale, sparkline
 
 _POOL = 16
 _NAMES = (10, 34)

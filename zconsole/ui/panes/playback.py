@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from zconsole.output.text import date_of
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.help import short_key
-from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, joined, width_of
-from zconsole.zfs.sources.playback import Playback
+from zconsole.ui.widgets.graph import bar
+from zconsole.units import date_of
+from zconsole.zfs.sources.replay import Playback
 
 _WHEN = "%Y-%m-%d %H:%M:%S"
 _STATE = 6

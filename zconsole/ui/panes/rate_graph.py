@@ -13,11 +13,9 @@ from zconsole import units
 from zconsole.timeline.frame import ScanView
 from zconsole.timeline.scan_rate import Mark, PastRates
 from zconsole.ui.panes.scan_parts import Ink
-from zconsole.ui.panes.time_marks import happened, name_marks, name_times
+from zconsole.ui.panes.time_axis import TimeAxis, happened, name_marks, name_times
 from zconsole.ui.widgets.draw import Line, Span
-from zconsole.ui.widgets.graph import graph_lines, graph_values
-from zconsole.ui.widgets.spark import scale
-from zconsole.ui.widgets.time_axis import TimeAxis
+from zconsole.ui.widgets.graph import graph_lines, graph_values, scale
 
 _DAY = 86400.0
 _LABEL = 11

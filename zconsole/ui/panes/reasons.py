@@ -1,14 +1,16 @@
-"""Why a pool's word of health is what it is, in the order in which to read it."""
+"""Why a pool's word of health is what it is, in the order in which to read it, and the way out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from rich.cells import cell_len
+
+from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.suspended import way_out
-from zconsole.ui.widgets.short_names import middle
+from zconsole.ui.widgets.short_names import in_runs, middle
 
 _NAME = 24
 _GONE_SHOWN = 2
@@ -74,3 +76,40 @@ def _by_bay(reason: str, bays: Mapping[str, str]) -> str:
     """A reason with the device it begins with called by its bay, where that is known."""
     name = next((name for name in bays if reason.startswith((f"{name} ", f"{name}: "))), None)
     return reason if name is None else bays[name] + reason[len(name) :]
+
+
+_NAME_TO_RECONNECT = 17
+_NAMED = 2
+"""Devices without a bay that are named; the others are counted."""
+
+
+def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
+    """What to do about a suspended pool: ``reconnect Slot 04, then clear the pool (A)``.
+
+    Empty for a pool that is not suspended.
+
+    Where the names take more than ``room`` cells, the disks are counted: what to press is not cut.
+    """
+    if not frame.suspended:
+        return ""
+    if frame.seen.suspension == MULTIHOST:
+        ways = [
+            "make sure no other host has the pool, then reboot and import it; do not clear it",
+            "no other host has it? then reboot and import",
+            "reboot, then import",
+        ]
+        return next((way for way in ways if cell_len(way) <= room), ways[-1])
+    key, disks = look.keys.way("actions"), [row.vdev for row in frame.missing_devices]
+    if not disks:
+        there = "its disks are there:" if frame.has_every_device else "once its disks are back,"
+        return f"{there} clear the pool ({key})"
+    bays = [look.text(vdev.disk.bay) for vdev in disks if vdev.disk and vdev.disk.bay]
+    bare = [look.text(vdev.name) for vdev in disks if not (vdev.disk and vdev.disk.bay)]
+    names = [middle(name, _NAME_TO_RECONNECT, look.glyphs.ellipsis) for name in bare[:_NAMED]]
+    more = [f"{len(bare) - _NAMED} more"] if len(bare) > _NAMED else []
+    listed = [*in_runs(bays), *names, *more]
+    *first, last = listed
+    said = f"{', '.join(first)} and {last}" if first else last
+    counts = f"{len(disks)} disks" if first else "the disk"
+    ways = [f"reconnect {each}, then clear the pool ({key})" for each in (said, counts)]
+    return ways[0] if cell_len(ways[0]) <= room else ways[1]

@@ -1,14 +1,19 @@
-"""The scan pane: how far each scan and activity is, its rate so far; then advice."""
+"""The scan pane: how far each scan and activity is, its rate so far; then advice.
+
+Its graph scrolls through the time of the scan.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from zconsole import units
-from zconsole.pool.model import Scan
+from zconsole.pool.model import Activity, Scan
 from zconsole.timeline.frame import (
     RESTARTED,
+    ActivityView,
     Fact,
     Frame,
     ScanView,
@@ -16,20 +21,24 @@ from zconsole.timeline.frame import (
     seconds_taken,
     work_name,
 )
+from zconsole.timeline.scan_rate import PastRates
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.activities import activity_entries
 from zconsole.ui.panes.advice import advice_lines
-from zconsole.ui.panes.rate_graph import rate_lines
+from zconsole.ui.panes.rate_graph import graph_width, rate_lines
 from zconsole.ui.panes.scan_parts import (
     Ink,
     barred,
     eta_line,
     fixed,
     one_line,
+    packed,
     subject,
     zpool_says,
 )
-from zconsole.ui.widgets.draw import Line, Span, crop, width_of
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, width_of
+from zconsole.ui.widgets.graph import graph_values
+from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.short_names import middle
 
 _HEAD = 11
 _STAGE = 9
@@ -235,3 +244,167 @@ def _past(view: ScanView, ink: Ink) -> list[Line]:
 def _listed(head: Line, facts: Iterable[Fact]) -> Line:
     said = ((Span(", "), Span(f"{fact.label} {fact.value}", fact.severity)) for fact in facts)
     return (*head, *(span for spans in said for span in spans))
+
+
+_ALL_SHOWN = "no older history: the graph shows all from the start on"
+
+
+class ScanPane(LinesView):
+    """Lines of the scans, the first of them its title; the graph ends now, or earlier."""
+
+    def __init__(self, *, id: str, repaint: Callable[[], None]) -> None:  # noqa: A002
+        """``repaint`` is called when the graph shows another time."""
+        super().__init__(id=id, focusable=True)
+        self.until: float | None = None
+        """Epoch seconds at which the graph ends; None for now."""
+        self._repaint = repaint
+        self._past = PastRates()
+        self._steps = 0
+
+    @property
+    def has_past(self) -> bool:
+        """Whether there is a graph to scroll."""
+        return bool(self._past.rates)
+
+    def show_scan(self, lines: Sequence[Line]) -> None:
+        """Show these lines, the first as the title: that pane in focus is seen by its title."""
+        head, *rest = lines
+        title = (Span(head[0].text, "title"), *head[1:]) if head else (Span(" ", "title"),)
+        self.show(rest, title)
+
+    def follow(self, past: PastRates | None, width: int, rows: int, look: DisplayFormat) -> None:
+        """Take what the graph shows, in how many columns of the pane and rows.
+
+        Without a past it ends now again.
+        """
+        self._past = past or PastRates()
+        self._steps = graph_values(graph_width(width, rows, look.number), rows, look.glyphs)
+        if self.until is not None and not self._past.begin < self.until < self._past.end:
+            self.until = None
+
+    def _scroll(self, steps: int) -> None:
+        """Show an earlier (below 0) or later time of the scan, as far as there is one."""
+        past, before = self._past, self.until
+        first = past.begin + min(self._steps, len(past.rates)) * past.step
+        wanted = max(first, (self.until or past.end) + steps * past.step)
+        self.until = wanted if wanted < past.end else None
+        if steps < 0 and self.until == before:
+            self.notify(_ALL_SHOWN, timeout=3)
+        self._repaint()
+
+    def scroll_time(self, direction: int) -> None:
+        """Go an eighth of what is shown back (-1) or on (1)."""
+        self._scroll(direction * max(1, self._steps // 8))
+
+    def page(self, pages: int) -> None:
+        """Go half of what is shown back or on; without a graph, scroll."""
+        if not self.has_past:
+            super().page(pages)
+            return
+        self._scroll(pages * max(1, self._steps // 2))
+
+    def edge(self, direction: int) -> None:
+        """Go to the beginning of the scan, or back to now; without a graph, scroll."""
+        if not self.has_past:
+            super().edge(direction)
+            return
+        self._scroll(direction * len(self._past.rates))
+
+
+_TOGETHER = 3
+"""From so many devices on that do the same, one entry tells of all of them."""
+_LAST_NAME = 24
+"""Cells of the name of the one that ends last."""
+
+
+def activity_entries(views: Sequence[ActivityView], ink: Ink) -> Iterator[list[Line]]:
+    """The lines of each activity; of many devices at the same work together, unless roomy."""
+    at_work: defaultdict[str, list[ActivityView]] = defaultdict(list)
+    for view in () if ink.roomy else filter(_is_at_work, views):
+        at_work[view.activity.kind].append(view)
+    for view in views:
+        fellows = at_work.get(view.activity.kind, [])
+        if len(fellows) < _TOGETHER or not _is_at_work(view):
+            yield activity_lines(view, ink)
+        elif view is fellows[0]:
+            yield _together(fellows, ink)
+
+
+def _is_at_work(view: ActivityView) -> bool:
+    activity = view.activity
+    counted = activity.done_bytes is not None and activity.total_bytes is not None
+    return activity.state == "running" and counted
+
+
+def _together(views: Sequence[ActivityView], ink: Ink) -> list[Line]:
+    """What all of them did, and when the last one ends."""
+    kind = views[0].activity.kind
+    done = sum(view.activity.done_bytes or 0 for view in views)
+    total = sum(view.activity.total_bytes or 0 for view in views)
+    head: Line = (Span(f" {kind} of {len(views)} devices ", "bold"), Span("running "))
+    lines = [barred(head, 100.0 * done / total if total else None, done, total, ink)]
+    last = max(views, key=lambda view: (view.estimate.eta is None, view.estimate.eta or 0.0))
+    name = middle(ink.look.text(last.activity.vdev or ""), _LAST_NAME, ink.look.glyphs.ellipsis)
+    parts: list[Line] = [eta_line("slowest ETA", last.estimate, ink)]
+    rates = [view.rate for view in views if view.rate is not None]
+    if rates:
+        parts.append((Span("at ", "dim"), Span(ink.look.rate(sum(rates)))))
+    return [*lines, *packed([*parts, (Span("last ", "dim"), Span(name))], ink)]
+
+
+def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
+    """A removal, an expansion, a checkpoint, trim, initialize, or a rebalance."""
+    activity, look = view.activity, ink.look
+    if activity.discarding:
+        left = f"discarding, {look.size(activity.total_bytes)} remaining"
+        return [(Span(f" {activity.kind} ", "bold"), Span(left))]
+    state = look.text(activity.state)
+    name = subject(activity.kind, activity.vdev, len(state) + 3, activity.total_bytes, ink)
+    role = "" if activity.state == "running" else "notice"
+    head: Line = (Span(f" {name} ", "bold"), Span(f"{state} ", role))
+    if activity.state not in ("running", "paused", "waiting"):
+        return _activity_ended(head, view, ink)
+    percent = _activity_percent(activity)
+    if percent is None and activity.total_bytes is None:
+        return [(*head, Span(look.text(activity.note)))]
+    line = barred(head, percent, activity.done_bytes, activity.total_bytes, ink)
+    return [line, *packed(_activity_told(view, ink), ink)]
+
+
+def _activity_percent(activity: Activity) -> float | None:
+    """How far it is: as the source says, else by its bytes."""
+    if activity.percent is None and activity.total_bytes and activity.done_bytes is not None:
+        return 100.0 * activity.done_bytes / activity.total_bytes
+    return activity.percent
+
+
+def _activity_told(view: ActivityView, ink: Ink) -> list[Line]:
+    """When it ends, how fast it goes and what is noted of it; or that it is stuck."""
+    activity, look = view.activity, ink.look
+    if view.stalled is not None:
+        stuck = f"STUCK: no progress for {units.duration(view.stalled)}"
+        return [(Span(stuck, "error"),), (Span(f"  {look.text(view.advice)}"),)]
+    parts = [eta_line("ETA", view.estimate, ink), *zpool_says(activity.zpool_eta)]
+    if view.rate is not None:
+        parts.append((Span("at ", "dim"), Span(look.rate(view.rate))))
+    return [*parts, *((Span(look.text(t), "dim"),) for t in (activity.note, view.advice) if t)]
+
+
+def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
+    activity, look = view.activity, ink.look
+    facts: list[str] = []
+    moment = activity.end if activity.end is not None else activity.start
+    if moment is not None:
+        facts.append(
+            f"{'since ' if activity.state == 'exists' else ''}{look.when(moment, ink.now)}"
+        )
+    moved = activity.total_bytes if activity.done_bytes is None else activity.done_bytes
+    if moved is not None:
+        facts.append(look.size(moved))
+    if activity.note:
+        facts.append(look.text(activity.note))
+    text = "  ".join(facts)
+    line: Line = (*head, Span(text))
+    if width_of(line) <= ink.width:
+        return [line]
+    return [head, *beside(Span("  "), text, ink.width - 1)]

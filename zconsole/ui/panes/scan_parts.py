@@ -10,8 +10,8 @@ from zconsole.pool.model import HostLoad
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.frame import Frame, range_words, work_name
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, at_most, beside, joined, width_of
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.short_names import middle
 
 LABEL = 12
@@ -139,7 +139,10 @@ def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Li
             break
     shown = lines if ink.whole else at_most(rows, lines, ink.look.glyphs.ellipsis)
     blank: Line = ()
-    return [*(_in_role(line, role) for line in shown), *[blank] * (rows - len(shown))]
+    return [  # in a role, but for the label
+        *((head, *(Span(span.text, role or span.role) for span in said)) for head, *said in shown),
+        *[blank] * (rows - len(shown)),
+    ]
 
 
 def _shorter(text: str) -> Iterator[str]:
@@ -160,11 +163,6 @@ def _shorter(text: str) -> Iterator[str]:
         if said.count("(") == said.count(")"):
             yield f"{said}, "
     yield text
-
-
-def _in_role(line: Line, role: str) -> Line:
-    """The text of a paragraph's line in a role; its label stays as it is."""
-    return (line[0], *(Span(span.text, role or span.role) for span in line[1:]))
 
 
 def paragraph(label: str, text: str, look: DisplayFormat, width: int) -> list[Line]:

@@ -21,9 +21,9 @@ from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.keys import bindings
 from zconsole.ui.rebalance.folders import FolderRow, Folders
-from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
 from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import middle
 

@@ -15,8 +15,8 @@ from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.options import LIMITS, TARGET
-from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, hung, joined, width_of
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.short_names import middle
 from zconsole.units import counted
 

@@ -17,8 +17,8 @@ from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET
-from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.short_names import middle
 from zconsole.units import counted
 

@@ -1,16 +1,83 @@
-"""Graphs of several rows: values over time on a scale from zero, the newest at the right.
+"""Figures drawn: bars, and values over time, the newest at the right, on a scale from zero.
 
-In braille two values share a cell and each row has four levels; in blocks, and in plain ASCII, a
-cell holds one value and a row has as many levels as a sparkline.
+Over time they are a sparkline, a strip of cells that get darker, or a graph of several rows. In
+braille two values share a cell of a graph and each row has four levels; in blocks, and in plain
+ASCII, a cell holds one value and a row has as many levels as a sparkline.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import dropwhile
 
+from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.glyphs import Glyphs
-from zconsole.ui.widgets.spark import sparkline
+
+
+def scale(values: Iterable[float | None]) -> float:
+    """The top of a scale for ``values``: the next of 1, 2, 4, 8 … in the units of their sizes.
+
+    Powers of two keep the label short (``256M``) and the scale still while rates wobble.
+    """
+    peak = max((v for v in values if v is not None and math.isfinite(v)), default=0.0)
+    if peak < 1:
+        return 1.0
+    return float(2.0 ** math.ceil(math.log2(peak)))
+
+
+def sparkline(values: Sequence[float | None], width: int, top: float, glyphs: Glyphs) -> str:
+    """The last ``width`` values against 0…``top``, newest at the right, always ``width`` cells.
+
+    Nothing is drawn for 0 nor before the first sample; a missing sample in between is a gap mark.
+    """
+    levels = len(glyphs.spark) - 1
+
+    def _cell(value: float) -> str:
+        return glyphs.spark[math.ceil(min(1.0, value / top) * levels) if value > 0 else 0]
+
+    return cells_of(values, width, _cell, glyphs.gap)
+
+
+def cells_of(
+    values: Sequence[float | None], width: int, cell: Callable[[float], str], gap: str
+) -> str:
+    """The last ``width`` values, each as its ``cell``; ``gap`` where one is missing.
+
+    Nothing is drawn before the first.
+    """
+    tail = dropwhile(lambda value: value is None, values[-width:] if width > 0 else ())
+    drawn = "".join(gap if v is None or math.isnan(v) else cell(v) for v in tail)
+    return drawn.rjust(width)
+
+
+_FULL = 0.9995
+"""From here on a percentage is printed as 100.0."""
+
+
+def bar(
+    share: float | None, width: int, glyphs: Glyphs, role: str = "bar", *, thin: bool = False
+) -> Line:
+    """A bar of ``width`` cells filled to ``share`` (0…1, clamped); all track when unknown.
+
+    A share above 0 always shows at least its smallest mark and one that does not print as
+    100.0 % never looks full. A thin bar, for what matters less, is dim and rounded to whole cells.
+    """
+    if width <= 0:
+        return ()
+    if share is None or math.isnan(share):
+        return (Span(glyphs.track * width, "track"),)
+    full, partial = (glyphs.thin, "") if thin else (glyphs.full, glyphs.partial)
+    steps = len(partial) + 1
+    filled = round(max(0.0, min(1.0, share)) * width * steps)
+    if share > 0 and not thin:
+        filled = max(1, filled)
+    if share < _FULL and not thin:
+        filled = min(filled, width * steps - 1)
+    whole, rest = divmod(filled, steps)
+    done = full * whole + (partial[rest - 1] if rest else "")
+    return (Span(done, "dim" if thin else role), Span(glyphs.track * (width - len(done)), "track"))
+
 
 _DOTS = 4
 """Levels of a braille cell."""
@@ -34,8 +101,9 @@ def graph_lines(
     if rows == 1:
         return [sparkline(values, width, top, glyphs)]
     shown = list(values[-graph_values(width, rows, glyphs) :])
+    first = next((n for n, value in enumerate(shown) if value is not None), len(shown))
     per_row = _DOTS if glyphs.dots else len(glyphs.spark) - 1
-    levels = [_level(value, top, rows * per_row) for value in _begun(shown)]
+    levels = [0] * first + [_level(value, top, rows * per_row) for value in shown[first:]]
     levels = [0] * (graph_values(width, rows, glyphs) - len(levels)) + levels
     draw = _dotted if glyphs.dots else _blocks
     every = range(-1, rows * per_row + 1)
@@ -43,12 +111,6 @@ def graph_lines(
         draw(levels, [max(0, min(per_row, n - row * per_row)) for n in every], row > 0, glyphs)
         for row in reversed(range(rows))
     ]
-
-
-def _begun(values: Sequence[float | None]) -> list[float | None]:
-    """The values with nothing in place of gaps before the first one."""
-    first = next((n for n, v in enumerate(values) if v is not None), len(values))
-    return [*[0.0] * first, *values[first:]]
 
 
 def _level(value: float | None, top: float, levels: int) -> int:
@@ -72,3 +134,18 @@ def _blocks(levels: Sequence[int], filled: Sequence[int], is_upper: bool, glyphs
     """One line in blocks, or in plain characters."""
     gap = " " if is_upper else glyphs.gap
     return "".join(gap if level < 0 else glyphs.spark[filled[level + 1]] for level in levels)
+
+
+def heat_strip(
+    values: Sequence[float | None], width: int, steps: Sequence[float], glyphs: Glyphs
+) -> str:
+    """The last ``width`` values as cells, the darker the more of ``steps`` they reach.
+
+    For what would look alike as sparklines.
+    Nothing is drawn for 0 nor before the first sample; a missing sample in between is a gap mark.
+    """
+
+    def _cell(value: float) -> str:
+        return glyphs.heat[1 + sum(value >= step for step in steps) if value > 0 else 0]
+
+    return cells_of(values, width, _cell, glyphs.gap)

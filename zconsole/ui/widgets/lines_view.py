@@ -201,7 +201,12 @@ class LinesView(ScrollView, inherit_bindings=False):
         key = (line, ground, width)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._strips[key] = self._strip(line, ground, width)
+            styles, plain = self._palette.get(ground, {}), Style.null()
+            used = width_of(line)
+            last = "title" if line and line[-1].role == "title" else ""
+            filled = merged((*line, Span(" " * max(0, width - used), last)))
+            segments = [Segment(span.text, styles.get(span.role, plain)) for span in filled]
+            strip = self._strips[key] = Strip(segments, max(used, width)).crop(0, width)
         return strip
 
     def _at(self, y: int, top: int) -> tuple[Line, str]:
@@ -228,14 +233,6 @@ class LinesView(ScrollView, inherit_bindings=False):
         ways = f" {glyphs.above if above else ' '}{glyphs.below if below else ' '}"
         line = crop(title, width - WAYS, " ")
         return (*line, Span(" " * (width - WAYS - width_of(line)) + ways, "title"))
-
-    def _strip(self, line: Line, ground: str, width: int) -> Strip:
-        styles, plain = self._palette.get(ground, {}), Style.null()
-        used = width_of(line)
-        last = "title" if line and line[-1].role == "title" else ""
-        filled = merged((*line, Span(" " * max(0, width - used), last)))
-        segments = [Segment(span.text, styles.get(span.role, plain)) for span in filled]
-        return Strip(segments, max(used, width)).crop(0, width)
 
     async def on_click(self, event: events.Click) -> None:
         """Do what the text clicked is there for."""

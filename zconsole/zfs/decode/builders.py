@@ -15,19 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import GROUP_KINDS, NOTHING, ErrorCounters, Pool, Vdev
+from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Scan, Vdev
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.names import draid_shape, parity_of
-from zconsole.zfs.decode.scans import active_function, rebuilding
-from zconsole.zfs.decode.values import damaged_files, number, text_of, word
-from zconsole.zfs.decode.words import (
-    aux_text,
-    block_size_text,
-    scan_marker,
-    spare_word,
-    state_word,
-    suspension,
-)
+from zconsole.zfs.decode.values import number, text_of, word
+from zconsole.zfs.decode.words import aux_text, draid_shape, parity_of, state_word, suspension
 
 APART = frozenset({"cache", "spare"})
 """Classes of devices whose states are not among those that make a pool ONLINE."""
@@ -44,7 +35,7 @@ Nodes = Collection[Any]
 """Vdevs as their form has them."""
 
 
-class VdevPlace(NamedTuple):
+class _VdevPlace(NamedTuple):
     """Where in the tree a vdev stands."""
 
     vclass: str
@@ -101,7 +92,7 @@ class VdevForm(NamedTuple):
     """Fields of ``Vdev`` that need no working out."""
 
 
-Read = Callable[[Any, VdevPlace], VdevForm]
+Read = Callable[[Any], VdevForm]
 """Reads one vdev of a form."""
 
 
@@ -112,7 +103,7 @@ class _Context(NamedTuple):
     devices: Devices
     function: str | None
     """The active healing scan's function."""
-    rebuilding: frozenset[str]
+    rebuilding: frozenset[str | None]
     """Top-level vdevs with an active sequential rebuild."""
 
 
@@ -123,7 +114,10 @@ def pool_of(printed: Node, root: Vdev, told: Mapping[str, Any]) -> Pool:
     """
     state, errors = word(printed.get("state")), number(printed.get("error_count"))
     message, number_of_it = text_of(printed.get("status")), text_of(printed.get("msgid"))
-    see = text_of(printed.get("moreinfo"))
+    see, listed = text_of(printed.get("moreinfo")), printed.get("errlist")
+    files: tuple[str, ...] | None = () if errors == 0 else None
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        files = tuple(map(str, listed))
     known = {
         "guid": word(printed.get("pool_guid")),
         "message": message,
@@ -131,7 +125,7 @@ def pool_of(printed: Node, root: Vdev, told: Mapping[str, Any]) -> Pool:
         "see": see or number_of_it,
         "suspension": suspension(state, message, number_of_it, see),
         "error_count": errors,
-        "errors": damaged_files(printed.get("errlist"), errors),
+        "errors": files,
         "comment": text_of(printed.get("comment")),
     }
     return Pool(root.name, state, root, **{**known, **told})
@@ -142,13 +136,16 @@ def root_of(
     groups: Iterable[tuple[str, Nodes]],
     read: Read,
     devices: Devices,
-    scan: Node = NOTHING,
+    scans: Iterable[Scan] = (),
 ) -> Vdev:
     """The root vdev, of its own form and the top-level vdevs of each class.
 
-    ``scan``: the pool's ``scan_stats``.
+    ``scans``: those of the pool, where a form leaves what they do to vdevs to be worked out.
     """
-    context = _Context(read, devices, active_function(scan), rebuilding(scan))
+    active = [scan for scan in scans if scan.active]
+    healing = next((s.function for s in active if s.function in ("resilver", "scrub")), None)
+    rebuilt = frozenset(scan.vdev for scan in active if scan.function == "rebuild")
+    context = _Context(read, devices, healing, rebuilt)
     known: dict[str, Any] = {}
     if form.figures is not None:
         figures = form.figures
@@ -160,15 +157,15 @@ def root_of(
             "size_bytes": figures.total_space,
         }
     children = [
-        _vdev(node, VdevPlace(vclass, known.get("state", "")), context)
+        _vdev(node, _VdevPlace(vclass, known.get("state", "")), context)
         for vclass, nodes in groups
         for node in nodes
     ]
     return Vdev(form.name, "root", children=with_spares(tuple(children)), **known, **form.told)
 
 
-def _vdev(node: Any, place: VdevPlace, context: _Context) -> Vdev:
-    form = context.read(node, place)
+def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
+    form = context.read(node)
     if place.top and form.name in context.rebuilding:
         place = place._replace(rebuilt=True)
     children = _children(form, place, context) if form.below else ()
@@ -176,16 +173,20 @@ def _vdev(node: Any, place: VdevPlace, context: _Context) -> Vdev:
     if form.figures is not None:
         known |= _worked_out(form, form.figures, place, children, context.function)
     known |= form.told
-    if form.kind.startswith(("raidz", "draid")):
-        known |= _layout(form.name, form.kind)
+    if not place.top:
+        known["fragmentation"] = None
+    if place.vclass == "spare":
+        known["io"] = None  # it has none of its own: what stands in elsewhere counts it
+    if form.kind.startswith("draid") and (shape := draid_shape(form.name)):
+        known |= {"data_disks": shape.data, "width": shape.width, "failure_group": shape.group}
     if children:
         known["children"] = children
     else:
-        known |= context.devices.fields(form.name, known["path"], known["state"])
+        known |= context.devices.fields(form.name, known["path"])
     return Vdev._make(known.values())
 
 
-def _children(form: VdevForm, place: VdevPlace, context: _Context) -> tuple[Vdev, ...]:
+def _children(form: VdevForm, place: _VdevPlace, context: _Context) -> tuple[Vdev, ...]:
     """The vdevs below one; in a replacing or spare group the last device is the new one."""
     told = state_word(form.figures.state, form.figures.aux) if form.figures else ""
     written = place.written or form.kind.startswith("draid")
@@ -202,14 +203,15 @@ def _children(form: VdevForm, place: VdevPlace, context: _Context) -> tuple[Vdev
 def _worked_out(
     form: VdevForm,
     figures: Figures,
-    place: VdevPlace,
+    place: _VdevPlace,
     children: Sequence[Vdev],
     function: str | None,
 ) -> dict[str, Any]:
     """The fields of a vdev that zpool works out of its figures, or leaves out of its row."""
     leaf, spare = not children, place.vclass == "spare"
-    state = (spare_word if spare else state_word)(figures.state, figures.aux)
-    state = state or _derived_state(form.kind, children, place)
+    state = state_word(figures.state, figures.aux) or _derived_state(form.kind, children, place)
+    if spare and (figures.aux == "SPARED" or figures.state == "ONLINE"):
+        state = "INUSE" if figures.aux == "SPARED" else "AVAIL"
     errors = ErrorCounters() if spare else _errors(figures, leaf)
     deferred = leaf and bool(figures.resilver_deferred)
     marker = _marker(figures, place, function, deferred) if leaf and state == "ONLINE" else ""
@@ -245,12 +247,13 @@ def _errors(figures: Figures, leaf: bool) -> ErrorCounters:
 def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf: bool) -> str:
     """The printed note of a vdev; its parts are two blanks apart."""
     parts = []
+    configured, native = figures.configured_ashift or 0, figures.physical_ashift or 0
     if figures.was is not None:
         parts.append(f"was {figures.was}")
     elif figures.aux not in ("", "NONE"):
         parts.append(aux_text(figures.aux, bool(errors.slow) and errors.total == 0))
-    elif leaf and (text := block_size_text(figures.configured_ashift, figures.physical_ashift)):
-        parts.append(text)
+    elif leaf and 0 < configured < native < 64:
+        parts.append(f"block size: {1 << configured}B configured, {1 << native}B native")
     # zpool names a leaving vdev in its row since 2.2, which tells what takes no new writes.
     if figures.removing and figures.noalloc is not None:
         parts.append("(removing)")
@@ -264,16 +267,22 @@ def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf
     return "  ".join(parts)
 
 
-def _marker(figures: Figures, place: VdevPlace, function: str | None, deferred: bool) -> str:
-    """The marker of an ONLINE leaf; where rebuilt bytes are lacking, the new device has it."""
+def _marker(figures: Figures, place: _VdevPlace, function: str | None, deferred: bool) -> str:
+    """The marker of an ONLINE leaf while ``function`` (resilver, scrub) or a rebuild is active.
+
+    Where rebuilt bytes are not told, the new device has it.
+    """
     if place.rebuilt and figures.rebuild_processed:
         return "(resilvering)"
+    if function is not None and figures.scan_processed:
+        return "(resilvering)" if function == "resilver" else "(repairing)"
+    if function is not None and deferred:
+        return "(awaiting resilver)"
     is_new = place.rebuilt and place.written and figures.rebuild_processed is None
-    marker = scan_marker(function, figures.scan_processed or 0, deferred)
-    return marker or ("(resilvering)" if is_new else "")
+    return "(resilvering)" if is_new else ""
 
 
-def _derived_state(kind: str, children: Sequence[Vdev], place: VdevPlace) -> str:
+def _derived_state(kind: str, children: Sequence[Vdev], place: _VdevPlace) -> str:
     """The state of a vdev that has none in the form, "" where nothing tells it.
 
     zpool finds no state of a dRAID before 2.3.3, and none of a disk with ``-L``. As in
@@ -288,17 +297,6 @@ def _derived_state(kind: str, children: Sequence[Vdev], place: VdevPlace) -> str
     bad = sum(child.state not in ("ONLINE", "DEGRADED") for child in children)
     most = len(children) - 1 if kind in ("mirror", *GROUP_KINDS) else parity_of(kind) or 0
     return "UNAVAIL" if bad > most else "ONLINE" if states == {"ONLINE"} else "DEGRADED"
-
-
-def _layout(name: str, kind: str) -> dict[str, Any]:
-    """The fields that the printed name and the kind of a raidz or dRAID tell."""
-    shape = draid_shape(name) if kind.startswith("draid") else None
-    return {
-        "nparity": parity_of(kind),
-        "data_disks": shape.data if shape else None,
-        "width": shape.width if shape else None,
-        "failure_group": shape.group if shape else None,
-    }
 
 
 def with_spares(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import GROUP_KINDS
+from zconsole.pool.model import GROUP_KINDS, Vdev
 from zconsole.zfs.decode.builders import MOST_VDEVS
 from zconsole.zfs.decode.documents import documents_of, has_documents, together
-from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
 from zconsole.zfs.decode.values import is_cell, mapping, number, unspaced
+from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 
 _FIELDS = {
     "SIZE": "size",
@@ -44,35 +43,12 @@ _REST = re.compile(r"-$|[\d.,]*[%x]$|(?!NAME$)[A-Z]+$")
 """A cell of FRAG, CAP, DEDUP, HEALTH or ALTROOT, or the end of one."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityRow:
-    """One line of the listing, in bytes and shares 0…1; None for ``-``."""
+def capacities(listing: Mapping[str, Any] | str) -> tuple[Vdev, ...]:
+    """The root of every pool in a listing, a JSON document or text, with its top-level vdevs.
 
-    name: str
-    kind: str
-    vclass: str = "normal"
-    size_bytes: int | None = None
-    """As printed: of a leaf the device's size (2.1+), which is more than can be allocated."""
-    alloc_bytes: int | None = None
-    free_bytes: int | None = None
-    fragmentation: float | None = None
-    health: str | None = None
-    devices: int = 0
-    """Places for devices in a top-level vdev of a text; a replaced one and its new one share one.
-    """
-    vdevs: list[CapacityRow] = field(default_factory=list)
-    """A pool's top-level vdevs of every class, in file order."""
-
-    @property
-    def space_bytes(self) -> int | None:
-        """Allocatable bytes: allocated and free together, else the printed size."""
-        if self.alloc_bytes is None or self.free_bytes is None:
-            return self.size_bytes
-        return self.alloc_bytes + self.free_bytes
-
-
-def capacities(listing: Mapping[str, Any] | str) -> tuple[CapacityRow, ...]:
-    """Every pool of a listing, a JSON document or text.
+    Sizes are those printed: of a single device (2.1+) its own, which is more than can be allocated
+    (``space_of``). The ``width`` of a vdev in a text is its places for devices: a device that is
+    replaced and the new one share one.
 
     Raises NotUnderstoodError when it is no ``zpool list`` output.
     """
@@ -96,11 +72,19 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[CapacityRow, ...]:
     return found
 
 
-def _from_text(text: str) -> Iterator[CapacityRow]:
+def space_of(top: Vdev) -> int | None:
+    """The bytes that can be allocated in a vdev of a listing: allocated and free ones together."""
+    if top.alloc_bytes is None or top.free_bytes is None:
+        return top.size_bytes
+    return top.alloc_bytes + top.free_bytes
+
+
+def _from_text(text: str) -> Iterator[Vdev]:
     columns: Sequence[str] = ()
     headed = reading = False
     broken = _BROKEN_HEADING.search(text) is not None
-    found: CapacityRow | None = None
+    found: Vdev | None = None
+    tops: list[Vdev] = []
     vclass = "normal"
     for line in unspaced(text).splitlines():
         words = line.split()
@@ -112,17 +96,17 @@ def _from_text(text: str) -> Iterator[CapacityRow]:
             vclass = CLASSES[words[0]]
         elif line[0] in " \t" or (found is not None and _is_vdev(line, columns)):
             if found is not None:
-                _add_vdev(found.vdevs, vclass, line, columns)
+                _add_vdev(tops, vclass, line, columns)
         else:
             if found is not None:
-                yield found
-            columns, vclass = columns or _bare_layout(line), "normal"
+                yield found._replace(children=tuple(tops))
+            tops, columns, vclass = [], columns or _bare_layout(line), "normal"
             name, cells = _cells(line, columns)
             row = _row(name, "root", "normal", cells)
-            reading = row.size_bytes is not None or row.health is not None
+            reading = row.size_bytes is not None or bool(row.state)
             found = row if reading else None  # the table is over: other output follows
     if found is not None:
-        yield found
+        yield found._replace(children=tuple(tops))
 
 
 def _bare_layout(line: str) -> Sequence[str]:
@@ -143,7 +127,7 @@ def _is_vdev(line: str, columns: Sequence[str]) -> bool:
     return kind_of(name) is not None or (cells.get("DEDUP") == "-" and not closed)
 
 
-def _add_vdev(tops: list[CapacityRow], vclass: str, line: str, columns: Sequence[str]) -> None:
+def _add_vdev(tops: list[Vdev], vclass: str, line: str, columns: Sequence[str]) -> None:
     """Add one line below a pool's: a top-level vdev, or a device of the last one.
 
     ``-H`` has no indentation, but only top-level vdevs have numbers of their own in ALLOC.
@@ -157,7 +141,7 @@ def _add_vdev(tops: list[CapacityRow], vclass: str, line: str, columns: Sequence
         tops.append(row)
     elif tops:
         more = -1 if row.kind in GROUP_KINDS else 1
-        tops[-1] = replace(tops[-1], devices=tops[-1].devices + more)
+        tops[-1] = tops[-1]._replace(width=(tops[-1].width or 0) + more)
 
 
 def _cells(line: str, columns: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -177,17 +161,17 @@ def _split(line: str) -> tuple[str, list[str]]:
     return " ".join(words[:end]), words[end:]
 
 
-def _row(name: str, kind: str, vclass: str, cells: Mapping[str, Any]) -> CapacityRow:
+def _row(name: str, kind: str, vclass: str, cells: Mapping[str, Any]) -> Vdev:
     health = cells.get("health")
-    return CapacityRow(
-        name=name,
-        kind=kind,
-        vclass=vclass,
+    return Vdev(
+        name,
+        kind,
+        vclass,
+        state=str(health) if health not in (None, "-") else "",
         size_bytes=number(cells.get("size")),
         alloc_bytes=number(cells.get("alloc")),
         free_bytes=number(cells.get("free")),
         fragmentation=_share(cells.get("frag")),
-        health=str(health) if health not in (None, "-") else None,
     )
 
 
@@ -199,7 +183,7 @@ def _share(value: object) -> float | None:
         return None
 
 
-def _from_json(document: Mapping[str, Any]) -> Iterator[CapacityRow]:
+def _from_json(document: Mapping[str, Any]) -> Iterator[Vdev]:
     for key, value in mapping(document.get("pools"), "pools").items():
         node = mapping(value, key)
         cells = _properties(node)
@@ -207,7 +191,9 @@ def _from_json(document: Mapping[str, Any]) -> Iterator[CapacityRow]:
             raise NotUnderstoodError(f"not `zpool list -j` output: pool {key!r} has no properties")
         row = _row(str(node.get("name", key)), "root", "normal", cells)
         tops = _json_tops(mapping(node.get("vdevs"), "vdevs"))
-        yield replace(row, vdevs=[_json_row(name, vdev, vclass) for vclass, name, vdev in tops])
+        yield row._replace(
+            children=tuple(_json_row(name, vdev, vclass) for vclass, name, vdev in tops)
+        )
 
 
 def _json_tops(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -221,7 +207,7 @@ def _json_tops(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str
             yield "normal", key, node
 
 
-def _json_row(key: str, node: Mapping[str, Any], vclass: str) -> CapacityRow:
+def _json_row(key: str, node: Mapping[str, Any], vclass: str) -> Vdev:
     name = str(node.get("name", key))
     if node.get("vdev_type") == "disk" and name.startswith("/"):
         name = disk_name(name, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from datetime import UTC, tzinfo
+from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
@@ -13,7 +13,7 @@ from zconsole.zfs.decode import libzfs, status_json
 from zconsole.zfs.decode.builders import TOO_DEEP, check_size
 from zconsole.zfs.decode.devices import Blocks, Devices, enclosures_of
 from zconsole.zfs.decode.measurements import enriched, with_history
-from zconsole.zfs.decode.values import is_time, mapping, number, word, zone_of
+from zconsole.zfs.decode.values import is_time, mapping, number, word
 from zconsole.zfs.raw import FORMS, Raw
 
 _DAMAGE = (
@@ -50,22 +50,23 @@ def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
     if not is_time(raw.get("t")):
         raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
     if any(form in raw for form in FORMS):
-        devices = Devices(raw)
-        found = _pools(raw, devices, zone_of(raw, zone))
-        return tuple(_sample(raw, form, pool, exact, devices) for form, pool, exact in found)
+        offset = raw.get("utc_offset")
+        if isinstance(offset, (int, float)) and abs(offset) < 86400:
+            zone = timezone(timedelta(seconds=offset))
+        return tuple(_sample(raw, *found) for found in _pools(raw, zone))
     if "problem" in raw:
         return (_failure(raw),)
     raise NotUnderstoodError("not a sample: none of libzfs, status, text")
 
 
-def _pools(raw: Raw, devices: Devices, zone: tzinfo) -> Iterator[tuple[str, Pool, bool]]:
+def _pools(raw: Raw, zone: tzinfo) -> Iterator[tuple[str, Pool, bool]]:
     """The source of the best form there is, and each pool in it, with whether it is exact."""
+    devices = Devices(raw)
     # What is undated shows no moment that zpool's estimates could be of.
-    moment = raw["t"] if _dated(raw) else None
+    moment = None if raw.get("undated") is True else raw["t"]
     if "libzfs" in raw:
         config, message = mapping(raw["libzfs"], "libzfs"), mapping(raw.get("message"), "message")
-        version = word(raw.get("version"))
-        yield "libzfs", libzfs.pool_of_config(config, moment, devices, message, version), True
+        yield "libzfs", libzfs.pool_of_config(config, moment, devices, message), True
     elif "status" in raw:
         document = mapping(raw["status"], "status")
         for pool, exact in status_json.pools_of(document, moment, devices, zone):
@@ -75,10 +76,6 @@ def _pools(raw: Raw, devices: Devices, zone: tzinfo) -> Iterator[tuple[str, Pool
 
         for pool in text.pools_of(raw["text"], zone, devices):
             yield "text", pool, False
-
-
-def _dated(raw: Raw) -> bool:
-    return raw.get("undated") is not True
 
 
 def _clock(raw: Raw) -> float:
@@ -92,23 +89,33 @@ def _finite(value: object) -> float | None:
     return float(value) if usable else None  # type: ignore[arg-type]
 
 
-def _sample(raw: Raw, form: str, pool: Pool, exact: bool, devices: Devices) -> Sample:
+def _sample(raw: Raw, form: str, pool: Pool, exact: bool) -> Sample:
     return Sample(
         t=float(raw["t"]),
         clock=_clock(raw),
         source=str(raw.get("source", form)),
         exact=exact,
-        pool=with_history(enriched(pool, raw, devices.disks), raw),
+        pool=with_history(enriched(pool, raw), raw),
         kstat=word(raw.get("kstat")),
         host=_host(raw),
         version=word(raw.get("version")),
-        events=_events(raw),
+        events=tuple(
+            Event(
+                t=float(event["t"]),
+                name=str(event.get("name", "")),
+                text=str(event.get("text", "")),
+                severity=str(event.get("severity", "info")),
+                vdev=word(event.get("vdev")),
+                origin=str(event.get("origin", "zpool")),
+            )
+            for event in raw.get("events") or ()
+        ),
         tunables={
             str(name): int(value)
             for name, value in mapping(raw.get("tunables"), "tunables").items()
         },
         enclosures=enclosures_of(raw),
-        dated=_dated(raw),
+        dated=raw.get("undated") is not True,
         began=_finite(raw.get("began")),
     )
 
@@ -138,18 +145,4 @@ def _host(raw: Raw) -> HostLoad | None:
         memory_total=number(host.get("memory_total")),
         memory_available=number(host.get("memory_available")),
         arc_bytes=number(host.get("arc_bytes")),
-    )
-
-
-def _events(raw: Raw) -> tuple[Event, ...]:
-    return tuple(
-        Event(
-            t=float(event["t"]),
-            name=str(event.get("name", "")),
-            text=str(event.get("text", "")),
-            severity=str(event.get("severity", "info")),
-            vdev=word(event.get("vdev")),
-            origin=str(event.get("origin", "zpool")),
-        )
-        for event in raw.get("events") or ()
     )

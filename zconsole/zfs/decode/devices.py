@@ -14,7 +14,6 @@ from operator import add, itemgetter
 from typing import Any
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
-from zconsole.pool.leaf_path import FAILED
 from zconsole.pool.model import BlockCounters
 from zconsole.system.printable import clean
 from zconsole.zfs.decode.values import check_range, mapping
@@ -36,9 +35,6 @@ class Blocks:
     def __init__(self, raw: Raw) -> None:
         self._rows = {row[2]: row for row in _rows(raw.get("diskstats"))}
         self._devices: Mapping[str, Sequence[str]] = raw.get("devices") or {}
-
-    def __bool__(self) -> bool:
-        return bool(self._rows)
 
     def of(self, path: str) -> BlockCounters | None:
         """The counters for a leaf path; without ``devices`` the name after /dev is tried."""
@@ -116,7 +112,7 @@ class Devices:
     """What is known of the devices below leaves, by the leaves' paths."""
 
     def __init__(self, raw: Raw) -> None:
-        self.blocks = Blocks(raw)
+        self.blocks = Blocks(raw) if raw.get("diskstats") else None
         self.disks = disks_of(raw)
         self.names: Mapping[str, str] = mapping(raw.get("names"), "names")
         """Path to the name that zpool prints, where the form has one of them only."""
@@ -126,7 +122,7 @@ class Devices:
         """Printed name to path."""
         return {name: path for path, name in self.names.items()}
 
-    def fields(self, name: str, path: str | None, state: str) -> dict[str, Any]:
+    def fields(self, name: str, path: str | None) -> dict[str, Any]:
         """Fields of a leaf: the counters of its device, and its disk.
 
         Text on its own has no paths; but the name it prints of a disk in /dev is the disk's. The
@@ -134,7 +130,7 @@ class Devices:
         """
         return {
             "block": self.blocks.of(path or name) if self.blocks else None,
-            "disk": self.disks.get(path) if path and state not in FAILED else None,
+            "disk": self.disks.get(path) if path else None,
         }
 
 
@@ -182,3 +178,14 @@ def _slots(rows: object) -> Iterator[Slot]:
 
 def _word(value: object) -> str:
     return clean(value)[:LONGEST] if isinstance(value, str) else ""
+
+
+def disk_form(disk: LeafDisk) -> dict[str, Any]:
+    """A disk as a raw form has it: what is known of it."""
+    return {key: value for key, value in disk._asdict().items() if value not in ("", None)}
+
+
+def enclosure_form(found: Enclosure) -> dict[str, Any]:
+    """An enclosure as a raw form has it."""
+    slots = [[slot.number, slot.name, *slot.disks] for slot in found.slots]
+    return {"key": found.key, "name": found.name, "slots": slots}

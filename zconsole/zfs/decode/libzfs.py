@@ -8,6 +8,7 @@ Figures get the names that ``zpool status -j`` has for them (``builders``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -19,15 +20,20 @@ from zconsole.zfs.decode.builders import (
     Figures,
     Node,
     VdevForm,
-    VdevPlace,
     pool_of,
     root_of,
 )
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.names import CLASSES, disk_name
-from zconsole.zfs.decode.scans import PROGRESS_STATES, copies, progress_of, scan_stats, work_of
+from zconsole.zfs.decode.scans import (
+    PROGRESS_STATES,
+    copies,
+    progress_of,
+    scan_stats,
+    scans_of,
+    work_of,
+)
 from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
-from zconsole.zfs.decode.words import VDEV_STATES, aux_word
+from zconsole.zfs.decode.words import AUX_WORDS, CLASSES, VDEV_STATES, disk_name
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
 
 _MOST_FRAGMENTATION = 100
@@ -93,7 +99,6 @@ def pool_of_config(
     now: float | None,
     devices: Devices,
     message: Mapping[str, Any],
-    version: str | None,
 ) -> Pool:
     """The pool of a config nvlist, with zpool's own figures for epoch ``now``, where known.
 
@@ -104,11 +109,9 @@ def pool_of_config(
     if not tree or not isinstance(config.get("name"), str):
         raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
 
-    def _read(node: Node, place: VdevPlace) -> VdevForm:
-        return _vdev(node, place, devices.names)
-
     tops = tuple(_name(child, devices.names) for child in tree.get("children", ()))
-    scans, copied = scan_stats(tree, tops), copies(tree)
+    stats_of_scans, copied = scan_stats(tree, tops), copies(tree)
+    scans = scans_of(stats_of_scans, now)
     values = _stats(tree)
     stats = canonical(values)
     figures, told = (
@@ -116,19 +119,19 @@ def pool_of_config(
         {"guid": word(tree.get("guid")), "io": _io(stats)},
     )
     form = VdevForm(config["name"], "root", (), figures, told)
-    root = root_of(form, _groups(tree), _read, devices, scans)
+    root = root_of(form, _groups(tree), partial(_vdev, names=devices.names), devices, scans)
     printed = {
         **{key: config.get(key) for key in ("pool_guid", "error_count", "comment")},
         **{key: message.get(key) for key in ("status", "action")},
         "state": "SUSPENDED" if "suspended" in config else root.state,
         "moreinfo": message.get("see"),
         "errlist": message.get("errors"),
-        "scan_stats": scans,
+        "scan_stats": stats_of_scans,
         **copied,
     }
     at = [copied.get(key, {"vdev": -1})["vdev"] for key in ("removal_stats", "raidz_expand_stats")]
     removed, expanding = (tops[number] if 0 <= number < len(tops) else None for number in at)
-    work = work_of(printed, now, (removed, expanding), version=version)
+    work = work_of(printed, scans, now, (removed, expanding))
     destroyed = mapping(message.get("destroyed"), "names").items()
     work["destroyed"] = {str(k): str(v) for k, v in destroyed}
     # The kernel says why since 0.8 (ZPOOL_CONFIG_SUSPENDED_REASON).
@@ -201,15 +204,15 @@ def _kind(node: Mapping[str, Any]) -> str:
     return f"{kind}{node.get('nparity', 1)}" if kind in ("raidz", "draid") else kind
 
 
-def _vdev(node: Node, place: VdevPlace, names: Mapping[str, str]) -> VdevForm:
+def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
     values, below = _stats(node), node.get("children", ())
     stats = canonical(values)
     told: dict[str, Any] = {key: str(node[key]) for key in _WORDS if node.get(key) is not None}
     if "vdev_stats_ex" in node:
         told |= {"queues": _extended(node, QUEUES), "histograms": _extended(node, _ARRAYS)}
-    if values and place.vclass != "spare":
+    if values:
         told["io"] = _io(stats)
-    if place.top and stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
+    if stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
         # UINT64_MAX where a space map has no histogram (ZFS_FRAG_INVALID).
         told["fragmentation"] = stats[27] / 100
     if not below:
@@ -226,10 +229,12 @@ def _vdev(node: Node, place: VdevPlace, names: Mapping[str, str]) -> VdevForm:
 
 def _figures(node: Node, values: Sequence[int], stats: Sequence[int]) -> Figures:
     """``stats``: ``canonical(values)``."""
-    state = stats[1]
+    state, aux = stats[1:3]
+    if aux:  # an unknown one reads as corrupted data, as in zpool
+        aux_word = AUX_WORDS[aux] if 0 <= aux < len(AUX_WORDS) else "CORRUPT_DATA"
     figures = Figures(
         VDEV_STATES[state] if 0 <= state < len(VDEV_STATES) else "UNKNOWN",
-        aux_word(stats[2]) if stats[2] else "",
+        aux_word if aux else "",
         str(node.get("path", "")) if "not_present" in node else None,
         *_numbers_in(stats),
     )

@@ -12,14 +12,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.leaf_path import is_taken
 from zconsole.pool.model import NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
+from zconsole.pool.topology import FAILED, is_taken
 from zconsole.units import parse_size
-from zconsole.zfs.decode.capacity import CapacityRow, capacities
-from zconsole.zfs.decode.names import CLASSES
-from zconsole.zfs.decode.scans import with_extent
-from zconsole.zfs.decode.values import is_cell, is_time, mapping, unspaced
+from zconsole.zfs.decode.capacity import capacities, space_of
+from zconsole.zfs.decode.values import is_cell, is_time, unspaced
+from zconsole.zfs.decode.words import CLASSES
 from zconsole.zfs.raw import QUEUES, Raw
 
 _PLAIN = 6
@@ -103,7 +101,7 @@ Change = Callable[[Vdev], Mapping[str, Any]]
 """The fields that something said beside the state adds to a vdev; empty where it adds none."""
 
 
-def enriched(pool: Pool, raw: Raw, disks: Mapping[str, LeafDisk]) -> Pool:
+def enriched(pool: Pool, raw: Raw) -> Pool:
     """The pool with what other commands say: rates, capacities, who sits out, exact bytes left."""
     root, scans = pool.root, pool.scans
     if raw.get("iostat"):
@@ -114,12 +112,10 @@ def enriched(pool: Pool, raw: Raw, disks: Mapping[str, LeafDisk]) -> Pool:
         root = _mapped(root, _sitting_out(raw["sitting_out"]))
     if raw.get("autosit"):
         root = _with_autosit(root, raw["autosit"])
-    if disks and any(leaf.disk is None and leaf.path in disks for leaf in root.leaves()):
-        root = _mapped(root, _disks(disks, root))
+    if raw.get("disks") and any(v.disk and v.state in FAILED for v in root.leaves()):
+        root = _mapped(root, _without_others_disks(root))
     if raw.get("wait"):
         scans = _with_remaining(scans, str(raw["wait"]))
-    if raw.get("scan_setup"):
-        scans = with_extent(scans, mapping(raw["scan_setup"], "scan_setup"))
     return replace(pool, root=root, scans=scans)
 
 
@@ -147,16 +143,15 @@ def _sitting_out(listed: Sequence[Mapping[str, str]]) -> Change:
     return _noted
 
 
-def _disks(disks: Mapping[str, LeafDisk], root: Vdev) -> Change:
-    """The disk below a failed leaf, unless its path leads to another one by now."""
+def _without_others_disks(root: Vdev) -> Change:
+    """No disk for a failed leaf whose path leads to another one by now."""
 
-    def _disk(vdev: Vdev) -> Mapping[str, Any]:
-        found = disks.get(vdev.path) if vdev.path and not vdev.children else None
-        if found is None or is_taken(vdev, root, found.serial, found.wwn):
-            return NOTHING
-        return {"disk": found}
+    def _lost(vdev: Vdev) -> Mapping[str, Any]:
+        disk = vdev.disk
+        taken = disk is not None and is_taken(vdev, root, disk.serial, disk.wwn)
+        return {"disk": None} if taken else NOTHING
 
-    return _disk
+    return _lost
 
 
 def _rates(rows: Sequence[IostatRow]) -> Change:
@@ -190,20 +185,20 @@ def _with_autosit(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
     """Top-level vdevs with space and fragmentation; unchanged where the listing says nothing."""
-    rows: dict[tuple[str, str], list[CapacityRow]] = {}
+    rows: dict[tuple[str, str], list[Vdev]] = {}
     try:
         pools = capacities(listing)
     except NotUnderstoodError:
         return root
     for listed in pools:
         if listed.name == pool:
-            for row in listed.vdevs:
+            for row in listed.children:
                 rows.setdefault((row.vclass, row.name), []).append(row)
     children = tuple(_filled(child, rows) for child in root.children)
     return root._replace(children=children)
 
 
-def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[CapacityRow]]) -> Vdev:
+def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[Vdev]]) -> Vdev:
     """A top-level vdev with what the listing knows better than nothing."""
     matching = rows.get((vdev.vclass, vdev.name)) or rows.get((vdev.vclass, vdev.path or ""))
     if not matching:
@@ -211,7 +206,7 @@ def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[CapacityRow]]) -> Vdev:
     row = matching.pop(0)
     missing: dict[str, Any] = {
         "alloc_bytes": row.alloc_bytes,
-        "size_bytes": row.space_bytes,
+        "size_bytes": space_of(row),
         "fragmentation": row.fragmentation,
     }
     changes = {k: v for k, v in missing.items() if getattr(vdev, k) is None and v is not None}

@@ -12,10 +12,6 @@ What zpool prints of counters follows from print_scan_scrub_resilver_status,
 print_rebuild_status_impl, print_err_scrub_status, print_removal_status and
 print_raidz_expand_status (0.6.5, 0.8.6, 2.1.15, 2.3.9): integer division everywhere but in the
 percentages.
-
-Whether a scrub reads all blocks, or only those of some txgs, no form of a pool's state says. The
-kernel notes it where a scan begins (``scan setup`` in ``zpool history -i`` and in events:
-dsl_scan_setup_sync in module/zfs/dsl_scan.c, 2.1 to master).
 """
 
 from __future__ import annotations
@@ -25,9 +21,8 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from zconsole.pool.model import Activity, Progress, Scan
-from zconsole.pool.version import parse_version
 from zconsole.units import size, size_resolution
-from zconsole.zfs.decode.values import count, integers, is_time, mapping, moment, number
+from zconsole.zfs.decode.values import count, integers, mapping, moment, number
 
 _FUNCTIONS = {"SCRUB": "scrub", "RESILVER": "resilver", "ERRORSCRUB": "errorscrub"}
 _STATES = {
@@ -37,7 +32,6 @@ _STATES = {
     "ERRORSCRUBBING": "running",
 }
 _REBUILD_STATES = {"ACTIVE": "running", "CANCELED": "canceled", "COMPLETE": "finished"}
-_CAUTIOUS = (2, 1, 12)
 _Node = Mapping[str, Any]
 
 _FUNCTION_WORDS = ("NONE", "SCRUB", "RESILVER", "ERRORSCRUB")
@@ -72,79 +66,48 @@ _WITH_SKIPPED = 22
 that, the entry of skipped bytes was one that nothing kept up to date (pss_to_process)."""
 
 
-def active_function(scan: _Node) -> str | None:
-    """The function of a healing scan that runs or is paused, None when there is none."""
-    return _FUNCTIONS.get(str(scan.get("function"))) if scan.get("state") == "SCANNING" else None
-
-
-def rebuilding(scan: _Node) -> frozenset[str]:
-    """Names of top-level vdevs with an active sequential rebuild."""
-    stats = mapping(scan.get("rebuild_stats"), "rebuild_stats")
-    return frozenset(
-        str(mapping(node, key).get("name", key))
-        for key, node in stats.items()
-        if mapping(node, key).get("state") == "ACTIVE"
-    )
-
-
 def work_of(
     pool: _Node,
+    scans: tuple[Scan, ...],
     now: float | None,
     moving: tuple[str | None, str | None],
     zone: tzinfo = UTC,
-    version: str | None = None,
 ) -> dict[str, Any]:
     """Fields of ``Pool`` about scans and other work, with zpool's own figures for epoch ``now``.
 
-    ``moving``: printed names of the vdevs that a removal and an expansion are about; ``version``:
-    the OpenZFS that runs, where the counters themselves do not tell it.
+    ``moving``: printed names of the vdevs that a removal and an expansion are about. What is of a
+    kind, or in a state, that no release known here has is not told, but lacks.
     """
     scan = mapping(pool.get("scan_stats"), "scan_stats")
-    lacking = _lacks_scan(scan)
-    return {
-        "scans": scans_of(scan, now, zone, version),
-        "scans_told": lacking is None,
-        "activities": _activities(pool, *moving, now, zone),
-        "lacks": lacking or _lacks_activity(pool),
-    }
-
-
-def _lacks_scan(scan: _Node) -> str | None:
-    """Say so where a scan is of a kind, or in a state, that no release known here has."""
     rebuilds = mapping(scan.get("rebuild_stats"), "rebuild_stats").items()
-    told = (
+    scan_words = [
         (scan.get("function"), _FUNCTION_WORDS),
         *((scan.get(key), _STATE_WORDS) for key in ("state", "err_scrub_state")),
         *((mapping(node, key).get("state"), _REBUILD_WORDS) for key, node in rebuilds),
+    ]
+    work_words = [
+        *((mapping(pool.get(key), key).get("state"), _STATE_WORDS) for key in _COPIES),
+        (mapping(pool.get("checkpoint_stats"), "checkpoint_stats").get("state"), _CHECKPOINT_WORDS),
+    ]
+    known_scan, known_work = (
+        all(word in (None, *words) for word, words in told) for told in (scan_words, work_words)
     )
-    known = all(word in (None, *words) for word, words in told)
-    known = known and ("function" in scan) == ("state" in scan)
-    return None if known else "its scan is of no known kind or state"
+    lacks = None if known_work else "its removal, expansion or checkpoint is in no known state"
+    if not known_scan or ("function" in scan) != ("state" in scan):
+        known_scan, lacks = False, "its scan is of no known kind or state"
+    return {
+        "scans": scans,
+        "scans_told": known_scan,
+        "activities": _activities(pool, *moving, now, zone),
+        "lacks": lacks,
+    }
 
 
-def _lacks_activity(pool: _Node) -> str | None:
-    """Say so where work other than a scan is in a state that no release known here has."""
-    words = dict.fromkeys(_COPIES, _STATE_WORDS) | {"checkpoint_stats": _CHECKPOINT_WORDS}
-    told = ((mapping(pool.get(key), key).get("state"), known) for key, known in words.items())
-    known = all(word in (None, *names) for word, names in told)
-    return None if known else "its removal, expansion or checkpoint is in no known state"
-
-
-def scans_of(
-    scan: _Node, now: float | None, zone: tzinfo = UTC, version: str | None = None
-) -> tuple[Scan, ...]:
-    """Every scan of a pool's ``scan_stats``, active ones first.
-
-    ``version``: the OpenZFS that runs, where the counters themselves do not tell it.
-    """
+def scans_of(scan: _Node, now: float | None, zone: tzinfo = UTC) -> tuple[Scan, ...]:
+    """Every scan of a pool's ``scan_stats``, active ones first."""
     scans = []
     if str(scan.get("function")) in _FUNCTIONS and scan.get("state") in _STATE_WORDS:
-        found = _scan(scan, zone)
-        numbers = parse_version(version)
-        # 2.1.12+ wait for the first repaired or issued byte.
-        newer = len(numbers) < len(_CAUTIOUS) or numbers >= _CAUTIOUS
-        cautious = newer or found.skipped_bytes is not None
-        scans.append(_as_printed(completed(found, now, cautious), scan))
+        scans.append(_as_printed(completed(_scan(scan, zone), now), scan))
     if scan.get("err_scrub_state") in _STATES:
         scans.append(_error_scrub(scan, zone))
     for key, node in mapping(scan.get("rebuild_stats"), "rebuild_stats").items():
@@ -330,38 +293,6 @@ def _word(words: Sequence[str], value: int) -> str:
     return words[value] if 0 <= value < len(words) else ""
 
 
-TXG_INITIAL = 4
-"""The txg a pool begins with (include/sys/txg.h): no block is older."""
-SCRUB = 1
-"""POOL_SCAN_SCRUB, include/sys/fs/zfs.h."""
-_LATER = 60.0
-"""Seconds from a scan's start to its note: both are of one txg's sync, the note at its end."""
-
-
-def is_setup(note: Mapping[str, Any]) -> bool:
-    """Whether it has all that such a note has."""
-    counts = (note.get(name) for name in ("func", "mintxg", "maxtxg", "txg"))
-    return is_time(note.get("t")) and all(isinstance(count, int) for count in counts)
-
-
-def with_extent(scans: tuple[Scan, ...], setup: Mapping[str, Any]) -> tuple[Scan, ...]:
-    """The scans, and of the scrub that this note is about, whether it is full."""
-    if int(setup["func"]) != SCRUB:
-        return scans
-    full, t = is_full(setup), float(setup["t"])
-    return tuple(
-        scan._replace(full=full)
-        if scan.function == "scrub" and scan.start and 0 <= t - int(scan.start) <= _LATER
-        else scan
-        for scan in scans
-    )
-
-
-def is_full(setup: Mapping[str, Any]) -> bool:
-    """Whether it reads from the pool's first txg to the one it began in."""
-    return int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(setup["txg"])
-
-
 SLOWEST_ESTIMATE = 10 * 1024 * 1024
 """Bytes/s below which zpool prints no estimated completion time (0.8+)."""
 
@@ -369,25 +300,32 @@ _LONGEST_ESTIMATE = 30 * 24 * 3600
 """Seconds beyond which zpool calls a scan (0.6, 0.7) or a copy slow and prints none."""
 
 
-def completed(scan: Scan, now: float | None, cautious: bool = True) -> Scan:
+def completed(scan: Scan, now: float | None) -> Scan:
     """A scan's counters with zpool's percent, rates and estimate at epoch ``now``.
 
-    Without the moment there is no length of the pass, so no rate and no estimate. ``cautious``
-    (2.1.12+): no estimate before the first repaired (resilver) or issued (scrub) byte.
+    Without the moment there is no length of the pass, so no rate and no estimate. The percentage
+    is of bytes issued (before 0.8: scanned), and above 100 where the pool has grown.
     """
     # Counters of a paused scrub are those of a running one: only its pause time tells.
     state = "paused" if scan.paused_since and scan.state == "running" else scan.state
     scan = scan._replace(state=state, duration=seconds_between(scan.start, scan.end))
     if not scan.active:
         return scan
+    done, total = scan.progress_bytes
+    scan = scan._replace(percent=100.0 * (done or 0) / total if total else None)
     if state == "paused":
-        return scan._replace(percent=_percent(scan))
-    scan_rate, issue_rate = _pass_rates(scan, now)
+        return scan
+    counts = scan.pass_scanned or 0, scan.pass_issued or 0
+    if now is None:
+        scan_rate, issue_rate = (None if count else 0 for count in counts)
+    else:
+        # Unsigned in zpool, where a clock that went back makes it huge; here that is no time.
+        elapsed = max(1, int(now) - int(scan.pass_start or now) - int(scan.pass_paused or 0))
+        scan_rate, issue_rate = (count // elapsed for count in counts)
     unprinted = None if scan.skipped_bytes is not None else 0  # 2.2+ leaves a rate of 0 out
     return scan._replace(
         stage=_stage(scan, scan_rate) if scan.two_stage else None,
-        percent=_percent(scan),
-        zpool_eta=_eta(scan, scan_rate, issue_rate, cautious),
+        zpool_eta=_eta(scan, scan_rate, issue_rate),
         zpool_scan_rate=unprinted if scan_rate == 0 else scan_rate,
         zpool_issue_rate=unprinted if issue_rate == 0 else issue_rate,
     )
@@ -411,22 +349,8 @@ def _stage(scan: Scan, scan_rate: int | None) -> str:
     return "issuing" if over else "scanning"
 
 
-def _pass_rates(scan: Scan, now: float | None) -> tuple[int | None, int | None]:
-    scanned, issued = scan.pass_scanned or 0, scan.pass_issued or 0
-    if now is None:
-        return (None if scanned else 0), (None if issued else 0)
-    # Unsigned in zpool, where a clock that went back makes it huge; here that counts as no time.
-    elapsed = max(1, int(now) - int(scan.pass_start or now) - int(scan.pass_paused or 0))
-    return scanned // elapsed, issued // elapsed
-
-
-def _percent(scan: Scan) -> float | None:
-    """Issued (before 0.8: scanned) of what is to be issued; above 100 where the pool has grown."""
-    done, total = scan.progress_bytes
-    return 100.0 * (done or 0) / total if total else None
-
-
-def _eta(scan: Scan, scan_rate: int | None, issue_rate: int | None, cautious: bool) -> float | None:
+def _eta(scan: Scan, scan_rate: int | None, issue_rate: int | None) -> float | None:
+    """Seconds to go; none before the first byte is repaired, by a scrub issued (since 2.1.12)."""
     if not scan.two_stage:
         # Before 0.8: whole minutes, of the bytes scanned.
         left = (scan.total_bytes or 0) - (scan.scanned_bytes or 0)
@@ -438,7 +362,7 @@ def _eta(scan: Scan, scan_rate: int | None, issue_rate: int | None, cautious: bo
     if left < 0 or not issue_rate or issue_rate < SLOWEST_ESTIMATE:
         return None
     work = scan.processed_bytes if scan.function == "resilver" else issued
-    return float(left // issue_rate) if work or not cautious else None
+    return float(left // issue_rate) if work else None
 
 
 def completed_rebuild(scan: Scan, pass_ms: int) -> Scan:

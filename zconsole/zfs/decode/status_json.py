@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import UNKNOWN_KIND, Pool, Progress, Vdev
+from zconsole.pool.model import UNKNOWN_KIND, Pool, Progress, Scan, Vdev
 from zconsole.zfs.decode.builders import (
     NUMBERS,
     Figures,
     Node,
     VdevForm,
-    VdevPlace,
     pool_of,
     root_of,
 )
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
-from zconsole.zfs.decode.scans import progress_of, work_of
+from zconsole.zfs.decode.scans import progress_of, scans_of, work_of
 from zconsole.zfs.decode.values import is_rounded, mapping, moment, number, word
+from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 
 _LEFT_OUT = dict.fromkeys(("alloc_space", "noalloc", "scan_processed"), 0)
 """Numbers that zpool prints only if they are not 0."""
@@ -60,8 +60,9 @@ def pools_of(
         node = mapping(value, f"pool {key!r}")
         if "vdevs" not in node and "state" not in node:
             raise NotUnderstoodError(f"not a `zpool status -j` document: pool {key!r} has no state")
-        root = _root(str(node.get("name", key)), node, devices, zone)
-        told = work_of(node, now, (_removed(node), _expanding(node, root)), zone)
+        scans = scans_of(mapping(node.get("scan_stats"), "scan_stats"), now, zone)
+        root = _root(str(node.get("name", key)), node, scans, devices, zone)
+        told = work_of(node, scans, now, (_removed(node), _expanding(node, root)), zone)
         told["lacks"] = _lacks(node, root) or told["lacks"]
         found.append((pool_of(node, root, told), _is_exact(node)))
     return tuple(found)
@@ -107,7 +108,7 @@ def _expanding(pool: Node, root: Vdev) -> str | None:
     return str(node["name"]) if "name" in node else None
 
 
-def _root(pool: str, node: Node, devices: Devices, zone: tzinfo) -> Vdev:
+def _root(pool: str, node: Node, scans: Sequence[Scan], devices: Devices, zone: tzinfo) -> Vdev:
     vdevs = mapping(node.get("vdevs"), "vdevs")
     key, top = _root_node(pool, vdevs)
     if len(vdevs) > 1 and any("parent" in mapping(v, k) for k, v in vdevs.items() if k != key):
@@ -118,21 +119,17 @@ def _root(pool: str, node: Node, devices: Devices, zone: tzinfo) -> Vdev:
     if "parent" in top or any("parent" in mapping(v, k) for k, v in vdevs.items()):
         groups = _by_class(groups, vdevs, key)
 
-    def _read(keyed: tuple[str, Node], place: VdevPlace) -> VdevForm:
-        del place
-        return _vdev(*keyed, devices.names, zone)
-
     figures, told = _figures(top), {"guid": word(top.get("guid"))}
     figures = figures._replace(state=str(top.get("state", node.get("state", "UNKNOWN"))))
     if not top:
         figures = figures._replace(alloc_space=None)
     shown = ((vclass, list(_shown(nodes))) for vclass, nodes in groups)
-    scan = mapping(node.get("scan_stats"), "scan_stats")
-    return root_of(VdevForm(pool, "root", (), figures, told), shown, _read, devices, scan)
+    read = partial(_vdev, names=devices.names, zone=zone)
+    return root_of(VdevForm(pool, "root", (), figures, told), shown, read, devices, scans)
 
 
-def _vdev(key: str, value: Node, names: Mapping[str, str], zone: tzinfo) -> VdevForm:
-    node = mapping(value, key)
+def _vdev(keyed: tuple[str, Node], names: Mapping[str, str], zone: tzinfo) -> VdevForm:
+    key, node = keyed[0], mapping(keyed[1], keyed[0])
     below = mapping(node.get("vdevs"), key).items()
     told: dict[str, Any] = {name: word(node.get(name)) for name in _WORDS}
     for name, (prefix, *amounts) in _PROGRESS.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, tzinfo
 from typing import NamedTuple
 
@@ -207,16 +207,22 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     state = block.first("state")
     rows = [line for section in block.all(*_TABLES) for line in section.lines]
     name = block.first("pool")
-    read = (scan_of(section.lines, zone) for section in block.all(*_SCANS))
-    scans = in_order([scan for scan in read if scan is not None])
+    read = [(section, scan_of(section.lines, zone)) for section in block.all(*_SCANS)]
+    scans = in_order([scan for _, scan in read if scan is not None])
+    work = [(s, activity_of(s.tag, s.lines, zone)) for s in block.all(*_WORK)]
+    activities = tuple(activity for _, activity in work if activity is not None)
+    nothing = ("", "none requested")
+    unread = [
+        section.tag
+        for section, found in (*read, *work)
+        if section.tag and found is None and " ".join(section.lines).strip() not in nothing
+    ]
     running = next((s.function for s in scans if s.active), None)
     root = config_of(rows, name, running, zone, devices)
-    lacks = _lacks(block, root, state)
+    lacks = _lacks(block, root, state, unread)
     if state is None and root.state != UNKNOWN_STATE:
         state = root.state
     count, names = _errors(block)
-    work = (activity_of(section.tag, section.lines, zone) for section in block.all(*_WORK))
-    activities = tuple(activity for activity in work if activity is not None)
     tags = {"pool_guid": "id", "moreinfo": "see"}
     tags |= {tag: tag for tag in ("status", "action", "comment")}
     printed = {name: block.first(tag) or None for name, tag in tags.items()}
@@ -224,7 +230,7 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     told = {
         "suspension": suspension(state, message, printed["moreinfo"], block.first("errors")),
         "lacks": lacks,
-        "scans_told": _tells_scans(block, lacks),
+        "scans_told": _tells_scans(block, lacks, unread),
         "scans": scans,
         "activities": activities,
         "damaged": count is None
@@ -235,31 +241,24 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     return pool_of({**printed, **figures}, root, told)
 
 
-def _tells_scans(block: _Block, lacks: str | None) -> bool:
+def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> bool:
     """Whether no scan in the text means that there was none.
 
     A table alone, a list of pools to import and a text that ends above its table show none.
+    ``unread``: tags of the sections of which no line is of a known form.
     """
     if block.first("pool") is None or block.first("id") is not None:
         return False
-    if any(section.tag in _SCAN_LINES for section in _unread(block)):
+    if not set(_SCAN_LINES).isdisjoint(unread):
         return False
     return lacks is None or any(block.all("scan", "scrub", "config"))
 
 
-def _unread(block: _Block) -> Iterator[_Section]:
-    """The sections of scans and other work of which no line is of a known form."""
-    for section in block.all(*_SCAN_LINES, *_WORK):
-        known = scan_of(section.lines, UTC) or activity_of(section.tag, section.lines, UTC)
-        if known is None and " ".join(section.lines).strip() not in ("", "none requested"):
-            yield section
-
-
-def _lacks(block: _Block, root: Vdev, state: str | None) -> str | None:
+def _lacks(block: _Block, root: Vdev, state: str | None, unread: Sequence[str]) -> str | None:
     """Which part is missing of a text that names its pool, as of one that was cut off.
 
     Nothing can be missing of a table that somebody quoted alone, nor ``errors:`` of a list of pools
-    to import.
+    to import. ``unread``: tags of the sections of which no line is of a known form.
     """
     alone = all(section.tag in _ALONE for section in block.sections)
     if block.first("pool") is None and (alone or not root.children):
@@ -273,8 +272,7 @@ def _lacks(block: _Block, root: Vdev, state: str | None) -> str | None:
     if block.first("errors") is None:
         return "the text ends before its errors: line"
     told = _errors(block) != (None, None) or _tells_damage(block)
-    unread = next((section.tag for section in _unread(block)), None)
-    cut = unread if told else "errors"
+    cut = "errors" if not told else unread[0] if unread else None
     return f"its {cut}: line is cut off, or of no known form" if cut else None
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 
 from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progress, Vdev
 from zconsole.units import parse_size
-from zconsole.zfs.decode.builders import VdevForm, VdevPlace, root_of
+from zconsole.zfs.decode.builders import VdevForm, root_of
 from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.names import CLASSES, kind_of, leaf_kind
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
 from zconsole.zfs.decode.values import parse_date
+from zconsole.zfs.decode.words import CLASSES, kind_of, leaf_kind
 
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
 _DEVICES_OF_A_GROUP = 2
@@ -83,15 +84,12 @@ def config_of(
     top = _root_row(rows, pool, columns)
     groups = [(node.vclass, [node]) for node in _nested(rows[1:] if top else rows, top)]
 
-    def _read(node: _Node, place: VdevPlace) -> VdevForm:
-        del place
-        return _vdev(node, running, zone, devices.paths)
-
     told: dict[str, Any] = {"state": UNKNOWN_STATE}
     if top is not None:
         told = {"state": top.state, "note": top.note, "errors": ErrorCounters(*top.counters)}
     name = pool or (top.name if top else "")
-    return root_of(VdevForm(name, "root", (), None, told), groups, _read, devices)
+    read = partial(_vdev, running=running, zone=zone, paths=devices.paths)
+    return root_of(VdevForm(name, "root", (), None, told), groups, read, devices)
 
 
 def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:

@@ -15,9 +15,9 @@ from datetime import tzinfo
 
 from zconsole.pool.model import Activity, Scan
 from zconsole.units import parse_duration, parse_size, size_resolution
-from zconsole.zfs.decode.names import disk_name
 from zconsole.zfs.decode.scans import condense
 from zconsole.zfs.decode.values import parse_date, unbroken
+from zconsole.zfs.decode.words import disk_name
 
 _LONGEST = 100 * 365 * 86400
 _N = r"\d+(?:[.,]\d+)?[BKMGTPE]?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
@@ -51,14 +51,6 @@ def unspaced(text: str) -> str:
     Other text is left alone: a damaged file's name may have such a character of its own.
     """
     return text.replace("\xa0", " ") if "NAME\xa0" in text or "pool\xa0" in text else text
-
-
-def zone_of(raw: Mapping[str, Any], zone: tzinfo) -> tzinfo:
-    """The zone of zoneless dates: the raw form's own offset, else ``zone``."""
-    offset = raw.get("utc_offset")
-    if isinstance(offset, (int, float)) and abs(offset) < 86400:
-        return timezone(timedelta(seconds=offset))
-    return zone
 
 
 def parse_date(text: str, zone: tzinfo) -> float | None:
@@ -122,13 +114,6 @@ def number(value: object) -> int | None:
 def count(node: Mapping[str, Any], key: str) -> int:
     """A counter of a JSON object; zpool leaves out those that are 0."""
     return number(node.get(key)) or 0
-
-
-def damaged_files(listed: object, errors: int | None) -> tuple[str, ...] | None:
-    """The names of damaged files; () where there are no errors, None for unknown names."""
-    if isinstance(listed, Sequence) and not isinstance(listed, str):
-        return tuple(str(name) for name in listed)
-    return () if errors == 0 else None
 
 
 def integers(values: Sequence[int] | bytes, what: str) -> Sequence[int]:

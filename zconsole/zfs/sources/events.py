@@ -50,8 +50,6 @@ SCAN_HISTORY = ("scan aborted", "starting deferred resilver", "scan setup", "sca
 
 _PREFIX = re.compile(r"^(?:sysevent|ereport|resource)\.fs\.zfs\.")
 _PARTITION = re.compile(r"-part1$")
-_COUNT = re.compile(r"\b(\w++)=(\d{1,20})")
-_SETUP = frozenset({"func", "mintxg", "maxtxg"})
 _PAIR = re.compile(r"\s+(\w+) = (.*)")
 
 
@@ -82,16 +80,6 @@ def describe_event(payload: Mapping[str, str]) -> dict[str, Any] | None:
     else:
         text = " ".join(filter(None, (text, vdev and f"on {vdev}", *_details(payload))))
     return {"t": t, "name": name, "text": text, "severity": severity, "vdev": vdev}
-
-
-def scan_setup(payload: Mapping[str, str]) -> dict[str, Any] | None:
-    """What the kernel notes where a scan begins, as ``Raw.scan_setup`` has it; None without."""
-    t, txg = _time(payload.get("time", "")), _number(payload.get("history_txg", ""))
-    counts = dict(_COUNT.findall(payload.get("history_internal_str", "")))
-    begun = payload.get("history_internal_name") == "scan setup"
-    if not begun or t is None or txg is None or not counts.keys() >= _SETUP:
-        return None
-    return {"t": t, "txg": txg, **{name: int(counts[name]) for name in sorted(_SETUP)}}
 
 
 def _details(payload: Mapping[str, str]) -> Iterator[str]:
@@ -145,7 +133,6 @@ class EventFollower:
         self._task: asyncio.Task[None] | None = None
         self._waiting: dict[str, dict[tuple[str, str | None], tuple[dict[str, Any], int]]] = {}
         self._read: Counter[str] = Counter()
-        self._setups: dict[str, dict[str, Any]] = {}
 
     async def start(self) -> None:
         """Begin to follow; a command that is not there or not permitted gives no events."""
@@ -157,10 +144,6 @@ class EventFollower:
         """The pool's events since the last call, oldest first."""
         self._read.clear()
         return [_counted(*each) for each in self._waiting.pop(pool, {}).values()]
-
-    def setup(self, pool: str) -> Mapping[str, Any] | None:
-        """What the kernel noted where the pool's newest scan began, also before ``since``."""
-        return self._setups.get(pool)
 
     def close(self) -> None:
         """Stop following without waiting."""
@@ -195,8 +178,6 @@ class EventFollower:
         return self._read[name] <= BURST
 
     def _keep(self, payload: Mapping[str, str]) -> None:
-        if setup := scan_setup(payload):
-            self._setups[payload.get("pool", "")] = setup
         event = describe_event(payload)
         if event is None or event["t"] < self._since:
             return

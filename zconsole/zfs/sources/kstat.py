@@ -88,27 +88,7 @@ PARAMETERS = (
 """Those that can hold a scan back, as the kernel has them now; for everybody."""
 
 EVERY = 5.0
-"""Seconds between two reads: parameters change by hand only."""
-
-
-class ScanParameters:
-    """Reads them again when the last values are old."""
-
-    def __init__(self, root: Path) -> None:
-        self._directory = root / "sys/module/zfs/parameters"
-        self._read_at = float("-inf")
-        self._found: Mapping[str, int] = {}
-
-    def read(self, now: float) -> Mapping[str, int]:
-        """Those of PARAMETERS that this kernel has; none where the module is not loaded (zfs(4)).
-
-        ``now`` in steady seconds.
-        """
-        if now - self._read_at >= EVERY:
-            values = {name: number_in(self._directory / name) for name in PARAMETERS}
-            self._found = {name: value for name, value in values.items() if value is not None}
-            self._read_at = now
-        return self._found
+"""Seconds between two reads of what changes slowly: parameters change by hand only."""
 
 
 _COUNTED = 8
@@ -124,25 +104,30 @@ class CpuTime(NamedTuple):
 
 
 class LoadMeter:
-    """CPU and memory of the machine, in the raw form's names."""
+    """CPU and memory of the machine, and parameters of scans, in the raw form's names."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._root = root
         self._before: CpuTime | None = None
         self._read_at = float("-inf")
         self._memory: Mapping[str, int | None] = {}
+        self._tunables: Mapping[str, int] = {}
 
     def read(self, now: float) -> Mapping[str, Any]:
-        """CPU share since the last call, absent from the first; memory and ARC in bytes.
+        """``host``, and ``tunables``: those of PARAMETERS that this kernel has (zfs(4)).
 
-        The kernel writes hundreds of lines to tell the latter: they may be as old as parameters.
-        ``now`` in steady seconds.
+        CPU share since the last call, absent from the first; memory and ARC in bytes. The kernel
+        writes hundreds of lines to tell the latter. ``now`` in steady seconds.
         """
         if now - self._read_at >= EVERY:
             self._memory = {**memory(self._root), "arc_bytes": arc_bytes(self._root)}
+            folder = self._root / "sys/module/zfs/parameters"
+            values = {name: number_in(folder / name) for name in PARAMETERS}
+            self._tunables = {name: value for name, value in values.items() if value is not None}
             self._read_at = now
         found = {"cpu": self._cpu_share(), **self._memory}
-        return {key: value for key, value in found.items() if value is not None}
+        host = {key: value for key, value in found.items() if value is not None}
+        return {"host": host, "tunables": self._tunables}
 
     def _cpu_share(self) -> float | None:
         now, before = cpu_time(self._root), self._before

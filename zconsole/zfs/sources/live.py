@@ -24,7 +24,6 @@ from zconsole.zfs.sources.kernel.client import KernelReader
 from zconsole.zfs.sources.kstat import (
     HANGING_STATES,
     LoadMeter,
-    ScanParameters,
     module_version,
     pool_states,
 )
@@ -92,8 +91,6 @@ class LiveSource:
         self._system = system or this_system()
         self._files = FileThread()
         self._load = LoadMeter(self._system.root)
-        self._parameters = ScanParameters(self._system.root)
-        self._tunables: Mapping[str, int] = {}
         self._pollers: PoolPollers | None = None
         """None before the first sample."""
         self._probe: PoolPoller | None = None
@@ -130,8 +127,8 @@ class LiveSource:
         await pollers.read({each: self._states.get(each.name) for each in polled}, patience)
         readings = {each: each.take() for each in polled}
         # After the readings, which say what disks there are.
-        rows, host = await self._survey(readings)
-        return tuple(self._raw(each, readings[each], rows, host) for each in polled)
+        rows, load = await self._survey(readings)
+        return tuple(self._raw(each, readings[each], rows, load) for each in polled)
 
     async def aclose(self) -> None:
         """See Source.aclose."""
@@ -241,7 +238,6 @@ class LiveSource:
         """
         now, root = self._system.clocks.steady(), self._system.root
         rows = diskstats_rows(root)
-        self._tunables = self._parameters.read(now)
         unresolved = {
             poller: paths
             for poller, reading in readings.items()
@@ -265,7 +261,7 @@ class LiveSource:
         poller: PoolPoller,
         reading: Raw | None,
         rows: Mapping[str, str],
-        host: Mapping[str, Any],
+        load: Mapping[str, Any],
     ) -> Raw:
         clocks = self._system.clocks
         names = [name for names in poller.devices.values() for name in names]
@@ -273,12 +269,10 @@ class LiveSource:
             "boot": self._boot,
             "version": self._version,
             "kstat": self._states.get(poller.name),
-            "host": host,
-            "tunables": self._tunables,
+            **load,
             "devices": poller.devices if rows else None,
             "diskstats": [rows[name].split() for name in names if name in rows],
             "events": self._events.take(poller.name) if self._events else None,
-            "scan_setup": self._events.setup(poller.name) if self._events else None,
             "absent": reading is None and poller.gate == GONE,
         }
         known = {key: value for key, value in found.items() if value}

@@ -20,20 +20,18 @@ import math
 import re
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any, TypedDict
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.damage import destroyed_ids
-from zconsole.pool.model import NOTHING, Sample
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import NOTHING, Sample, parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.scans import SCRUB, is_full
 from zconsole.zfs.decode.values import mapping
-from zconsole.zfs.raw import Raw, numbers
+from zconsole.zfs.raw import Raw, config_vdevs, numbers
 from zconsole.zfs.sources.reader import (
     Commands,
     PoolGoneError,
@@ -154,7 +152,9 @@ class SitOutReader(OccasionalCommand):
         return super().newest(form) if self._exists and may else NOTHING
 
     def _condition(self, form: Mapping[str, Any]) -> object:
-        return tuple(_slow_counts(_tree(form)))
+        leaves = (vdev for vdev in config_vdevs(form) if not vdev.get("children"))
+        stats = (numbers(leaf.get("vdev_stats", ())) for leaf in leaves)
+        return [each[_SLOW_IOS] for each in stats if len(each) > _SLOW_IOS]
 
     async def _ask(self, commands: Commands) -> Mapping[str, Any]:
         words = ("zpool", "get", "-j", "--json-int", "sit_out,autosit", self._pool, "all-vdevs")
@@ -175,12 +175,9 @@ def _tree(form: Mapping[str, Any]) -> Mapping[str, Any]:
     return tree
 
 
-def _slow_counts(node: Mapping[str, Any]) -> Iterator[int]:
-    below = node.get("children", ())
-    for child in below:
-        yield from _slow_counts(child)
-    if not below:
-        yield from numbers(node.get("vdev_stats", ()))[_SLOW_IOS : _SLOW_IOS + 1]
+def _config_scan(form: Mapping[str, Any]) -> Sequence[int]:
+    """Function, state, start and end of a config's scan."""
+    return numbers(_tree(form).get("scan_stats", ()))[:4]
 
 
 def _values(
@@ -203,27 +200,16 @@ each kind, and of a deferred resilver."""
 _RECORD = r"^\S+ (?:\(\d+ms\) )?\[txg:\d+\] [a-z ]+? ({pool}(?:[/@].*?)?) \((\d+)\)"
 
 
-def condition(config: Mapping[str, Any]) -> tuple[Any, ...]:
+def condition(form: Mapping[str, Any]) -> object:
     """What of a config the words of ``zpool status`` depend on; equal when they stay the same."""
-    tree = config.get("vdev_tree", {})
-    scan = tuple(numbers(tree.get("scan_stats", ()))[:4])
-    return (config.get("error_count"), config.get("suspended"), scan, tuple(_vdevs(tree)))
-
-
-def _vdevs(node: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    stats, rebuild = node.get("vdev_stats", b""), node.get("org.openzfs:rebuild_stats", ())
-    if not isinstance(stats, bytes):
-        stats = array("Q", stats).tobytes()
-    yield (
-        node.get("guid"),
-        stats[_STATE],
-        any(stats[_ERRORS]),
-        any(stats[_DEFERRED]),
-        tuple(numbers(rebuild)[:1]),
-    )
-    for group in ("children", "spares", "l2cache"):
-        for child in node.get(group, ()):
-            yield from _vdevs(child)
+    config, states = form["libzfs"], []
+    for vdev in config_vdevs(form):
+        stats, rebuild = vdev.get("vdev_stats", b""), vdev.get("org.openzfs:rebuild_stats", ())
+        if not isinstance(stats, bytes):
+            stats = array("Q", stats).tobytes()
+        failed, deferred = any(stats[_ERRORS]), any(stats[_DEFERRED])
+        states.append((vdev.get("guid"), stats[_STATE], failed, deferred, *numbers(rebuild)[:1]))
+    return config.get("error_count"), config.get("suspended"), _config_scan(form), states
 
 
 class StatusMessageReader(OccasionalCommand):
@@ -247,7 +233,7 @@ class StatusMessageReader(OccasionalCommand):
         """Ids that the pool's history was searched for."""
 
     def _condition(self, form: Mapping[str, Any]) -> object:
-        return condition(form["libzfs"])
+        return condition(form)
 
     async def _ask(self, commands: Commands) -> Mapping[str, Any]:
         samples = decode(await self._status(commands), UTC)
@@ -308,6 +294,10 @@ _SCAN = re.compile(
 )
 """``spa_history_log_internal`` in module/zfs/dsl_scan.c; error scrubs have other names."""
 _SETUP = re.compile(r" func=(?P<func>\d+) mintxg=(?P<mintxg>\d+) maxtxg=(?P<maxtxg>\d+)", re.ASCII)
+SCRUB = 1
+"""POOL_SCAN_SCRUB, include/sys/fs/zfs.h."""
+TXG_INITIAL = 4
+"""The txg a pool begins with (include/sys/txg.h): no block is older."""
 _TEXT_SCAN = re.compile(r"^[ \t]*scan: (.*)$", re.MULTILINE)
 
 
@@ -380,7 +370,7 @@ def _scrubs(text: str, zone: tzinfo | None) -> Iterator[PastScrub]:
             running = None
         setup = _SETUP.match(rest) if what == "setup" else None
         if setup is not None and int(setup["func"]) == SCRUB:
-            full = is_full({**setup.groupdict(), "txg": txg})
+            full = int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(txg)
             running = {"start": t, "end": None, "full": full}
     if running is not None:
         yield running
@@ -397,7 +387,7 @@ def _time(date: str, zone: tzinfo | None) -> float | None:
 def _scan(form: Mapping[str, Any]) -> object:
     """What tells one state of a pool's scan from another: not its progress."""
     if "libzfs" in form:
-        return tuple(numbers(_tree(form).get("scan_stats", ()))[:4])
+        return _config_scan(form)
     if "status" in form:
         pools = form["status"].get("pools", {})
         stats = [pool.get("scan_stats", {}) for pool in pools.values()]

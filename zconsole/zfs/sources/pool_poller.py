@@ -9,7 +9,7 @@ from typing import Any, cast
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.host import Clocks
 from zconsole.system.process import DeadlineError
-from zconsole.zfs.raw import Raw
+from zconsole.zfs.raw import Raw, config_vdevs
 from zconsole.zfs.sources.kstat import HANGING_STATES
 from zconsole.zfs.sources.occasional import (
     HistoryReader,
@@ -277,24 +277,14 @@ def leaf_paths(form: Mapping[str, Any]) -> Iterator[str]:
     A file has no disk, which would be looked for in each sample; text does not tell it apart.
     """
     if "libzfs" in form:
-        # Vdevs only: it is walked for every sample.
-        yield from _below(form["libzfs"].get("vdev_tree", {}), ("children", "spares", "l2cache"))
-        return
-    tree = form.get("status")
-    if tree is None:
-        yield from form.get("names", {})
-    else:
-        yield from _paths(tree)
-
-
-def _below(node: Mapping[str, Any], groups: Sequence[str] = ("children",)) -> Iterator[str]:
-    for group in groups:
-        for child in node.get(group, ()):
-            path = child.get("path")
-            if isinstance(path, str) and path.startswith("/") and child.get("type") != "file":
+        for vdev in config_vdevs(form):
+            path = vdev.get("path")
+            if isinstance(path, str) and path.startswith("/") and vdev.get("type") != "file":
                 yield path
-            if "children" in child:
-                yield from _below(child)
+    elif "status" in form:
+        yield from _paths(form["status"])
+    else:
+        yield from form.get("names", {})
 
 
 def _paths(node: Any) -> Iterator[str]:

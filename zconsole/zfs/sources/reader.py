@@ -10,18 +10,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.records import parse_json
-from zconsole.zfs.sources.samples import MOST_MEMORY, memory_of
+from zconsole.zfs.sources.samples import MOST_MEMORY, MOST_POOLS, memory_of
 
 USAGE = 2
 """Exit status of an option this zpool does not know (cmd/zpool/zpool_main.c, ``usage``)."""
 
 POOLS = ("zpool", "list", "-H", "-o", "name")
 """Prints the names of all imported pools, or of the one that is named after it."""
-MOST_POOLS = 1000
-"""Pools of a machine, each read by commands of its own; what names more is no machine."""
 
 _POOL_NAME = re.compile(r"[A-Za-z][\w.: -]{0,254}", re.ASCII)
 """See pool_namecheck, module/zcommon/zfs_namecheck.c."""

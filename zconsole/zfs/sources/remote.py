@@ -26,7 +26,6 @@ from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.pool_poller import PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import (
-    MOST_POOLS,
     POOLS,
     Commands,
     FallbackReader,
@@ -36,6 +35,7 @@ from zconsole.zfs.sources.reader import (
     pool_names,
     zpool_version,
 )
+from zconsole.zfs.sources.samples import MOST_POOLS
 from zconsole.zfs.sources.zpool import zpool_readers
 
 CLOCKS = Clocks()

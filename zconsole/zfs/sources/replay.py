@@ -1,4 +1,4 @@
-"""Playing a recording: a source like any other, with the recording's own time.
+"""Playing a recording: a source like any other, with the recording's own time, and steered.
 
 Where in it a time is, is found by halving: nothing of it is kept in memory.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,14 +24,83 @@ from zconsole.zfs.sources.open_text import (
     lines,
     reading,
 )
-from zconsole.zfs.sources.playback import Playback
 from zconsole.zfs.sources.samples import (
-    MOST_MEMORY,
+    MOST_POOLS,
     Gaps,
     NoSampleError,
     pool_name,
     sample_of,
 )
+
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Times as fast as recorded that ``faster`` goes through."""
+
+
+def next_speed(now: float, step: int) -> float:
+    """The next of SPEEDS up (1) or down (-1); the same at the end of them."""
+    further = [s for s in SPEEDS if (s > now if step > 0 else s < now)]
+    return now if not further else further[0] if step > 0 else further[-1]
+
+
+@dataclass(slots=True)
+class Playback:
+    """Steers a replay; times are the recording's own (epoch seconds)."""
+
+    speed: float | None = 1.0
+    """None plays as fast as it goes."""
+    paused: bool = False
+    t: float | None = None
+    """Of the newest sample."""
+    span: tuple[float, float] | None = None
+    """The first and the last time; None where nobody can know, as of standard input."""
+    target: float | None = None
+    """Where it is to go on; None while it goes on by itself."""
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def share(self) -> float | None:
+        """How far it is, 0…1."""
+        if self.span is None or self.t is None:
+            return None
+        first, last = self.span
+        return min(1.0, max(0.0, (self.t - first) / (last - first))) if last > first else 1.0
+
+    def toggle(self) -> None:
+        """Pause, or go on."""
+        self.paused = not self.paused
+        self._changed.set()
+
+    def faster(self, step: int) -> None:
+        """Go on to the next speed, or to the one before."""
+        self.speed = next_speed(self.speed or 1.0, step)
+        self._changed.set()
+
+    def seek(self, share: float) -> bool:
+        """Move by a share of the recording; whether that can be done."""
+        if self.span is None or self.t is None:
+            return False
+        first, last = self.span
+        start = self.t if self.target is None else self.target
+        self.target = min(last, max(first, start + share * (last - first)))
+        self._changed.set()
+        return True
+
+    async def passes(self, seconds: float) -> bool:
+        """Let so many recorded seconds pass; False as soon as it is to go on elsewhere."""
+        loop = asyncio.get_running_loop()
+        while self.target is None and (self.paused or seconds > 0):
+            self._changed.clear()
+            begun, speed = loop.time(), self.speed
+            wait = None if self.paused else 0.0 if speed is None else seconds / speed
+            try:
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
+            except TimeoutError:
+                return True
+            if wait is not None and speed is not None:
+                seconds -= (loop.time() - begun) * speed
+        return self.target is None
+
 
 LINE_COST = 1000
 """Characters that a line counts for where nothing is understood: to decode a quarter of a million
@@ -66,8 +136,7 @@ class ReplaySource:
         self._due = 0.0
         self._t: float | None = None
         """Of the newest sample."""
-        self._pools: dict[str, int] = {}
-        """Bytes of the largest sample of each pool."""
+        self._pools: set[str] = set()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -126,23 +195,20 @@ class ReplaySource:
         round of its own.
         """
         group: dict[str, Raw] = {}
-        memory = 0
-        for raw, size in self._read(start):
+        for raw in self._read(start):
             pool = "" if "gap" in raw else pool_name(raw)
-            if group and (not pool or pool in group or memory + size > MOST_MEMORY):
+            if group and (not pool or pool in group):
                 yield tuple(group.values())
                 group.clear()
-                memory = 0
             if not pool:
                 yield (raw,)
             else:
                 group[pool] = raw
-                memory += size
         if group:
             yield tuple(group.values())
 
-    def _read(self, start: int) -> Iterator[tuple[Raw, int]]:
-        """Each sample or gap, and the bytes that it takes in memory."""
+    def _read(self, start: int) -> Iterator[Raw]:
+        """Each sample or gap."""
         try:
             yield from self._samples(start)
         except NotUnderstoodError as error:
@@ -152,7 +218,7 @@ class ReplaySource:
         if self._t is None and not start:
             raise NotUnderstoodError(self._gaps.first or f"{self._path}: no samples")
 
-    def _samples(self, start: int) -> Iterator[tuple[Raw, int]]:
+    def _samples(self, start: int) -> Iterator[Raw]:
         unread = 0
         after = f"after byte {start}, " if start else ""
         with reading(self._path, start) as file:
@@ -164,24 +230,24 @@ class ReplaySource:
                     continue
                 place = f"{self._path}: {after}line {number}"
                 try:
-                    raw, size = self._sample(line)
+                    raw = self._sample(line)
                 except NoSampleError as error:
                     unread = unread if error.t is None else 0
                     cut = number > 1 and line is not None and not line.endswith("\n")
                     yield from self._gap(place, error, cut)
                 else:
                     self._t, unread = raw["t"], 0
-                    yield {**raw, "source": "replay", "place": place}, size
+                    yield {**raw, "source": "replay", "place": place}
 
-    def _sample(self, line: str | None) -> tuple[Raw, int]:
-        raw, size = sample_of(line)
+    def _sample(self, line: str | None) -> Raw:
+        raw = sample_of(line)
         pool = pool_name(raw)
-        if pool not in self._pools and sum(self._pools.values()) + size > MOST_MEMORY:
+        if pool not in self._pools and len(self._pools) >= MOST_POOLS:
             raise NoSampleError("too many pools", raw["t"], pool)
-        self._pools[pool] = max(size, self._pools.get(pool, 0))
-        return raw, size
+        self._pools.add(pool)
+        return raw
 
-    def _gap(self, place: str, error: NoSampleError, cut: bool) -> Iterator[tuple[Raw, int]]:
+    def _gap(self, place: str, error: NoSampleError, cut: bool) -> Iterator[Raw]:
         """What a line that cannot be read leaves.
 
         Before the first sample there is nothing that lacks it, and the end that a crash cut off is
@@ -194,7 +260,7 @@ class ReplaySource:
             self._gaps.add(f"{place}: {error}")
         else:
             raw: Raw = {"t": t, "gap": str(error), "place": place}
-            yield ({**raw, "pool": error.pool} if error.pool else raw), 0
+            yield {**raw, "pool": error.pool} if error.pool else raw
 
 
 def span_of(path: str) -> tuple[float, float] | None:
@@ -257,7 +323,7 @@ def _last(file: BinaryIO) -> float | None:
 
 def _time(line: bytes) -> float | None:
     try:
-        raw, _ = sample_of(line.decode("utf-8-sig", "surrogateescape").replace("\0", ""))
+        raw = sample_of(line.decode("utf-8-sig", "surrogateescape").replace("\0", ""))
     except NoSampleError:
         return None
     return float(raw["t"])

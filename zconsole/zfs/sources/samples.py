@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from zconsole.system.records import parse_json
-from zconsole.zfs.decode.scans import is_setup
 from zconsole.zfs.decode.values import POOL_LINE, is_time
 from zconsole.zfs.raw import FORM_TYPES, FORMS, Raw
 from zconsole.zfs.sources.open_text import LONGEST_LINE
@@ -14,15 +12,13 @@ from zconsole.zfs.sources.open_text import LONGEST_LINE
 MOST_MEMORY = 128 * 2**20
 """Bytes that the values of a JSON document may take. Three of them are in memory at a time: the
 one that is shown, the one of the next round and the one that is being read."""
-POOL_MEMORY = 2**18
-"""Bytes that are kept of a pool at least, once it was seen."""
+MOST_POOLS = 1000
+"""Pools of a machine or a recording; what names more is neither. Something is kept of each."""
 _CONTAINER_BYTES = 200
 _VALUE_BYTES = 48
 """What Python takes for an array or object, which has its own room to grow, and for a value."""
 
-_OBJECTS = frozenset(
-    {"names", "message", "host", "devices", "disks", "tunables", "scan_setup", "history"}
-)
+_OBJECTS = frozenset({"names", "message", "host", "devices", "disks", "history"})
 """Keys beyond the format's own whose values are objects."""
 _OURS = ("gap", "place")
 """Keys that say what became of a line here, never what another recorder wrote."""
@@ -43,8 +39,8 @@ def memory_of(text: str) -> int:
     return _CONTAINER_BYTES * containers + _VALUE_BYTES * text.count(",")
 
 
-def sample_of(line: str | None) -> tuple[Raw, int]:
-    """A line of a recording, and the bytes that it takes in memory. Raises NoSampleError.
+def sample_of(line: str | None) -> Raw:
+    """A line of a recording as a raw form. Raises NoSampleError.
 
     None is a line that is too long (``open_text.lines``).
     """
@@ -65,7 +61,7 @@ def sample_of(line: str | None) -> tuple[Raw, int]:
         raise NoSampleError("none of " + ", ".join(FORMS), found["t"], found.get("pool"))
     if any(not isinstance(found.get(form, kind()), kind) for form, kind in FORM_TYPES.items()):
         raise NoSampleError("a form of another type", found["t"], found.get("pool"))
-    return cast("Raw", found), max(POOL_MEMORY, len(line) + memory_of(line))
+    return cast("Raw", found)
 
 
 def is_sample(line: str | None) -> bool:
@@ -100,23 +96,18 @@ def _is_ours(key: str, value: object) -> bool:
     """
     if value is None or key in _OURS:
         return False
-    if key == "events":
-        return isinstance(value, list) and all(
-            isinstance(event, dict) and is_time(event.get("t")) for event in value
+    if key in ("events", "sitting_out", "autosit", "enclosures"):
+        rows: list[Any] = value if isinstance(value, list) else [None]
+        return all(isinstance(row, dict) for row in rows) and (
+            key != "events" or all(is_time(event.get("t")) for event in rows)
         )
-    if key in ("sitting_out", "autosit", "enclosures"):
-        return isinstance(value, list) and all(isinstance(leaf, dict) for leaf in value)
     if key in ("clock", "began"):
         return is_time(value)
     if key == "pool":
         return isinstance(value, str)
-    return key not in _OBJECTS or (isinstance(value, dict) and _has_our_contents(key, value))
-
-
-def _has_our_contents(key: str, value: Mapping[str, Any]) -> bool:
     if key == "tunables":
-        return all(isinstance(n, int) for n in value.values())
-    return key != "scan_setup" or is_setup(value)
+        return isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
+    return key not in _OBJECTS or isinstance(value, dict)
 
 
 class Gaps:

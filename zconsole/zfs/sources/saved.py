@@ -17,6 +17,7 @@ from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.open_text import DAMAGE, STDIN, lines, place_of, reading
 from zconsole.zfs.sources.samples import (
     MOST_MEMORY,
+    MOST_POOLS,
     Gaps,
     NoSampleError,
     is_sample,
@@ -129,27 +130,26 @@ def _begun(file: TextIO) -> Iterator[str]:
 
 def _newest(place: str, every: Iterable[str | None], gaps: Gaps) -> tuple[Raw, ...]:
     """The last line of a recording about each pool."""
-    newest: dict[str, tuple[Raw, int]] = {}
-    total = 0
+    newest: dict[str, Raw] = {}
     try:
         for number, line in enumerate(every, 1):
             if line is not None and not line.strip():
                 continue
             at = f"{place}: line {number}"
             try:
-                raw, size = sample_of(line)
+                raw = sample_of(line)
             except NoSampleError as error:
                 gaps.add(f"{at}: {error}")
                 continue
             name = pool_name(raw)
-            total += size - newest.pop(name, (raw, 0))[1]
-            newest[name] = {**raw, "place": at}, size
-            while total > MOST_MEMORY:
-                total -= newest.pop(next(iter(newest)))[1]
+            newest.pop(name, None)
+            newest[name] = {**raw, "place": at}
+            if len(newest) > MOST_POOLS:
+                del newest[next(iter(newest))]
                 gaps.add(f"{at}: too many pools")
     except DAMAGE as error:
         gaps.add(f"{place}: damaged: {error}")
-    return tuple(raw for raw, _ in newest.values())
+    return tuple(newest.values())
 
 
 def _headed(text: str, zone: tzinfo) -> float | None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import Sample, Vdev
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import Sample, Vdev, parse_version
 from zconsole.system.async_process import CommandRunner, Spawner
 from zconsole.system.host import Clocks, is_root, utc_offset
 from zconsole.system.pipe_io import LineProcess

@@ -9,6 +9,7 @@ import pytest
 from tests.table import rows
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
+from zconsole.pool.model import Vdev
 from zconsole.rebalance.planning.facts import (
     Dataset,
     FactsReader,
@@ -18,7 +19,7 @@ from zconsole.rebalance.planning.facts import (
 )
 from zconsole.system.mounts import mount_at
 from zconsole.system.process import Completed
-from zconsole.zfs.decode.capacity import CapacityRow, capacities
+from zconsole.zfs.decode.capacity import capacities
 
 LIST = (
     "tank\t2013265920\t795516416\t1217749504\t-\t-\t9\t39\t1.00\tONLINE\t-\n"
@@ -53,7 +54,7 @@ def test_special_vdevs_are_a_class_of_their_own() -> None:
 
 
 def test_a_vdev_whose_space_is_not_told_has_none() -> None:
-    listed = CapacityRow("tank", "root", vdevs=[CapacityRow("sda", "disk")])
+    listed = Vdev("tank", "root", children=(Vdev("sda", "disk"),))
     assert spaces_of(listed, (2, 3, 9)) == (Space("sda", 0, 0, 1.0, 0),)
 
 

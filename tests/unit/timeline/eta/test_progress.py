@@ -314,7 +314,7 @@ def test_the_share_of_a_draid_rebuild_is_that_of_the_groups_it_does_not_skip():
     spare = Vdev("draid1-0-0", "dspare", resilvering=True)
     group = Vdev("spare-0", "spare", children=(disk("a", state="OFFLINE"), spare))
     others = (disk("b", resilvering=True), disk("c", resilvering=True), disk("d"))
-    draid = Vdev("d", "draid1", nparity=1, data_disks=2, children=(group, *others))
+    draid = Vdev("d", "draid1", data_disks=2, children=(group, *others))
     assert repaired_share(Scan("rebuild", vdev="d"), root(draid)) == pytest.approx(1 / 3)
     unknown = draid._replace(data_disks=None)
     assert repaired_share(Scan("rebuild", vdev="d"), root(unknown)) is None

@@ -12,7 +12,8 @@ import pytest
 from tests.table import rows
 from tests.unit.zfs.decode.expect import parsed
 from zconsole.errors import NotUnderstoodError
-from zconsole.zfs.decode.capacity import CapacityRow, capacities
+from zconsole.pool.model import Vdev
+from zconsole.zfs.decode.capacity import capacities, space_of
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 CORPUS = Path(os.environ.get("ZCONSOLE_CORPUS", FIXTURES / "corpus"))
@@ -42,23 +43,23 @@ def test_sample_is_read_as_expected(sample: Path) -> None:
             cell(wanted["size"]),
             cell(wanted["alloc"]),
         )
-        assert got.health == wanted["health"]
-        normal = [row for row in got.vdevs if row.vclass == "normal"]
+        assert got.state == wanted["health"]
+        normal = [row for row in got.children if row.vclass == "normal"]
         assert [_top(row) for row in normal] == [
             (name, cell(size), cell(alloc), cell(free), share(frag), health)
             for name, size, alloc, free, frag, _, health in wanted["top_level"]
         ]
 
 
-def _top(row: CapacityRow) -> tuple[Any, ...]:
+def _top(row: Vdev) -> tuple[Any, ...]:
     shown = (row.name, row.size_bytes, row.alloc_bytes, row.free_bytes)
-    return (*shown, row.fragmentation, row.health)
+    return (*shown, row.fragmentation, row.state)
 
 
 @rows("form", ["list-v.txt", "list-vHp.txt", "list.json"])
 def test_forms_agree(form: str) -> None:
     (found,) = capacities((STATE / form).read_text())
-    tops = [(row.name, row.kind, row.vclass) for row in found.vdevs if row.vclass != "spare"]
+    tops = [(row.name, row.kind, row.vclass) for row in found.children if row.vclass != "spare"]
     assert tops == [
         ("mirror-0", "mirror", "normal"),
         ("virtio-LABDISK4", "disk", "dedup"),
@@ -66,9 +67,9 @@ def test_forms_agree(form: str) -> None:
         ("mirror-3", "mirror", "log"),
         ("virtio-LABDISK7", "disk", "cache"),
     ]
-    assert (found.vdevs[0].alloc_bytes, found.vdevs[0].size_bytes) == (41943040, 1006632960)
-    assert found.vdevs[1].space_bytes == 1006632960
-    assert found.vdevs[2].fragmentation == 0.02
+    assert (found.children[0].alloc_bytes, found.children[0].size_bytes) == (41943040, 1006632960)
+    assert space_of(found.children[1]) == 1006632960
+    assert found.children[2].fragmentation == 0.02
 
 
 def test_rows_without_an_altroot_and_with_blanks_in_the_name() -> None:
@@ -79,7 +80,7 @@ def test_rows_without_an_altroot_and_with_blanks_in_the_name() -> None:
     )
     (found,) = capacities(text)
     assert found.name == "my pool"
-    assert [(row.name, row.kind, row.health) for row in found.vdevs] == [
+    assert [(row.name, row.kind, row.state) for row in found.children] == [
         ("/a/b c", "file", "ONLINE")
     ]
 
@@ -92,12 +93,12 @@ def test_documents_of_several_pools_and_what_stands_around_them(indent: int | No
     lines = [json.dumps({**document, "pools": each}, indent=indent) for each in pools]
     found = capacities("\n".join(["Last login: today", *lines, "root@nas:~# ", ""]))
     assert [each.name for each in found] == ["one", "two"]
-    assert found[0].vdevs == capacities(document)[0].vdevs
+    assert found[0].children == capacities(document)[0].children
 
 
 def _figures(text: str) -> list[tuple[str, list[tuple[Any, ...]]]]:
     return [
-        (found.name, [(r.name, r.vclass, r.size_bytes, r.alloc_bytes) for r in found.vdevs])
+        (found.name, [(r.name, r.vclass, r.size_bytes, r.alloc_bytes) for r in found.children])
         for found in capacities(text)
     ]
 
@@ -155,7 +156,7 @@ def test_a_pool_that_is_not_open_and_has_a_name_in_capitals_is_a_pool() -> None:
     )
     closed = "      -      -      -        -         -      -      -      -   FAULTED  -\n"
     found = capacities(f"{heading}TANK{closed}VAULT{closed}")
-    assert [(each.name, each.health) for each in found] == [
+    assert [(each.name, each.state) for each in found] == [
         ("TANK", "FAULTED"),
         ("VAULT", "FAULTED"),
     ]

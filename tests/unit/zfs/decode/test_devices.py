@@ -41,10 +41,10 @@ def test_text_and_numbers_are_made_safe():
 
 def test_a_failed_leaf_has_not_the_disk_that_took_over_its_path():
     # "was /dev/sdb1" beside the healthy leaf that is /dev/sdb1 now.
+    disk = LeafDisk(bay="Slot 03", serial="HEALTHY")
     gone = Vdev("99", "disk", state="UNAVAIL", guid="99", path="/dev/sdb1", note="was /dev/sdb1")
     healthy = Vdev("sdb", "disk", state="ONLINE", guid="7", path="/dev/sdb1")
-    tree = Vdev("tank", "root", children=(gone, healthy))
-    raw = {"t": 1.0, "disks": {"/dev/sdb1": {"bay": "Slot 03", "serial": "HEALTHY"}}}
-    pool = Pool("tank", "DEGRADED", tree)
-    found = enriched(pool, raw, disks_of(raw)).root.children
-    assert [leaf.disk for leaf in found] == [None, LeafDisk(bay="Slot 03", serial="HEALTHY")]
+    leaves = [leaf._replace(disk=disk) for leaf in (gone, healthy)]
+    pool = Pool("tank", "DEGRADED", Vdev("tank", "root", children=tuple(leaves)))
+    found = enriched(pool, {"t": 1.0, "disks": {"/dev/sdb1": {}}}).root.children
+    assert [leaf.disk for leaf in found] == [None, disk]

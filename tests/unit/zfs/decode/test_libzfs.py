@@ -89,6 +89,10 @@ class TestTree:
         assert read({**config(top()), "suspended": 1}).state == "SUSPENDED"
         assert read(config(top())).state == "ONLINE"
 
+    def test_a_spare_that_cannot_be_opened_has_the_word_of_any_device(self) -> None:
+        (spare,) = read(config(spares=[disk("sdz", vdev_stats=stats(_1=4, _2=1))])).root.children
+        assert (spare.state, spare.note) == ("UNAVAIL", "cannot open")
+
     def test_distributed_spares_left(self) -> None:
         draid = top("draid", nparity=1, draid_ndata=1, draid_nspares=2)
         spare = {"type": "dspare", "guid": 5, "path": "draid1-0-0", "vdev_stats": stats()}

@@ -12,8 +12,8 @@ from tests.records import replace
 from tests.unit.zfs.decode.printing import printed
 from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
 from zconsole.zfs.decode.builders import with_spares
-from zconsole.zfs.decode.names import kind_of, parity_of
 from zconsole.zfs.decode.text import pools_of
+from zconsole.zfs.decode.words import kind_of
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +65,6 @@ def groups(draw: st.DrawFn, vclass: str, index: int) -> Vdev:
         vclass=vclass,
         state=draw(STATES),
         errors=draw(ERRORS),
-        nparity=parity_of(kind_found),
         children=tuple(children),
     )
 

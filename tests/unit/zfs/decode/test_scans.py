@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.table import rows
 from tests.unit.zfs.decode.configs import MIB, START, config, disk, read, stats, top
-from zconsole.pool.model import Sample, Scan
-from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.scans import with_extent
+from zconsole.pool.model import Scan
 
 
 def scan_stats(length: int, **at: int) -> list[int]:
@@ -23,9 +18,8 @@ def scan_stats(length: int, **at: int) -> list[int]:
     return values[:length]
 
 
-def scan(length: int, version: str | None = None, **at: int) -> Scan:
-    more = {"version": version} if version else {}
-    return read(config(top(), scan_stats=scan_stats(length, **at)), **more).scan
+def scan(length: int, **at: int) -> Scan:
+    return read(config(top(), scan_stats=scan_stats(length, **at))).scan
 
 
 class TestScan:
@@ -53,11 +47,9 @@ class TestScan:
         assert scan(22, _13=999 * MIB).zpool_eta is None
         assert scan(22, _13=1000 * MIB).zpool_eta == 340.0
 
-    def test_no_estimate_before_the_first_repair_from_2_1_12(self) -> None:
+    def test_no_estimate_before_the_first_repair(self) -> None:
         assert scan(22, _7=0).zpool_eta is None
         assert scan(15, _7=0).zpool_eta is None
-        assert scan(15, "2.1.12", _7=0).zpool_eta is None
-        assert scan(15, "2.1.11", _7=0).zpool_eta == 175.0
 
     def test_a_thorough_scrub_is_known_from_its_flags(self) -> None:
         found = [scan(23, _0=1, _22=1), scan(23, _0=1), scan(22, _0=1), scan(23, _0=2, _22=1)]
@@ -147,41 +139,3 @@ class TestRebuild:
         scans = read(config(*nodes)).scans
         assert [s.vdev for s in scans] == ["mirror-1", "mirror-2", "mirror-0"]
         assert (scans[2].state, scans[2].duration) == ("finished", 100.0)
-
-
-SCRUB = Scan("scrub", "running", start=1000.0)
-FULL: dict[str, Any] = {"t": 1000.4, "func": 1, "mintxg": 0, "maxtxg": 40, "txg": 40}
-"""From `zpool history -i` of OpenZFS 2.3.9: `[txg:40] scan setup func=1 mintxg=0 maxtxg=40`."""
-
-
-@rows(
-    ("change", "full"),
-    [
-        ({}, True),
-        ({"mintxg": 3}, True),
-        ({"mintxg": 30}, False),
-        ({"maxtxg": 39}, False),
-        ({"func": 2, "mintxg": 30}, None),
-        ({"t": 1100.0, "mintxg": 30}, None),
-        ({"t": 990.0, "mintxg": 30}, None),
-    ],
-)
-def test_a_scrub_is_partial_where_older_or_newer_blocks_are_left_out(change, full) -> None:
-    (scan,) = with_extent((SCRUB,), {**FULL, **change})
-    assert scan.full is full
-
-
-def test_only_the_scrub_that_the_note_is_about_is_meant() -> None:
-    others = (Scan("scrub", "finished", start=100.0, end=200.0), Scan("errorscrub", start=1000.0))
-    assert with_extent(others, {**FULL, "mintxg": 30}) == others
-
-
-def test_a_sample_with_the_note_names_its_scrub_partial() -> None:
-    text = (
-        "  pool: tank\n state: ONLINE\n  scan: scrub in progress since Thu Jan  1 00:16:40 1970\n"
-        "\t1G / 2G scanned, 1G / 2G issued\nconfig:\n\n\tNAME  STATE  READ WRITE CKSUM\n"
-        "\ttank  ONLINE  0  0  0\n"
-    )
-    (sample,) = decode({"t": 1010.0, "text": text, "scan_setup": {**FULL, "mintxg": 30}})
-    assert isinstance(sample, Sample)
-    assert sample.pool.scan.name == "partial scrub"

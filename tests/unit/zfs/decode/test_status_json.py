@@ -140,12 +140,7 @@ def test_a_vdev_whose_lookup_failed_is_told_by_its_name() -> None:
     for key in ("vdev_type", "class", "guid", "name"):
         del draid[key]
     top = read({"pools": pools}).pool.root.children[0]
-    assert (top.name, top.kind, top.nparity, top.data_disks) == (
-        "draid1:7d:8c:0s-0",
-        "draid1",
-        1,
-        7,
-    )
+    assert (top.name, top.kind, top.data_disks) == ("draid1:7d:8c:0s-0", "draid1", 7)
 
 
 class TestVdev:

@@ -114,39 +114,6 @@ async def test_events_go_to_their_pool_once_and_the_backlog_to_nobody():
     follower.close()
 
 
-SETUP = """\
-Nov 20 2026 11:26:48.196001041\tsysevent.fs.zfs.history_event
-        class = "sysevent.fs.zfs.history_event"
-        pool = "tank"
-        history_internal_str = "func=1 mintxg=120 maxtxg=4294967400"
-        history_internal_name = "scan setup"
-        history_txg = 0x1000000a0
-        time = 0x64 0x0
-
-"""
-
-
-async def test_how_the_newest_scan_began_is_known_also_from_the_backlog():
-    follower = await following(SETUP.splitlines(), since=1e9)
-    assert follower.take("tank") == []
-    assert follower.setup("tank") == {
-        "t": 100.0,
-        "func": 1,
-        "mintxg": 120,
-        "maxtxg": 4294967400,
-        "txg": 4294967456,
-    }
-    assert follower.setup("solo") is None
-    follower.close()
-
-
-@rows("damage", ["mintxg=120 ", "scan setup", "history_txg = 0x1000000a0", "time = 0x64 0x0"])
-async def test_a_damaged_note_of_a_scan_says_nothing(damage):
-    follower = await following(SETUP.replace(damage, "").splitlines())
-    assert follower.setup("tank") is None
-    follower.close()
-
-
 async def test_a_storm_is_one_event_with_a_count():
     follower = await following(lines("ereport.fs.zfs.io") * 1000 + lines("ereport.fs.zfs.data"))
     io, data = follower.take("tank")

@@ -39,25 +39,25 @@ def loaded(tmp_path: Path, user: int, idle: int, iowait: int) -> Path:
 
 def test_the_cpu_is_busy_for_what_is_neither_idle_nor_waiting_for_disks(tmp_path: Path) -> None:
     meter = LoadMeter(loaded(tmp_path, user=200, idle=1000, iowait=50))
-    assert "cpu" not in meter.read(0.0)
+    assert "cpu" not in meter.read(0.0)["host"]
     loaded(tmp_path, user=225, idle=1055, iowait=70)
-    assert meter.read(0.0)["cpu"] == pytest.approx(0.25)
+    assert meter.read(0.0)["host"]["cpu"] == pytest.approx(0.25)
 
 
 def test_no_time_between_two_readings_gives_no_share(tmp_path: Path) -> None:
     meter = LoadMeter(loaded(tmp_path, user=200, idle=1000, iowait=50))
-    assert ["cpu" in meter.read(0.0), "cpu" in meter.read(0.0)] == [False, False]
+    assert ["cpu" in meter.read(0.0)["host"], "cpu" in meter.read(0.0)["host"]] == [False, False]
 
 
 def test_a_wait_that_runs_back_is_no_share_above_1(tmp_path: Path) -> None:
     meter = LoadMeter(loaded(tmp_path, user=200, idle=1000, iowait=50))
     meter.read(0.0)
     loaded(tmp_path, user=300, idle=1000, iowait=40)
-    assert meter.read(0.0)["cpu"] == 1.0
+    assert meter.read(0.0)["host"]["cpu"] == 1.0
 
 
 def test_memory_is_in_bytes(tmp_path: Path) -> None:
-    found = LoadMeter(loaded(tmp_path, user=0, idle=0, iowait=0)).read(0.0)
+    found = LoadMeter(loaded(tmp_path, user=0, idle=0, iowait=0)).read(0.0)["host"]
     assert found == {"memory_total": 16384 * 1024, "memory_available": 4096 * 1024}
 
 
@@ -65,20 +65,20 @@ def test_memory_is_read_again_when_it_is_old(tmp_path: Path) -> None:
     meter = LoadMeter(loaded(tmp_path, user=0, idle=0, iowait=0))
     meter.read(100.0)
     (tmp_path / "proc/meminfo").write_text(MEMINFO.replace("16384", "8192"))
-    assert meter.read(101.0)["memory_total"] == 16384 * 1024
-    assert meter.read(100.0 + EVERY)["memory_total"] == 8192 * 1024
+    assert meter.read(101.0)["host"]["memory_total"] == 16384 * 1024
+    assert meter.read(100.0 + EVERY)["host"]["memory_total"] == 8192 * 1024
 
 
 def test_psutil_stands_in_where_the_kernel_has_no_such_files(tmp_path: Path) -> None:
     meter = LoadMeter(tmp_path)
-    assert meter.read(0.0)["memory_total"] == psutil.virtual_memory().total
+    assert meter.read(0.0)["host"]["memory_total"] == psutil.virtual_memory().total
 
 
 def test_this_machine_has_as_much_memory_as_psutil_says() -> None:
-    assert LoadMeter().read(0.0)["memory_total"] == psutil.virtual_memory().total
+    assert LoadMeter().read(0.0)["host"]["memory_total"] == psutil.virtual_memory().total
 
 
 def test_with_neither_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psutil", None)
     meter = LoadMeter(tmp_path)
-    assert [meter.read(0.0), meter.read(0.0)] == [{}, {}]
+    assert [meter.read(0.0)["host"], meter.read(0.0)["host"]] == [{}, {}]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import json
@@ -12,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import STATUS, TEXT
 from tests.unit.zfs.sources.written import line, sample, write
 from zconsole.errors import NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.zfs.decode import decode
-from zconsole.zfs.sources import open_text, record, replay, samples
+from zconsole.zfs.sources import open_text, record, replay
 from zconsole.zfs.sources.record import Recorder
-from zconsole.zfs.sources.replay import ReplaySource, place_of, span_of
+from zconsole.zfs.sources.replay import SPEEDS, Playback, ReplaySource, place_of, span_of
 from zconsole.zfs.sources.samples import Gaps, pool_name
 
 
@@ -229,12 +231,11 @@ class TestReplay:
         "other",
         [
             {"host": "nas1", "names": ["tank"], "message": "hello", "devices": 4},
-            {"events": "none", "tunables": [1], "sitting_out": {"sda": 1}, "scan_setup": "scrub"},
+            {"events": "none", "tunables": [1], "sitting_out": {"sda": 1}},
             {
                 "events": ["resilver_start"],
                 "tunables": {"zfs_scan_legacy": "off"},
                 "sitting_out": ["sda"],
-                "scan_setup": {"t": 1.0, "func": "scrub"},
             },
         ],
         ids=["objects", "lists", "contents"],
@@ -310,7 +311,7 @@ class TestReplay:
             await played(write(tmp_path / "r", "junk\n" * 99, line(sample(1))))
 
     async def test_pools_without_end_are_a_gap(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(replay, "MOST_MEMORY", 3 * samples.POOL_MEMORY)
+        monkeypatch.setattr(replay, "MOST_POOLS", 3)
         lines = [line(sample(t, str(t))) for t in range(5)] + [line(sample(9, "0"))]
         rounds = await played(write(tmp_path / "r", *lines))
         assert [raw.get("gap") or raw["pool"] for found in rounds for raw in found] == [
@@ -459,3 +460,63 @@ def test_what_is_packed_or_a_pipe_has_no_places(tmp_path):
     assert span_of("-") is None
     assert span_of(str(tmp_path / "missing")) is None
     assert span_of(str(write(tmp_path / "empty", ""))) is None
+
+
+def at(t: float, **fields: object) -> Playback:
+    return Playback(t=t, span=(100.0, 300.0), **fields)  # type: ignore[arg-type]
+
+
+def test_the_share_follows_the_time():
+    assert [at(t).share for t in (100.0, 150.0, 300.0, 400.0)] == [0.0, 0.25, 1.0, 1.0]
+    assert Playback(t=1.0).share is None
+    assert Playback(t=1.0, span=(1.0, 1.0)).share == 1.0
+
+
+def test_moving_stays_within_the_recording_and_adds_up():
+    playback = at(150.0)
+    assert playback.seek(0.1)
+    assert playback.seek(0.1)
+    assert playback.target == 190.0
+    playback.seek(5.0)
+    assert playback.target == 300.0
+    playback.seek(-5.0)
+    assert playback.target == 100.0
+
+
+def test_what_has_no_places_cannot_be_moved_in():
+    playback = Playback(t=1.0)
+    assert not playback.seek(0.1)
+    assert playback.target is None
+
+
+def test_the_speeds_end_at_both_ends():
+    playback = at(150.0)
+    for _ in SPEEDS:
+        playback.faster(1)
+    assert playback.speed == SPEEDS[-1]
+    for _ in SPEEDS:
+        playback.faster(-1)
+    assert playback.speed == SPEEDS[0]
+
+
+async def test_time_passes_at_once_where_none_is_to_pass():
+    assert await at(150.0, speed=None).passes(1e9)
+    assert await at(150.0).passes(0.0)
+
+
+@rows("paused", [False, True])
+async def test_a_wish_to_be_elsewhere_ends_the_wait(paused):
+    playback = at(150.0, paused=paused)
+    waiting = asyncio.create_task(playback.passes(1e9))
+    await asyncio.sleep(0)
+    playback.seek(0.5)
+    assert await waiting is False
+
+
+async def test_a_pause_holds_until_it_is_over_and_a_speed_counts_at_once():
+    playback = at(150.0, paused=True)
+    waiting = asyncio.create_task(playback.passes(1e6))
+    await asyncio.sleep(0.01)
+    playback.speed = 1e12
+    playback.toggle()
+    assert await waiting

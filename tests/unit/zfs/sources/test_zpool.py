@@ -273,17 +273,19 @@ class TestMessage:
             stats = list(leaf["vdev_stats"])
             for index, value in changes:
                 stats[index] = value
-            return {**CONFIG, "vdev_tree": {**tree, "children": [{**leaf, "vdev_stats": stats}]}}
+            below = [{**leaf, "vdev_stats": stats}]
+            return {"libzfs": {**CONFIG, "vdev_tree": {**tree, "children": below}}}
 
         assert condition(with_stats((9, 500), (20, 3))) == condition(with_stats((20, 4)))
-        assert condition(with_stats((20, 1))) != condition(CONFIG)
-        assert condition(with_stats((1, 5))) != condition(CONFIG)
-        assert condition(with_stats((33, 1))) != condition(CONFIG)
+        assert condition(with_stats((20, 1))) != condition(FORM)
+        assert condition(with_stats((1, 5))) != condition(FORM)
+        assert condition(with_stats((33, 1))) != condition(FORM)
 
     def test_the_condition_is_the_same_of_packed_arrays(self):
         tree = CONFIG["vdev_tree"]
         arrays = {k: array("Q", tree[k]).tobytes() for k in ("vdev_stats", "scan_stats")}
-        assert condition({**CONFIG, "vdev_tree": {**tree, **arrays}}) == condition(CONFIG)
+        packed = {"libzfs": {**CONFIG, "vdev_tree": {**tree, **arrays}}}
+        assert condition(packed) == condition(FORM)
 
 
 @rows(

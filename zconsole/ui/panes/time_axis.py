@@ -1,15 +1,18 @@
-"""What stands below a graph, or on one of a single row: words and marks at moments in time."""
+"""What stands below a graph, or on one of a single row: round times, and marks of what happened."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 from itertools import groupby
 
 from rich.cells import cell_len
 
-from zconsole.output.text import date_of
-from zconsole.ui.widgets.draw import Span
+from zconsole.timeline.frame import DONE, Frame
+from zconsole.timeline.scan_rate import Mark
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import Span, fit
+from zconsole.units import date_of
 
 _HOUR, _DAY = 3600, 86400
 _STEPS = (
@@ -76,7 +79,9 @@ def round_times(begin: float, end: float, width: int, zone: tzinfo | None) -> It
     step = next((each for each in _STEPS if each >= least), None)
     if step is None:
         return
-    ahead = _ahead_of_utc(end, zone)
+    there = date_of(end, zone)
+    offset = (there if zone is not None else there.astimezone()).utcoffset()
+    ahead = offset.total_seconds() if offset is not None else 0.0  # of UTC
     t = begin + ahead
     t += -t % step
     while t < end + ahead:
@@ -84,8 +89,41 @@ def round_times(begin: float, end: float, width: int, zone: tzinfo | None) -> It
         t += step
 
 
-def _ahead_of_utc(t: float, zone: tzinfo | None) -> float:
-    """Seconds by which the clock of the zone is ahead of UTC."""
-    there = date_of(t, zone)
-    offset = (there if zone is not None else there.astimezone()).utcoffset()
-    return offset.total_seconds() if offset is not None else 0.0
+_MOST = 40
+"""Columns of what is said of a mark."""
+_BESIDE = 5.0
+"""Seconds by which a command and the change it made may lie apart."""
+
+_AWAY = 3
+"""Columns between a round time and other words."""
+
+
+def happened(marks: Sequence[Mark], frame: Frame, step: float) -> list[Mark]:
+    """What happened to the scan and what was done from consoles, oldest first.
+
+    What a command changed is not told beside the command. ``step``: seconds of a scan's steps.
+    """
+    done = [Mark(event.t, event.text) for event in frame.events if event.name == DONE]
+    beside = max(_BESIDE, 2 * step)
+    seen = [m for m in marks if all(abs(m.t - each.t) > beside for each in done)]
+    return sorted((*seen, *done))
+
+
+def name_marks(line: TimeAxis, marks: Sequence[tuple[int, Mark]], look: DisplayFormat) -> None:
+    """Say at their columns what the marks are, the newest first."""
+    for at, mark in reversed(marks):
+        said = fit(look.text(mark.text), _MOST, ellipsis=look.glyphs.ellipsis).rstrip()
+        line.name(at, f"{said} {look.clock(mark.t)}")
+
+
+def name_times(
+    line: TimeAxis, begin: float, end: float, first: int, width: int, look: DisplayFormat
+) -> None:
+    """Write round times where there is room; ``begin`` is at the column ``first``."""
+    columns, ends = width - first, {look.when(begin, end), look.when(end, end)}
+    for t in round_times(begin, end, columns, look.zone):
+        if look.when(t, end) in ends:
+            continue  # it would stand there twice
+        said = look.when(t, end).removesuffix(" 00:00")
+        at = first + int((t - begin) / (end - begin) * columns)
+        line.put(at, said if look.clock(t) == "00:00" else look.clock(t), away=_AWAY)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from tests.table import rows
-from zconsole.pool.leaf_path import is_taken
 from zconsole.pool.model import Vdev
+from zconsole.pool.topology import is_taken
 
 
 def leaf(guid: str, path: str, state: str = "ONLINE", **fields) -> Vdev:

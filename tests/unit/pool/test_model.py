@@ -1,5 +1,5 @@
 from tests.table import rows
-from zconsole.pool.version import parse_version
+from zconsole.pool.model import parse_version
 
 
 @rows(
