@@ -87,17 +87,14 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " 'ended', **self._of(step), ok=False, result=result)",
         "rebalance.planning.survey.survey: swap"
         " links.add(index, portion) <> _sample(sys, found, portion)",
-        "tunables.guard._parser: swap parser.add_argument('--state', type=Path, required=True)"
-        " <> parser.add_argument('--module', type=Path, default=MODULE)",
+        "tunables.guard.parser: swap found.add_argument('--state', type=Path, required=True)"
+        " <> found.add_argument('--module', type=Path, default=MODULE)",
         "ui.rebalance.folder_screen.FoldersScreen.draw: swap"
         " self.view.show(folder_lines(self._rows, self._look, width)) <> self._show_hint()",
         "ui.swap.swap_screen.SwapScreen.on_mount: swap"
         " self.set_interval(LOOK, self._again) <> self.look_again()",
         "zfs.sources.kernel.client._Helper.hear: swap self.channel.abandon()"
         " <> self._end(_HelperEndedError('it gave no answer'))",
-    ),
-    "one device that is known has no others, from which it could stand out": (
-        "diagnosis.outliers._least: boundary len(known) > 1",
     ),
     "what has no size is no disk that is listed": (
         "hardware.machine._disk: without first sectors and sectors * SECTOR",
