@@ -85,6 +85,8 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "actions.executor.RunRecord.left_running: swap"
         " self._steps.append({'argv': list(step.argv)}) <> self._log.note(self._clock(),"
         " 'ended', **self._of(step), ok=False, result=result)",
+        "sim.commands.detach: swap _release(pool, leaf)"
+        " <> pool.note('vdev_remove', f'{leaf.name} detached', vdev=leaf.path)",
         "rebalance.planning.survey.survey: swap"
         " links.add(index, portion) <> _sample(sys, found, portion)",
         "tunables.guard.parser: swap found.add_argument('--state', type=Path, required=True)"
@@ -125,6 +127,19 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "zfs.decode.status_json.pools_of: ignore"
         " raise NotUnderstoodError('not a `zpool status -j` document: no pools')",
     ),
+    "what is no regular file, or another filesystem's, later looks call changed, too": (
+        "admission.Admission._admit: ignore raise SkipError('changed')",
+    ),
+    "the largest index of Python is 2**31 - 1 or 2**63 - 1": (
+        "holders._is_ours: one more 2 ** 32",
+    ),
+    "one parent more is remembered before all are forgotten": (
+        "rebalance.job.batches.Batches._parent: boundary len(self._parents) >= PARENTS",
+    ),
+    "an event names a simulated device by the end of its path, which is its name": (
+        "sim.commands.detach: other field leaf.path",
+    ),
+    "a cursor behind the last line is on it": ("ui.actions.add_flow._devices: one more 1",),
     "a nanosecond is no second": (
         "zfs.sources.events._details: one more _number(payload.get('zio_delay', '')) or 0",
     ),
