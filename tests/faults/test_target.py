@@ -16,7 +16,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import runner
 from zconsole.rebalance.job.accounts import SpreadWatch
-from zconsole.rebalance.job.effect import BenefitCheck
+from zconsole.rebalance.job.effect import STAYED, BenefitCheck, Samples
 from zconsole.rebalance.job.holds import Holds, WorkPhase
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice
@@ -51,6 +51,17 @@ def test_the_spread_is_looked_at_once_the_originals_are_gone(
     run(area / "job.db")
     assert len(held) > 1
     assert not any(held)
+
+
+def test_a_job_is_stopped_whose_files_stay_where_they_were(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(tree_of(area, 2, 100), area / "job.db")
+    monkeypatch.setattr(Samples, "stayed", lambda _: True)
+    run(area / "job.db")
+    with closing(Journal.open(area / "job.db")) as journal:
+        status = journal.get("status")
+    assert (status["state"], status["why"]) == ("stopped", STAYED)
 
 
 class Rewriting(Sys):
