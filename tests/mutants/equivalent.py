@@ -140,6 +140,11 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "sim.commands.detach: other field leaf.path",
     ),
     "a cursor behind the last line is on it": ("ui.actions.add_flow._devices: one more 1",),
+    "nobody promises an order of two switches in lists of options": (
+        "cli.option_types.add_common: swap common.add_argument('--read-only',"
+        " help='watch only, change nothing', **switch) <> common.add_argument('--no-mouse',"
+        " help='leave the mouse to the terminal', **switch)",
+    ),
     "a nanosecond is no second": (
         "zfs.sources.events._details: one more _number(payload.get('zio_delay', '')) or 0",
     ),
