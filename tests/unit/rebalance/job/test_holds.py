@@ -85,7 +85,7 @@ def test_the_rate_limit_holds_on_average() -> None:
 
 def test_time_that_the_work_itself_took_counts() -> None:
     clock = Clock()
-    pacer = pacer_of(clock, 1000.0)
+    pacer = Paced(clock, 1000.0)
     for _ in range(10):
         pacer.tick(400, WorkPhase.COPYING)
         clock.now += 0.5
