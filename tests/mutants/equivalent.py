@@ -133,9 +133,6 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     "the largest index of Python is 2**31 - 1 or 2**63 - 1": (
         "holders._is_ours: one more 2 ** 32",
     ),
-    "one parent more is remembered before all are forgotten": (
-        "rebalance.job.batches.Batches._parent: boundary len(self._parents) >= PARENTS",
-    ),
     "an event names a simulated device by the end of its path, which is its name": (
         "sim.commands.detach: other field leaf.path",
     ),
