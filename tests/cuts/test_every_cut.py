@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import itertools
+import random
 from functools import lru_cache
 
 import pytest
@@ -58,6 +61,17 @@ def test_nothing_is_lost_beside_others(workload: Workload) -> None:
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 def test_a_job_that_nothing_disturbs_moves_everything(workload: Workload) -> None:
     assert list(_experiments(workload.name).undisturbed()) == []
+
+
+def test_nothing_is_lost_where_a_call_finds_no_such_file() -> None:
+    """An error that ends the move of one file, and a crash after it now and then."""
+    experiments = _experiments("links in two directories")
+    missing = [number for number, code in experiments.faults() if code == errno.ENOENT]
+    with isolated():
+        for number, turn in itertools.product(missing, range(2)):
+            choose = choices.by_chance(random.Random(f"{number} {turn}"))
+            found = campaign.judged(experiments.error(number, errno.ENOENT, choose))
+            assert found == (), (number, turn)
 
 
 @settings(derandomize=True)

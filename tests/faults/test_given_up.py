@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -155,6 +157,16 @@ class Shorter(FaultySys):
 def test_a_file_that_became_shorter_is_left_alone(area: Path, root: Path) -> None:
     assert moved(area, sys=Shorter()) == ("skipped", "changed")
     assert contents(root) == {"a": BASE}
+
+
+def test_what_is_no_file_any_more_is_left_alone(area: Path, root: Path) -> None:
+    """An inode that is free is used again, for whatever comes."""
+    (root / "a").unlink()
+    os.mkfifo(root / "a")
+    with closing(sqlite3.connect(area / "job.db")) as db, db:
+        db.execute("UPDATE files SET ino = ?", [(root / "a").stat().st_ino])
+    assert moved(area) == ("skipped", "changed")
+    assert (root / "a").is_fifo()
 
 
 class Failing(Counted):

@@ -11,12 +11,13 @@ import pytest
 
 from tests.faults.harness import create, run, tree_of
 from zconsole.pool.allocator import Space
+from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import runner
 from zconsole.rebalance.job.accounts import SpreadWatch
-from zconsole.rebalance.job.effect import BenefitCheck
+from zconsole.rebalance.job.effect import STAYED, BenefitCheck
 from zconsole.rebalance.job.holds import Holds, WorkPhase
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice
@@ -51,6 +52,21 @@ def test_the_spread_is_looked_at_once_the_originals_are_gone(
     run(area / "job.db")
     assert len(held) > 1
     assert not any(held)
+
+
+def test_a_job_is_stopped_whose_files_stay_where_they_were(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(tree_of(area, 2, 100), area / "job.db")
+
+    def judged(_: BenefitCheck) -> None:
+        raise StopJobError(STAYED)
+
+    monkeypatch.setattr(BenefitCheck, "portion", judged)
+    run(area / "job.db")
+    with closing(Journal.open(area / "job.db")) as journal:
+        status = journal.get("status")
+    assert (status["state"], status["why"]) == ("stopped", STAYED)
 
 
 class Rewriting(Sys):

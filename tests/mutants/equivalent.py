@@ -85,19 +85,18 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "actions.executor.RunRecord.left_running: swap"
         " self._steps.append({'argv': list(step.argv)}) <> self._log.note(self._clock(),"
         " 'ended', **self._of(step), ok=False, result=result)",
+        "sim.commands.detach: swap _release(pool, leaf)"
+        " <> pool.note('vdev_remove', f'{leaf.name} detached', vdev=leaf.path)",
         "rebalance.planning.survey.survey: swap"
         " links.add(index, portion) <> _sample(sys, found, portion)",
-        "tunables.guard._parser: swap parser.add_argument('--state', type=Path, required=True)"
-        " <> parser.add_argument('--module', type=Path, default=MODULE)",
+        "tunables.guard.parser: swap found.add_argument('--state', type=Path, required=True)"
+        " <> found.add_argument('--module', type=Path, default=MODULE)",
         "ui.rebalance.folder_screen.FoldersScreen.draw: swap"
         " self.view.show(folder_lines(self._rows, self._look, width)) <> self._show_hint()",
         "ui.swap.swap_screen.SwapScreen.on_mount: swap"
         " self.set_interval(LOOK, self._again) <> self.look_again()",
         "zfs.sources.kernel.client._Helper.hear: swap self.channel.abandon()"
         " <> self._end(_HelperEndedError('it gave no answer'))",
-    ),
-    "one device that is known has no others, from which it could stand out": (
-        "diagnosis.outliers._least: boundary len(known) > 1",
     ),
     "what has no size is no disk that is listed": (
         "hardware.machine._disk: without first sectors and sectors * SECTOR",
@@ -127,6 +126,21 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     "the next line refuses the same in other words": (
         "zfs.decode.status_json.pools_of: ignore"
         " raise NotUnderstoodError('not a `zpool status -j` document: no pools')",
+    ),
+    "what is no regular file, or another filesystem's, later looks call changed, too": (
+        "admission.Admission._admit: ignore raise SkipError('changed')",
+    ),
+    "the largest index of Python is 2**31 - 1 or 2**63 - 1": (
+        "holders._is_ours: one more 2 ** 32",
+    ),
+    "an event names a simulated device by the end of its path, which is its name": (
+        "sim.commands.detach: other field leaf.path",
+    ),
+    "a cursor behind the last line is on it": ("ui.actions.add_flow._devices: one more 1",),
+    "nobody promises an order of two switches in lists of options": (
+        "cli.option_types.add_common: swap common.add_argument('--read-only',"
+        " help='watch only, change nothing', **switch) <> common.add_argument('--no-mouse',"
+        " help='leave the mouse to the terminal', **switch)",
     ),
     "a nanosecond is no second": (
         "zfs.sources.events._details: one more _number(payload.get('zio_delay', '')) or 0",

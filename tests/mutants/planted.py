@@ -1,7 +1,8 @@
 """`python -m tests.mutants planted`: mistakes all over zconsole, which suite or lock must catch.
 
-The seed chooses them: in each package some, of all operators in turn. They stand in a copy of the
-tree on the disk, so that every process that a test begins has them, too. The first test that fails
+The seed chooses them: in each package some, of all operators in turn. Those of the table stay while
+the code has them; others take the places of those it has no more. They stand in a copy of the tree
+on the disk, so that every process that a test begins has them, too. The first test that fails
 counts, and the first case of the lock that differs, of those that run a line of what is changed.
 Never seen so: what only a virtual machine runs, code of modules outside functions, and what runs in
 a process that may not write the map of lines (another user, a mount namespace of its own).
@@ -14,7 +15,7 @@ import hashlib
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -45,6 +46,8 @@ SUITE = files_of(
 TABLE = Path(__file__).with_name("planted.tsv")
 NONE, PART = "-", "- in part"
 """Nothing that reaches a mistake notices it; none of those tests that were run."""
+ALONE = 10.0
+"""Seconds that the test is taken to need that has caught a mistake before."""
 NOTHING = (NONE, PART)
 HEADS = ("package", "mistakes", "suite", "lock alone", "neither", "equivalent", "left", "lock")
 
@@ -64,29 +67,28 @@ class Row:
         """The column it counts in."""
         if self.suite not in ("", *NOTHING):
             return "suite"
-        if not self.suite or not self.lock:
-            return "left"
-        if self.lock not in NOTHING:
+        if self.lock not in ("", *NOTHING):
             return "lock alone"
-        return "equivalent" if self.mistake in REASONS else "neither"
+        if self.mistake in REASONS:
+            return "equivalent"
+        return "neither" if self.suite and self.lock else "left"
 
 
 def main(words: Sequence[str]) -> int:
     """Try, go on with or show the mistakes of a seed."""
     arguments = _parser().parse_args(words)
-    rows = {(row.seed, row.mistake): row for row in table()}
-    seed, chosen, mine = str(arguments.seed), drawn(arguments.seed), []
-    for mutant in chosen:
-        row = Row(seed, _package(mutant), mutant.identity)
-        old = rows.pop((seed, row.mistake), row)
-        if arguments.only in row.mistake:
-            if arguments.again:
-                old = row
-            elif arguments.survivors:
-                old.suite = "" if old.suite in NOTHING else old.suite
-                old.lock = "" if old.lock in NOTHING else old.lock
-        mine.append(old)
-    others = [row for row in rows.values() if row.seed != seed]
+    seed = str(arguments.seed)
+    old = {row.mistake: row for row in table() if row.seed == seed}
+    others = [row for row in table() if row.seed != seed]
+    chosen = drawn(arguments.seed, old)
+    mine = [old.pop(each.identity, Row(seed, _package(each), each.identity)) for each in chosen]
+    for row in old.values():
+        print(f"gone with its code: {row.mistake}")
+    if arguments.survivors:
+        for row in mine:
+            if arguments.only in row.mistake:
+                row.suite = "" if row.suite in NOTHING else row.suite
+                row.lock = "" if row.lock in NOTHING else row.lock
     if not arguments.show:
         tried = [mutant for mutant in chosen if arguments.only in mutant.identity]
         _try(tried, mine, others, arguments)
@@ -105,7 +107,9 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds", type=float, default=600.0, help="of tests for a mistake (%(default)s)"
     )
     parser.add_argument("--survivors", action="store_true", help="try again what nothing caught")
-    parser.add_argument("--again", action="store_true", help="forget what earlier runs did")
+    parser.add_argument(
+        "--again", action="store_true", help="try all again, first with what caught them"
+    )
     parser.add_argument("--show", action="store_true", help="print the table, try nothing")
     parser.add_argument("--what", action="store_true", help="print what caught each mistake")
     jobs = len(os.sched_getaffinity(0))
@@ -117,8 +121,8 @@ def _package(mutant: Mutant) -> str:
     return mutant.module.rpartition(".")[0].partition(".")[0] or "zconsole"
 
 
-def drawn(seed: int) -> list[Mutant]:
-    """Return the mistakes of a seed: those of functions that stay as they are stay, too."""
+def drawn(seed: int, kept: Container[str] = ()) -> list[Mutant]:
+    """Return the mistakes of a seed: first those kept, by identity, then what a package lacks."""
     packages: dict[str, list[Mutant]] = {}
     sizes: Counter[str] = Counter()
     for file in sorted(PACKAGE.rglob("*.py")):
@@ -131,9 +135,13 @@ def drawn(seed: int) -> list[Mutant]:
     quotas = Counter({package: LEAST + int(share) for package, share in exact.items()})
     larger = sorted(exact, key=lambda package: -(exact[package] % 1))
     quotas.update(larger[: NUMBER - quotas.total()])
-    return [
-        each for package, made in packages.items() for each in turns(seed, made)[: quotas[package]]
-    ]
+    found: list[Mutant] = []
+    for package, made in packages.items():
+        ranked = turns(seed, made)
+        stay = [each for each in ranked if each.identity in kept]
+        new = [each for each in ranked if each.identity not in kept]
+        found += stay + new[: max(0, quotas[package] - len(stay))]
+    return found
 
 
 def turns(seed: int, made: Iterable[Mutant]) -> list[Mutant]:
@@ -178,18 +186,31 @@ def summary(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 def _try(
     chosen: Sequence[Mutant], mine: Sequence[Row], others: Sequence[Row], how: argparse.Namespace
 ) -> None:
-    """Try what was not tried, by the suite and then by the lock; rows are kept as they come."""
+    """Try what was not tried, by the suite, and by the lock what the suite has not caught.
+
+    Rows are kept as they come. With ``--again`` what caught a mistake is tried first, alone.
+    """
     rows = {row.mistake: row for row in mine}
-    for by, files in (("suite", SUITE), ("lock", LOCK)):
-        left = [mutant for mutant in chosen if not getattr(rows[mutant.identity], by)]
-        if not left:
-            continue
-        given = reaching(left, files, how.seconds, how.jobs)
-        with tempfile.TemporaryDirectory(dir=proof.cache("mutants")) as area:
+    place = proof.cache("mutants")
+    place.mkdir(parents=True, exist_ok=True)
+
+    def _each(given: Sequence[Given]) -> None:
+        with tempfile.TemporaryDirectory(dir=place) as area:
             for mistake, what in side_by_side(how.jobs, partial(_tried, area), given):
                 setattr(rows[mistake], by, what)
                 _keep((*others, *mine))
                 print(f"{by}: {what}: {mistake}", flush=True)
+
+    for by, files in (("suite", SUITE), ("lock", LOCK)):
+        done = ("equivalent", "suite")[: 1 + (by == "lock")]
+        due = [each for each in chosen if rows[each.identity].kind not in done]
+        told = {each: getattr(rows[each.identity], by) for each in due}
+        if how.again:
+            _each([(each, {what: ALONE}, "") for each, what in told.items() if "::" in what])
+            told = {each: what if "::" in what else "" for each, what in told.items()}
+        left = [each for each in due if not (told[each] and getattr(rows[each.identity], by))]
+        if left:
+            _each(reaching(left, files, how.seconds, how.jobs))
 
 
 Given = tuple[Mutant, dict[str, float], str]

@@ -233,7 +233,7 @@ def first_failure(tests: Mapping[str, float], attempt: Attempt, unsure: str = ""
         what = attempt(batch, True) if batch else ""
         if what in batch:
             alone = {what: tests[what]}
-            if attempt(alone, True) and not attempt(alone, False):
+            if (len(batch) == 1 or attempt(alone, True)) and not attempt(alone, False):
                 return what
             batches.insert(0, list(batch)[list(batch).index(what) + 1 :])
         elif what and not attempt(batch, False):

@@ -157,6 +157,8 @@ def test_a_test_that_fails_without_the_mistake_says_nothing() -> None:
     tests = dict.fromkeys(["passes", "chance", "sees"], 1.0)
     assert first_failure(tests, _attempt) == "sees"
     assert first_failure({"chance": 1.0, "passes": 1.0}, _attempt) == ""
+    alone = {test: first_failure({test: 1.0}, _attempt) for test in fails}
+    assert alone == {"chance": "", "sees": "sees", "passes": ""}
 
 
 def test_what_ends_all_tests_counts_where_it_does_not_without_the_mistake() -> None:

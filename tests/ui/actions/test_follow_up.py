@@ -9,6 +9,7 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import RUN, SteppedFeed, acting, pick
+from tests.ui.actions.test_latency_window import sample
 from tests.ui.fakes import FakeFeed
 from tests.unit.tunables.pilots import FAST, SLOW
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
@@ -21,6 +22,20 @@ from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.follow_up import FollowUp, LatencyWindow
 from zconsole.zfs.sources.base import Capabilities
+
+
+def test_the_slowest_pool_tells_how_long_applications_wait():
+    healthy = frames.healthy()
+
+    def waits(*pools: tuple[int, int]) -> float | None:
+        watch = FollowUp(FakeFeed((healthy,)))
+        for t in (0.0, 10.0):
+            seen = (sample(t, slow * int(t), fast * int(t)) for slow, fast in pools)
+            made = (replace(healthy, pool=str(n), sample=one) for n, one in enumerate(seen))
+            watch.take(Update(tuple(made), Capabilities("")))
+        return watch.waits()
+
+    assert waits((100, 0), (0, 100)) == waits((100, 0)) != waits((0, 100))
 
 
 async def test_a_change_moves_along_the_timeline_with_its_sample():

@@ -116,6 +116,13 @@ async def test_the_overview_goes_on_living():
         assert "SUSPENDED" in screen()
 
 
+def test_a_pool_is_as_full_as_it_says_itself():
+    healthy = frames.healthy()
+    root = replace(healthy.root, size_bytes=1000, alloc_bytes=130)
+    line = plain(overview_lines((replace(healthy, root=root),), LOOK, 80)[0])
+    assert " 13 %" in line
+
+
 def rows(said):
     """The names in the overview, from the top."""
     lines = takewhile(str.strip, said.splitlines()[1:])

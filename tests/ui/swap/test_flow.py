@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,6 +62,14 @@ async def reported(s: Swapping, directory: Path) -> None:
     assert await main_line(s) == "disk swap open Slot 07: Save the report  (C continues)"
     await s.press("C")
     await s.on(SwapScreen)
+    gone = directory / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    await s.press("enter")
+    assert "no report: No such file or directory" in await s.read(s.settled())
+    os.chdir(directory)
+    s.feed.clock.now += 2.0
     await s.press("enter")
     await s.settled()
     (report,) = directory.glob("zconsole-*.md")

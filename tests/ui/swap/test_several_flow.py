@@ -5,10 +5,12 @@ from __future__ import annotations
 from tests.ui.swap.steps import Swapping, swapping
 from tests.unit.swap.playing import fresh
 from zconsole.sim.places import slot_name
+from zconsole.swap.checklist import Checklist
 from zconsole.swap.names import proposed
+from zconsole.system.state_dir import StateError
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.swap import flow
+from zconsole.ui.swap import flow, several_flow
 from zconsole.ui.swap.swap_screen import SwapScreen
 
 
@@ -87,7 +89,7 @@ async def test_a_plan_that_is_only_read_begins_no_checklist():
         assert not s.swap.make_store(False).read()
 
 
-async def test_disks_that_are_being_replaced_all_get_a_checklist_with_one_key():
+async def test_disks_that_are_being_replaced_all_get_a_checklist_with_one_key(monkeypatch):
     async with swapping() as s:
         two_failing(s)
         await s.settled()
@@ -96,9 +98,18 @@ async def test_disks_that_are_being_replaced_all_get_a_checklist_with_one_key():
         await s.press("escape")
         await s.settled()
         await s.press("C")
+        with monkeypatch.context() as full:
+            full.setattr(several_flow, "begin_adopted", unkept)
+            await s.pick("Begin a checklist for each of the 2 that are being replaced")
+            assert "no checklist was started: the disk is full" in await s.read(s.settled())
+        await s.press("C")
         await s.pick("Begin a checklist for each of the 2 that are being replaced")
         await s.on(SwapScreen)
         assert len(s.swap.make_store(False).read()) == 2
+
+
+def unkept(*_: object) -> tuple[Checklist, ...]:
+    raise StateError("the disk is full")
 
 
 async def test_disks_whose_cable_is_the_likely_cause_are_checked_before_they_are_replaced():

@@ -72,6 +72,7 @@ def test_the_last_step_is_ticked_once_the_report_is_saved():
     play.exchanged()
     stage = play.answer("no-scrub")
     assert stage.over
+    assert states(play)["Scrub"] == "left out"
     steps = listed_steps(play.checklist, stage.step)
     assert steps[-1].state == "current"
     steps = listed_steps(play.checklist, stage.step, filed=True)

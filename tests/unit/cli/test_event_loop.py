@@ -30,6 +30,12 @@ def test_told_to_end_it_ends_as_if_interrupted(number):
         signal.signal(number, before)
 
 
+async def test_between_two_rounds_of_a_recording_is_no_wait():
+    feed = SessionFeed(SimulatedSource(), Session(), 0.0)
+    async with asyncio.timeout(30.0):
+        assert len([update async for update in event_loop.rounds(feed, 60)]) == 60
+
+
 async def test_what_cannot_be_kept_is_said_on_stderr(capsys):
     session = Session(notes=["no history kept: \x1b why"])
     feed = SessionFeed(SimulatedSource(), session, 0.0)

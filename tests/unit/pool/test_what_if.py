@@ -64,6 +64,13 @@ def test_levelling_costs_less_where_free_space_is_alike():
     assert swapped.spread_after <= 0.05
 
 
+def test_a_vdev_of_unknown_size_is_left_out_of_what_is_to_be_rewritten():
+    known = pool(OLD, raidz("raidz2-1", 6, 20, 3))
+    more = pool(*known.children, Vdev("gone", "disk"))
+    assert outlook(known, known).rewrite_bytes
+    assert outlook(more, more).rewrite_bytes == outlook(known, known).rewrite_bytes
+
+
 def test_up_to_2_3_wider_vdevs_get_more_of_the_writes():
     root = pool(raidz("raidz1-0", 3, 10, 5, parity=1))
     after = grown(root, [shape_of("raidz1:6x1T")], {})

@@ -126,6 +126,9 @@ def test_sizes_tell_what_is_older_than_the_newest_vdev(tree):
     assert old["a"] == (0, 12_001_000)
     assert old["deep"] == (1000, 1000)
     Measurer(told.append).ask({"used": str(tree)})
+    whole = os.statvfs(tree)
+    used = (whole.f_blocks - whole.f_bfree) * whole.f_frsize
+    assert told[-1].bytes == pytest.approx(used, rel=0.2)
     assert told[-1].old is None
 
 

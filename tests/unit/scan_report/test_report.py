@@ -207,6 +207,8 @@ def test_only_one_of_two_sessions_writes(tmp_path):
 
 
 def test_the_command_prints_lists_and_compares(nvme, held, tmp_path, monkeypatch, capsys):
+    for recording in (nvme, held):
+        reports(recording)  # read now: the command has an event loop of its own
     monkeypatch.setattr(report, "recorded", known)
     assert main(["report", "--from", str(nvme)]) == 0
     assert capsys.readouterr().out.startswith("# resilver on flash: finished")

@@ -16,4 +16,11 @@ def test_a_mirror_is_evacuated():
     world.advance(24 * 3600.0)
     assert pool.removal.state == FINISHED
     assert pool.tops[2].kind == "indirect"
+    assert pool.data_tops() == pool.tops[:2]
     assert pool.alloc == pytest.approx(total, rel=0.01)
+
+
+def test_a_resilver_takes_a_small_part_of_the_processor():
+    world = World("resilver", 1)
+    world.advance(60.0)
+    assert 0.0 < world.pools[0].host.cpu < 0.2

@@ -162,7 +162,8 @@ def test_it_goes_below_the_defaults_only_if_it_was_started_so(kernel, monkeypatc
 @pytest.mark.parametrize("below", [False, True])
 async def test_it_is_started_as_it_was_confirmed(kernel, monkeypatch, below):
     kernel.state.chmod(0o700)
-    monkeypatch.setenv("ZCONSOLE_STATE", str(kernel.state))
+    state = kernel.state / "of one who never had any"
+    monkeypatch.setenv("ZCONSOLE_STATE", str(state))
     commands = []
 
     async def started(_runner, argv, _name) -> None:
@@ -170,8 +171,9 @@ async def test_it_is_started_as_it_was_confirmed(kernel, monkeypatch, below):
 
     monkeypatch.setattr(autopilot, "started", started)
     wanted = Order(Targets(0.02), below)
-    held = MachineAutopilots(ProcessRunner(), kernel.state, kernel.console(), "7:7")
+    held = MachineAutopilots(ProcessRunner(), state, kernel.console(), "7:7")
     await held.start(wanted)
+    assert state.is_dir()
     ((*_, mark, dashes, target),) = commands
     assert (mark, dashes, target) == ("7:7", "--", "0.02")
     assert ("--below-defaults" in commands[0]) == below

@@ -193,6 +193,7 @@ def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
         walked=0.4,
     )
     assert judge(walking).cause == "memory"
+    assert 0.5 < judge(walking).sure <= 1.0
     assert judge(walking._replace(turns=StageCycles(1))).cause == "metadata"
 
 

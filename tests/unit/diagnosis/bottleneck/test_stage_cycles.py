@@ -109,6 +109,11 @@ def test_a_walk_that_ends_a_little_short_of_the_total_is_over():
     assert (turns.limited, stage) == (False, None)
 
 
+def test_turns_are_forgotten_once_all_is_walked():
+    turns, stage = turns_of([*WALKED, *ISSUED, (1000, 180), (TOTAL // MIB, 180)])
+    assert (turns.changes, turns.issuing, stage) == (0, 0.0, None)
+
+
 def test_an_import_is_no_turn():
     past = StageCycleTracker()
     past.add(T, 0.0, counters(900, 0, pass_start=T - 60))

@@ -83,6 +83,15 @@ def test_the_rate_limit_holds_on_average() -> None:
     assert clock.now - 100 == pytest.approx(10, rel=0.1)
 
 
+def test_time_that_the_work_itself_took_counts() -> None:
+    clock = Clock()
+    pacer = Paced(clock, 1000.0)
+    for _ in range(10):
+        pacer.tick(400, WorkPhase.COPYING)
+        clock.now += 0.5
+    assert clock.now - 100 == pytest.approx(5, abs=0.5)
+
+
 def test_what_holds_a_job_up_is_waited_for_and_told() -> None:
     clock, told = Clock(), list[str | None]()
     opens = clock.now + 3

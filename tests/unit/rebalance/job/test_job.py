@@ -21,6 +21,7 @@ from zconsole.rebalance.job.job import (
     NO_SPACE,
     NO_WRITING,
     QUOTA,
+    SPACE_INTERVAL,
     STEP,
     TREND_SECONDS,
     Floor,
@@ -84,6 +85,19 @@ def test_free_space_is_followed_until_the_floor_is_another(
     space.job.limits = Limits(min_free=0.1)
     space.room(fresh=True)
     assert space.trend.outlook() is None
+
+
+def test_the_disk_is_asked_each_half_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [1000]
+    monkeypatch.setattr(os, "statvfs", lambda path: Filesystem(free[0], 1, 1))
+    space = space_of({str(tmp_path): Floor(0, 0.0)})
+    assert space.room() == 1000
+    free[0] = 500
+    assert space.room() == 1000
+    space.job.clocks.sleep(SPACE_INTERVAL)
+    assert space.room() == 500
 
 
 def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,6 +223,12 @@ def test_usershares_elsewhere(machine: Machine) -> None:
     assert machine.why("/tank") == "exported over SMB (/tank/mine)"
 
 
+def test_only_the_path_of_usershares_names_a_directory_of_them(machine: Machine) -> None:
+    machine.write("/etc/samba/smb.conf", "[global]\ncomment = /srv/shares\n")
+    machine.write("/srv/shares/mine", "path=/tank/mine\n")
+    assert machine.why("/tank") == ""
+
+
 @pytest.mark.parametrize("name", ["include", "config file", "Include"])
 def test_included_files(machine: Machine, name: str) -> None:
     machine.write("/etc/samba/smb.conf", f"[global]\n{name} = /etc/samba/more.conf\n")

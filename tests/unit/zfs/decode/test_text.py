@@ -33,6 +33,11 @@ class TestSections:
         assert (found.action, found.see) == ("Replace it.", "https://x/ZFS-8000-4J")
         assert (found.error_count, found.errors, found.comment) == (None, None, "rack 4")
 
+    @rows(("columns", "seen"), [(16, True), (17, False)])
+    def test_it_may_stand_in_the_middle_of_the_page(self, columns: int, seen: bool) -> None:
+        text = f"  pool: tank\n state: ONLINE\n\n{' ' * columns}errors: 3 data errors\n"
+        assert (pool(text).error_count == 3) == seen
+
     def test_several_scans_the_running_one_first(self) -> None:
         text = (
             "  pool: tank\n state: ONLINE\n"

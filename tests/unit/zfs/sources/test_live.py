@@ -72,6 +72,25 @@ async def test_a_disk_that_is_back_under_another_name_is_seen_by_the_next_sample
     await made.aclose()
 
 
+async def test_a_disk_that_came_is_looked_up_for_the_next_sample(tmp_path):
+    disks = ["sda1"]
+
+    def answer(pool):
+        leaves = [{"type": "disk", "path": f"/dev/{name}"} for name in disks]
+        return {"config": {"name": pool, "vdev_tree": {"type": "root", "children": leaves}}}
+
+    made = source(tmp_path, spawn=spawner(answer))
+    rows = tmp_path / "proc/diskstats"
+    rows.write_text(rows.read_text() + rows.read_text().replace("sda1", "sdb1"))
+    (tmp_path / "dev/sdb1").touch()
+    (tmp_path / "sys/class/block/sdb1").mkdir()
+    await made.sample()
+    disks.append("sdb1")
+    (raw,) = await made.sample()
+    assert raw["devices"] == {f"/dev/{name}": (name,) for name in disks}
+    await made.aclose()
+
+
 @pytest.mark.parametrize("reader", ["json", "text"])
 async def test_the_first_sample_says_which_leaves_sit_out(tmp_path, reader):
     leaf = {"guid": 7, "path": "/dev/sda1", "properties": {"sit_out": {"value": "on"}}}

@@ -288,10 +288,11 @@ async def test_a_helper_that_keeps_crashing_is_given_up():
     assert len(spawner.started) == CRASHES_ALLOWED + 1
 
 
-async def test_garbage_from_the_helper_is_a_failed_read():
-    source, _ = reader(lambda: FakeChannel([READY, b"garbage"]))
+async def test_garbage_from_the_helper_is_a_failed_read_and_ends_it():
+    source, spawner = reader(lambda: FakeChannel([READY, b"garbage"]))
     with pytest.raises(ReadFailedError, match="no answer"):
         await source.read("tank", 5)
+    assert all(channel.abandoned for channel in spawner.started)
 
 
 async def test_after_a_stuck_call_another_helper_serves_the_other_pools():
