@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from tests.ui.actions.test_latency_window import sample
 
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import RUN, SteppedFeed, acting, pick
-from tests.ui.actions.test_latency_window import sample
 from tests.ui.fakes import FakeFeed
 from tests.unit.tunables.pilots import FAST, SLOW
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
