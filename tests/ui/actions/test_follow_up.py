@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from tests.ui.actions.test_latency_window import sample
 
 from tests.records import replace
 from tests.ui import frames
