@@ -12,6 +12,15 @@ from zconsole.tunables.catalog import TUNABLES
 PARAMETERS = "/sys/module/zfs/parameters"
 TIME = "zfs_resilver_min_time_ms"
 FREEZE = "zfs_scan_suspend_progress"
+FREEZE_FOR = f"""
+import sys
+from pathlib import Path
+from zconsole.system.host import process_mark
+from zconsole.tunables import guard
+mark = process_mark(int(sys.argv[1]))
+guard.start(Path("/var/lib/zconsole"), guard.Guarded("{FREEZE}", 1, 300.0, mark))
+"""
+"""Freezes scans as the console of this process id does."""
 
 
 def read(vm: Machine, name: str) -> int:
@@ -94,12 +103,8 @@ def test_presets_are_taken_by_the_kernel(clean: Machine):
 @pytest.mark.slow
 def test_a_freeze_is_put_back_when_the_console_is_killed(clean: Machine):
     clean.run("sleep 300 >/dev/null 2>&1 & echo $! > /root/victim")
-    mark = "$(cat /root/victim):$(cut -d' ' -f22 /proc/$(cat /root/victim)/stat)"
     clean.run("mkdir -p -m 700 /var/lib/zconsole")
-    clean.run(
-        "cd /root/zconsole && /opt/zc/bin/python -m zconsole.tunables.guard"
-        f" --state /var/lib/zconsole --seconds 300 --watch {mark} {FREEZE}=1"
-    )
+    clean.run(f"cd /root/zconsole && /opt/zc/bin/python -c '{FREEZE_FOR}' $(cat /root/victim)")
     assert read(clean, FREEZE) == 1
     clean.run("kill -9 $(cat /root/victim)")
     clean.run(f"until [ $(cat {PARAMETERS}/{FREEZE}) = 0 ]; do sleep 0.2; done", timeout=60)

@@ -18,6 +18,7 @@ from zconsole.actions.window_records import MachineWindows
 from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import process_mark, steady_clock
 from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import guard
@@ -109,7 +110,8 @@ def live_backend(read_only: bool) -> ActionBackend:
     mark = process_mark(os.getpid())
 
     async def _freeze(name: str, value: int) -> None:
-        await guard.start(runner, directory, name, value, FROZEN, mark)
+        wanted = guard.Guarded(name, value, FROZEN, mark)
+        await in_daemon_thread(guard.start, directory, wanted)
 
     control = Control(parameters, FileTunableStore(directory), log, mark)
     return ActionBackend(
@@ -120,7 +122,7 @@ def live_backend(read_only: bool) -> ActionBackend:
         parameters,
         control,
         _freeze,
-        MachineAutopilots(runner, directory, control, mark),
+        MachineAutopilots(directory, control, mark),
         denied,
         change_mark=lambda: change_mark(time.time()),
     )

@@ -1,19 +1,17 @@
-"""A simulated scrub whose latencies the test names, for the process of the autopilot.
+"""A simulated scrub whose latencies the test names.
 
-``python -m tests.unit.tunables.steered_kernel`` is ``zconsole.tunables.autopilot`` over it. Where
-the environment has AT_RISK, the answers are slow, and the next failure would lose data.
+``python -m tests.unit.tunables.steered_kernel`` is the keeper over it, in a hurry.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
+from zconsole.cli import keeper
 from zconsole.sim.source import World
-from zconsole.tunables import autopilot, guard, pilot
+from zconsole.tunables import autopilot
 from zconsole.zfs.raw import Raw
 
 BUCKETS = 37
@@ -50,8 +48,6 @@ class ScrubSource:
 
 
 if __name__ == "__main__":
-    risky = "AT_RISK" in os.environ
-    pilot.at_risk = lambda _: risky
-    autopilot.LiveSource = partial(ScrubSource, 27 if risky else 18)  # type: ignore[assignment,misc]
-    autopilot.INTERVAL = autopilot.LOOK = guard.LOOK = 0.05
-    sys.exit(autopilot.main())
+    autopilot.LiveSource = ScrubSource  # type: ignore[assignment,misc]
+    autopilot.INTERVAL = autopilot.LOOK = keeper.PAUSE = 0.05
+    sys.exit(keeper.main())

@@ -13,11 +13,9 @@ import pytest
 
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
-from tests.unit.tunables.test_guard import freeze, remembered, soon
-from zconsole.system.host import alive, process_mark
+from zconsole.system.host import process_mark
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.holds import Scans, promise
-from zconsole.tunables.parameters import BOOT_ID
 from zconsole.tunables.store import PILOT
 
 TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
@@ -224,19 +222,16 @@ def test_what_a_live_autopilot_set_is_left_to_it(kernel, live):
     assert kernel.read(TIME) == 5000
 
 
-@pytest.mark.slow
-async def test_what_a_killed_guard_left_is_restored_at_once_even_while_a_scan_runs(kernel):
-    await freeze(kernel)
-    kernel.boot_id.write_text(BOOT_ID.read_text())  # which the guard goes by
-    pid = int(remembered(kernel)[FROZEN]["owner"].partition(":")[0])
-    mark = process_mark(pid)
+def test_what_a_killed_guard_left_is_restored_at_once_even_while_a_scan_runs(kernel, live):
+    leave(kernel, live, name=FROZEN)
     assert says(kernel, RUNS, FROZEN) == (
         "restored by a guard process when its time is over, or when its console ends (or ssh drops)"
     )
     kernel.console("1:1").settle(2.0, RUNS)
     assert kernel.read(FROZEN) == 1
+    pid = int(live.partition(":")[0])
     os.kill(pid, signal.SIGKILL)
-    assert soon(lambda: not alive(str(mark)))
+    os.waitpid(pid, 0)
     assert says(kernel, RUNS, FROZEN) == f"its guard is gone; {NEXT} at once"
     kernel.console("1:1").settle(3.0, RUNS)
     assert kernel.read(FROZEN) == 0

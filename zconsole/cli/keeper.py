@@ -1,0 +1,189 @@
+"""``zconsole keeper``: the two processes that keep duties, and what each of them does.
+
+``zconsole.system.keeper`` says what it is for, and how it is asked. Run as
+``python -m zconsole.cli.keeper``; it returns once orders are heard.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from zconsole.errors import ZconsoleError
+from zconsole.system.audit import Audit, audit_log
+from zconsole.system.host import process_mark, text_in
+from zconsole.system.keeper import LOCK, Begin, Keeper, listening_socket
+from zconsole.system.safe_path import make_directory
+from zconsole.system.state_dir import state_dir, try_lock
+from zconsole.tunables import autopilot, guard
+from zconsole.tunables.control import Control
+from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
+from zconsole.tunables.store import FileTunableStore
+
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals at which what is held is put back."""
+HEARS = "hears"
+"""Its word to whoever started it, once orders are heard."""
+LOOK = 0.5
+"""Seconds between two looks of the parent at its child."""
+PATIENCE = 15.0
+"""Seconds that the child has to undo all once it was told to stop; then it is killed."""
+PAUSE = 1.0
+"""Seconds before a child that was killed is followed by another one."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Start the keeper of a state directory unless it runs; return once orders are heard."""
+    parser = argparse.ArgumentParser(prog="zconsole.cli.keeper", allow_abbrev=False)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--module", type=Path, default=MODULE)
+    parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
+    args = parser.parse_args(argv)
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.close(reader)
+        os._exit(_parent(args, writer))
+    os.close(writer)
+    with os.fdopen(reader) as verdict:
+        answer = verdict.read()
+    if answer == HEARS:
+        return 0
+    sys.stderr.write(answer or "zconsole keeper died before it heard orders")
+    return 1
+
+
+def _parent(args: argparse.Namespace, verdict: int) -> int:
+    """The waiting process's whole life: it puts back whatever a child of its left."""
+    os.setsid()
+    _quiet(keep=verdict)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
+    try:
+        make_directory(args.state)
+        lock = try_lock(args.state / LOCK)
+        line = None if lock is None else listening_socket(args.state)
+    except (ZconsoleError, OSError) as error:
+        os.write(verdict, str(error).encode())
+        return 1
+    os.write(verdict, HEARS.encode())
+    os.close(verdict)
+    if line is None:  # another one runs
+        return 0
+    mark, over = process_mark(os.getpid()) or "", False
+    while not over:
+        over = _watch(_begin_child(args, line, mark))
+        _put_back(args, mark)
+        if not over:
+            time.sleep(PAUSE)
+    return 0
+
+
+def _begin_child(args: argparse.Namespace, line: socket.socket, mark: str) -> int:
+    """Fork the child that keeps the duties; its process id."""
+    below, above = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(above)
+            asyncio.run(_keep(args, line, mark, below))
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(below)  # the other end stays: its closing tells the child that its parent is gone
+    return child
+
+
+def _watch(child: int) -> bool:
+    """Wait for the end of a child; False where it was killed, and another one is to go on."""
+    told, end = False, float("inf")
+    while (code := _exit_code(child)) is None:
+        caught = signal.sigtimedwait({*STOPS, signal.SIGCHLD}, LOOK)
+        if caught is not None and caught.si_signo in STOPS:
+            os.kill(child, signal.SIGTERM)
+            told, end = True, min(end, time.monotonic() + PATIENCE)
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+        if time.monotonic() > end + PATIENCE:
+            break  # it hangs in the kernel: nothing of it runs any more
+    return told or code == 0
+
+
+def _exit_code(child: int) -> int | None:
+    """How a child ended; None while it runs.
+
+    One that was killed while a thread of it hangs in the kernel stays there, but does nothing.
+    """
+    for _ in range(2):
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        if text_in(Path(f"/proc/{child}/stat")).rpartition(")")[2].split()[:1] != ["Z"]:
+            return None
+    return -signal.SIGKILL
+
+
+def _put_back(args: argparse.Namespace, mark: str) -> None:
+    """Restore the tunables that a child held, and drop what its autopilot said."""
+    parts = _Parts(args, mark)
+    with contextlib.suppress(OSError, ZconsoleError):
+        if held := parts.control.held():
+            parts.control.restore(time.time(), held)
+    autopilot.PilotClaim(args.state, mark).drop()
+    parts.log.settle()
+
+
+class _Parts:
+    """What the duties of one keeper work with; ``mark`` is of its parent, and owns tunables."""
+
+    def __init__(self, args: argparse.Namespace, mark: str) -> None:
+        state: Path = args.state
+        self.log: Audit = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(state)}))
+        self.parameters = SysfsParameters(args.module, args.boot_id)
+        self.control = Control(self.parameters, FileTunableStore(state), self.log, mark)
+
+
+async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, parent: int) -> None:
+    """The child's life: keep duties until none is left, or it is told to end, or is alone."""
+    parts = _Parts(args, mark)
+    tuning = parts.control, parts.parameters, parts.log
+    orders: dict[str, Begin] = {
+        guard.ORDER: partial(guard.begin, *tuning),
+        autopilot.ORDER: partial(autopilot.begin, *tuning, autopilot.PilotClaim(args.state, mark)),
+    }
+    keeper = Keeper(orders, [], parts.log)
+    loop = asyncio.get_running_loop()
+    loop.add_reader(parent, keeper.stop)
+    for number in STOPS:
+        loop.add_signal_handler(number, keeper.stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})
+    await keeper.run(line)
+    parts.log.settle()
+
+
+def _quiet(keep: int) -> None:
+    """Let go of the console's terminal, pipes and directory; be the last to lack memory."""
+    os.umask(0o077)
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 256)
+    # What is held must be put back, so this process is the last to be killed (proc_pid_oom_score).
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("-1000")
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text("zconsole-keeper")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
