@@ -18,16 +18,24 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from zconsole.actions.backend import live_backend
+from zconsole.actions.window_records import MachineWindows
+from zconsole.cli import local
+from zconsole.cli.swap import RoundsOnDemand
+from zconsole.cli.window_keeper import WindowKeeper
 from zconsole.errors import ZconsoleError
+from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
 from zconsole.system.audit import Audit, audit_log
-from zconsole.system.host import process_mark, text_in
+from zconsole.system.host import ROOT, process_mark, text_in
 from zconsole.system.keeper import LOCK, Begin, Keeper, listening_socket
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import state_dir, try_lock
+from zconsole.timeline.feed import SessionFeed
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
 from zconsole.tunables.store import FileTunableStore
+from zconsole.zfs.sources.live import LiveSource
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals at which what is held is put back."""
@@ -45,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Start the keeper of a state directory unless it runs; return once orders are heard."""
     parser = argparse.ArgumentParser(prog="zconsole.cli.keeper", allow_abbrev=False)
     parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--module", type=Path, default=MODULE)
     parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
     args = parser.parse_args(argv)
@@ -65,6 +74,7 @@ def _parent(args: argparse.Namespace, verdict: int) -> int:
     """The waiting process's whole life: it puts back whatever a child of its left."""
     os.setsid()
     _quiet(keep=verdict)
+    os.environ["ZCONSOLE_STATE"] = str(args.state)  # for whatever looks for it by itself
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
     try:
         make_directory(args.state)
@@ -133,40 +143,49 @@ def _exit_code(child: int) -> int | None:
 
 def _put_back(args: argparse.Namespace, mark: str) -> None:
     """Restore the tunables that a child held, and drop what its autopilot said."""
-    parts = _Parts(args, mark)
+    control, _, log = _tuning(args, mark)
     with contextlib.suppress(OSError, ZconsoleError):
-        if held := parts.control.held():
-            parts.control.restore(time.time(), held)
+        if held := control.held():
+            control.restore(time.time(), held)
     autopilot.PilotClaim(args.state, mark).drop()
-    parts.log.settle()
+    log.settle()
 
 
-class _Parts:
-    """What the duties of one keeper work with; ``mark`` is of its parent, and owns tunables."""
-
-    def __init__(self, args: argparse.Namespace, mark: str) -> None:
-        state: Path = args.state
-        self.log: Audit = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(state)}))
-        self.parameters = SysfsParameters(args.module, args.boot_id)
-        self.control = Control(self.parameters, FileTunableStore(state), self.log, mark)
+def _tuning(args: argparse.Namespace, mark: str) -> tuple[Control, SysfsParameters, Audit]:
+    """The tunables that the keeper of a mark holds, their kernel, and its log."""
+    log = audit_log(partial(state_dir, True))
+    parameters = SysfsParameters(args.module, args.boot_id)
+    return Control(parameters, FileTunableStore(args.state), log, mark), parameters, log
 
 
 async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, parent: int) -> None:
     """The child's life: keep duties until none is left, or it is told to end, or is alone."""
-    parts = _Parts(args, mark)
-    tuning = parts.control, parts.parameters, parts.log
+    tuning = _tuning(args, mark)
+    *_, log = tuning
+    claim = autopilot.PilotClaim(args.state, mark)
     orders: dict[str, Begin] = {
         guard.ORDER: partial(guard.begin, *tuning),
-        autopilot.ORDER: partial(autopilot.begin, *tuning, autopilot.PilotClaim(args.state, mark)),
+        autopilot.ORDER: partial(autopilot.begin, *tuning, claim),
     }
-    keeper = Keeper(orders, [], parts.log)
+    feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0)
+    rounds, windows = RoundsOnDemand(feed), MachineWindows(args.state)
+
+    def _said(text: str) -> None:
+        log.note(time.time(), "noted", kind="keeper", duty=WindowKeeper.name, result=text)
+
+    standing = (
+        LightDuty(LocateLights(args.state, args.root, log=log), args.state / HOLDER),
+        WindowKeeper(windows, live_backend(False), rounds.frames, rounds.fresh, _said),
+    )
+    keeper = Keeper(orders, standing, log)
     loop = asyncio.get_running_loop()
     loop.add_reader(parent, keeper.stop)
     for number in STOPS:
         loop.add_signal_handler(number, keeper.stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})
     await keeper.run(line)
-    parts.log.settle()
+    await feed.aclose()
+    log.settle()
 
 
 def _quiet(keep: int) -> None:

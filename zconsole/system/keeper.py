@@ -28,8 +28,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -37,12 +39,13 @@ from typing import Any, Protocol
 
 from zconsole.errors import ZconsoleError
 from zconsole.system.audit import Log
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.launcher import own
-from zconsole.system.patient import NoAnswerError, Patient
+from zconsole.system.patient import NoAnswerError, Patient, in_time
 from zconsole.system.process import DeadlineError, run_blocking
 from zconsole.system.records import parse_json
 from zconsole.system.safe_path import directory
-from zconsole.system.state_dir import StateError, remove
+from zconsole.system.state_dir import StateError, remove, try_lock
 
 LOCK, SOCKET = "keeper.lock", "keeper.socket"
 START = 60.0
@@ -57,6 +60,8 @@ IDLE = 2.0
 """Seconds that the keeper waits for an order while it has nothing to do."""
 HEARD = 5.0
 """Seconds that whoever connects has to give its order."""
+STARTED = 10.0
+"""Seconds for a lock, on a disk that a scan keeps busy."""
 BEGUN = 30.0
 """Seconds that a duty may take to begin before the keeper ends without it."""
 LOOK, END = "look", "end"
@@ -94,17 +99,19 @@ class Keeper:
     def __init__(
         self,
         orders: Mapping[str, Begin],
-        standing: Sequence[Callable[[], Duty]],
+        standing: Sequence[Duty],
         log: Log,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``standing`` make the duties that look into files; ``log`` has what fails."""
+        """``standing`` are those that look into files; ``log`` has what fails."""
         self._orders = orders
         self._standing = standing
         self._log = log
         self._clock = clock
         self.duties: list[Duty] = []
         self._acting: dict[Duty, asyncio.Task[None]] = {}
+        self._looked: set[Duty] = set()
+        """Those that were to look into their files while they were at it."""
         self._failed: dict[Duty, tuple[float, str]] = {}
         """When a duty that failed acts again (steady seconds), and why it failed."""
         self._serving: set[asyncio.Task[Any]] = set()
@@ -156,15 +163,16 @@ class Keeper:
             self._failed.pop(duty, None)
         except Exception as error:  # no duty may end the others
             self._note_failure(duty, error)
-        if not goes_on:
+        if not goes_on and duty not in self._looked:
             self.duties.remove(duty)
+        self._looked.discard(duty)
         del self._acting[duty]
         self._woken.set()
 
     def _note_failure(self, duty: Duty, error: Exception) -> None:
         why = str(error) or type(error).__name__
         if self._failed.get(duty, (0.0, ""))[1] != why:
-            self._log.note(time.time(), "failed", kind="keeper", duty=duty.name, result=why)
+            self._log.note(time.time(), "noted", kind="keeper", duty=duty.name, result=why)
         self._failed[duty] = self._clock() + RETRY, why
 
     async def _undo(self, duty: Duty) -> None:
@@ -180,9 +188,12 @@ class Keeper:
             self.duties.remove(duty)
 
     def _look(self) -> None:
-        """Add each standing duty that is not there; it is over at once where nothing is kept."""
-        known = {duty.name for duty in self.duties}
-        self.duties += [duty for make in self._standing if (duty := make()).name not in known]
+        """Have each standing duty look into its file; it is over at once where nothing is kept."""
+        for duty in self._standing:
+            if duty in self._acting:
+                self._looked.add(duty)  # it may have looked already
+            elif duty not in self.duties:
+                self.duties.append(duty)
         self._woken.set()
 
     # Orders
@@ -228,7 +239,77 @@ class Keeper:
         return {"done": 1}
 
 
+class StandingDuty(ABC):
+    """A duty about what is in a file; it holds a lock of its own while there is anything.
+
+    While another version's process has the lock, that one does it.
+    """
+
+    name: str
+    deadline = 10.0
+
+    def __init__(self, lock: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = lock
+        self._clock = clock
+        self._lock: int | None = None
+        self._next = clock()
+        """When it looks (steady seconds)."""
+
+    def due(self, now: float) -> float:
+        """See Duty."""
+        return self._next - now
+
+    async def act(self) -> bool:
+        """See Duty."""
+        if self._lock is None:
+            try:
+                if await in_daemon_thread(self.is_empty):
+                    return False
+                self._lock = await in_daemon_thread(try_lock, self._path)
+            except (OSError, ZconsoleError):
+                return False  # what can't be read is not kept; whoever reads it next says so
+        seconds = LONGEST if self._lock is None else await self.look(self._lock)
+        if seconds is None:
+            self._lock = None
+            return False
+        self._next = self._clock() + seconds
+        return True
+
+    async def undo(self) -> None:
+        """Let another process do it: the file stays."""
+        if self._lock is not None:
+            os.close(self._lock)
+        self._lock = None
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError."""
+
+    @abstractmethod
+    async def look(self, lock: int) -> float | None:
+        """Do what is due; seconds until it looks again, None once nothing is left.
+
+        Then it has closed the lock, before anybody could add something.
+        """
+
+
 # Asking
+
+
+def wake(state: Path, lock: str, options: Sequence[str] = ()) -> None:
+    """Have a standing duty done by the keeper, unless a process has its lock already.
+
+    ``options``: see `ask`. Raises as that, and NoAnswerError where the disk doesn't answer.
+    """
+
+    def _is_done() -> bool:
+        held = try_lock(state / lock)
+        if held is not None:
+            os.close(held)
+        return held is None
+
+    if not in_time(_is_done, STARTED):
+        ask(state, options, order=LOOK)
 
 
 def ask(state: Path, options: Sequence[str] = (), **order: Any) -> int:

@@ -6,15 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.unit.hardware.lit_chassis import Chassis
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
 from tests.unit.waiting import soon
 from zconsole.errors import ZconsoleError
+from zconsole.hardware.light import LocateLights
 from zconsole.system import keeper
 from zconsole.system.host import alive, process_mark
 from zconsole.system.keeper import ask, asked
@@ -120,6 +123,18 @@ def test_one_duty_ends_and_the_other_goes_on(steering):
     assert autopilot.stop(steering.state)
     assert values(steering) == (1, 3000)
     assert not autopilot.stop(steering.state)
+
+
+def test_a_light_goes_off_in_time_though_the_child_that_waited_was_killed(kernel, tmp_path):
+    chassis = Chassis(tmp_path)
+    chassis.enclosure()
+    led, lights = chassis.led(), LocateLights(kernel.state, tmp_path, log=chassis.log)
+    lights.light(chassis.slot(), "S1", time.time() + 2.0)
+    os.kill(child_of(parent_of(kernel)), signal.SIGKILL)
+    assert led.read_text() == "1"
+    assert soon(lambda: led.read_text() == "0")
+    assert soon(lambda: parent_of(kernel) is None)
+    assert lights.lit() == ()
 
 
 def test_nothing_in_the_directory_of_the_console_is_run(kernel, tmp_path, monkeypatch):

@@ -113,7 +113,7 @@ class Kept:
     def __init__(self, state: Path) -> None:
         self.state = state
         self.light, self.tunable = Chore("light", 1e9), Chore("tunable", 1e9)
-        self.keeper = Keeper({"hold": self.hold}, (lambda: self.light,), MemoryLog())
+        self.keeper = Keeper({"hold": self.hold}, (self.light,), MemoryLog())
         self.begins = asyncio.Event()
         self.begins.set()
         self.task = asyncio.create_task(self.keeper.run(listening_socket(state)))
@@ -170,6 +170,16 @@ async def test_a_standing_duty_that_was_over_begins_again_when_somebody_asks_it_
     await kept.ask(order=LOOK)
     await kept.ask(order=LOOK)
     assert kept.keeper.duties == [kept.light]
+
+
+async def test_what_is_added_while_it_finds_nothing_more_is_not_forgotten(kept):
+    kept.light.at, kept.light.hangs, kept.light.most = 0.0, threading.Event(), 1
+    await kept.ask(order=LOOK)  # while it looks
+    kept.light.most = 3
+    kept.light.acts, seen = 0, kept.light.hangs
+    seen.set()
+    while kept.light.acts < 2:
+        await asyncio.sleep(0.001)
 
 
 async def test_what_nobody_waits_for_any_more_is_undone(kept):
