@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,12 +73,4 @@ class MachineWindows:
             del windows[before.guid]
             if after is not None:
                 windows[after.guid] = after
-            return True
-
-    def idle(self, lock: int) -> bool:
-        """Whether there is no window; the lock is released before anybody adds one."""
-        with self.open() as windows:
-            if windows:
-                return False
-            os.close(lock)
             return True

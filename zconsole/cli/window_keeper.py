@@ -48,12 +48,7 @@ class WindowKeeper(StandingDuty):
         """See StandingDuty."""
         return not self._records.windows()
 
-    async def look(self, lock: int) -> float | None:
-        """See StandingDuty."""
-        await self.keep()
-        return None if await in_daemon_thread(self._records.idle, lock) else LOOK
-
-    async def keep(self) -> None:
+    async def look(self) -> float:
         """Look at every window once; what fails of one is tried again at the next look.
 
         Raises ZconsoleError or OSError where the pools or the file can't be read now.
@@ -68,6 +63,7 @@ class WindowKeeper(StandingDuty):
                 await self._one(window, frame)
             except (OSError, ZconsoleError) as error:
                 self._said(f"{window.pool}: {error}")
+        return LOOK
 
     async def _one(self, window: ScrubWindow, frame: Frame) -> None:
         bare = situation_of(frame, Facts())

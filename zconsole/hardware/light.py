@@ -8,7 +8,6 @@ makes up for it (``LocateLights.tidy``). A light that somebody else switched off
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -190,17 +189,9 @@ class LocateLights:
 
     # For the keeper
 
-    def idle(self, lock: int) -> bool:
-        """Whether no light waits for its time; the lock is released then.
-
-        It is released before anybody can add a light: who adds one, then wakes the keeper.
-        """
-        with self._open() as opened:
-            now = self._clock()
-            if any(now < record.until + RETRY for record in opened.records.values()):
-                return False
-            os.close(lock)
-            return True
+    def waiting(self) -> tuple[LitSlot, ...]:
+        """Those that wait for their time, or to be put back not long after it."""
+        return tuple(lit for lit in self.lit() if self._clock() < lit.until + RETRY)
 
     def put_back_from_memory(self, known: Iterable[LitSlot]) -> tuple[LitSlot, ...]:
         """Put back those whose time is over, without the file; returns those that are left."""
@@ -380,24 +371,18 @@ class LightDuty(StandingDuty):
 
     def is_empty(self) -> bool:
         """See StandingDuty."""
-        return not self._lights.lit()
+        with contextlib.suppress(OSError, ZconsoleError):
+            self._known = self._lights.waiting()
+        return not self._known
 
-    async def look(self, lock: int) -> float | None:
+    async def look(self) -> float:
         """See StandingDuty."""
-        return await in_daemon_thread(self._look, lock)
-
-    def _look(self, lock: int) -> float | None:
-        lights = self._lights
-        try:
-            self._known = lights.lit()  # first: an enclosure that hangs must not make it forget
-            lights.tidy()
-            self._known = lights.lit()
-            if lights.idle(lock):
-                return None
-        except (OSError, ZconsoleError):
-            self._known = lights.put_back_from_memory(self._known)
-            if not self._known:
-                os.close(lock)
-                return None
-        now = lights.time()
+        await in_daemon_thread(self._tidy)
+        now = self._lights.time()
         return min([LONGEST, *(lit.until - now for lit in self._known if lit.until > now)])
+
+    def _tidy(self) -> None:
+        try:
+            self._lights.tidy()
+        except (OSError, ZconsoleError):
+            self._known = self._lights.put_back_from_memory(self._known)

@@ -262,17 +262,18 @@ class StandingDuty(ABC):
     async def act(self) -> bool:
         """See Duty."""
         if self._lock is None:
-            try:
-                if await in_daemon_thread(self.is_empty):
-                    return False
-                self._lock = await in_daemon_thread(try_lock, self._path)
-            except (OSError, ZconsoleError):
-                return False  # what can't be read is not kept; whoever reads it next says so
-        seconds = LONGEST if self._lock is None else await self.look(self._lock)
-        if seconds is None:
-            self._lock = None
-            return False
-        self._next = self._clock() + seconds
+            with contextlib.suppress(OSError, ZconsoleError):
+                if not await in_daemon_thread(self.is_empty):
+                    self._lock = await in_daemon_thread(try_lock, self._path)
+                    self._next = self._clock() + LONGEST * (self._lock is None)
+                    return True
+            return False  # what can't be read is not kept; whoever reads it next says so
+        self._next = self._clock() + await self.look()
+        if await in_daemon_thread(self.is_empty):
+            await self.undo()
+            self._next = self._clock()
+            # Only now whoever adds something finds the lock free, and wakes the keeper.
+            return not await in_daemon_thread(self.is_empty)
         return True
 
     async def undo(self) -> None:
@@ -286,11 +287,8 @@ class StandingDuty(ABC):
         """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError."""
 
     @abstractmethod
-    async def look(self, lock: int) -> float | None:
-        """Do what is due; seconds until it looks again, None once nothing is left.
-
-        Then it has closed the lock, before anybody could add something.
-        """
+    async def look(self) -> float:
+        """Do what is due; seconds until it looks again."""
 
 
 # Asking

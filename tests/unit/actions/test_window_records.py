@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.actions.window_records import KEEPER, NAME, MachineWindows
+from zconsole.actions.window_records import NAME, MachineWindows
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system import keeper
-from zconsole.system.state_dir import StateError, try_lock
+from zconsole.system.state_dir import StateError
 
 NIGHT = ScrubWindow("tank", "1", "22:00-06:00", begun=True)
 
@@ -67,20 +67,6 @@ def test_what_somebody_else_changed_meanwhile_is_left_alone(state):
     assert records.windows() == (other,)
     assert records.replaced(other, None) is True
     assert records.windows() == ()
-
-
-def test_a_keeper_ends_only_where_no_hours_are_left(state):
-    records = MachineWindows(state)
-    lock = try_lock(state / KEEPER)
-    assert lock is not None
-    with records.open() as windows:
-        windows["1"] = NIGHT
-    assert records.idle(lock) is False
-    assert try_lock(state / KEEPER) is None
-    with records.open() as windows:
-        windows.clear()
-    assert records.idle(lock) is True
-    assert try_lock(state / KEEPER) is not None
 
 
 def test_a_damaged_file_is_named(state):

@@ -55,7 +55,7 @@ class Night:
 
     async def after(self, hours: float) -> None:
         self.elapsed += hours * HOUR
-        await self.keeper().keep()
+        await self.keeper().look()
 
     @property
     def window(self) -> ScrubWindow:
@@ -128,6 +128,7 @@ async def test_it_is_kept_until_no_hours_are_left(night):
     assert not await keeper.act()
     night.set(-1, 5)
     assert await keeper.act()
+    assert await keeper.act()
     assert keeper.due(keeper._clock()) == pytest.approx(LOOK, abs=1.0)
     assert try_lock(night.records.directory / KEEPER) is None
     with night.records.open() as windows:
@@ -145,6 +146,7 @@ async def test_another_version_that_keeps_them_goes_on_as_long_as_it_lives(night
     assert await keeper.act()
     assert not night.pool.scan.active
     os.close(lock)
+    assert await keeper.act()
     assert await keeper.act()
     assert night.pool.scan.running
 

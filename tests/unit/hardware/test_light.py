@@ -365,14 +365,13 @@ def test_where_nothing_was_lit_nothing_is_made(chassis, woken, lights):
     assert not chassis.state.exists()
 
 
-def test_a_holder_lets_go_of_its_lock_once_no_light_is_left(chassis, lights):
+def test_a_light_waits_until_long_after_its_time(chassis, lights):
     lit(chassis)
-    lock = try_lock(chassis.state / light.HOLDER)
-    assert not lights.idle(lock)
+    chassis.now = UNTIL + RETRY - 1.0
+    assert len(lights.waiting()) == 1
     chassis.now = UNTIL + RETRY
-    assert lights.idle(lock)
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(lock)
+    assert lights.waiting() == ()
+    assert len(lights.lit()) == 1
 
 
 def test_a_light_is_put_back_without_its_record(chassis, lights):
