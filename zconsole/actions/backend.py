@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.autopilots import Autopilots, MachineAutopilots
@@ -20,6 +21,7 @@ from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessR
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import process_mark, steady_clock
+from zconsole.system.keeper import wake
 from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import guard
 from zconsole.tunables.autopilot import every_pool
@@ -113,7 +115,8 @@ def live_backend(read_only: bool) -> ActionBackend:
         wanted = guard.Guarded(name, value, FROZEN, mark)
         await in_daemon_thread(guard.start, directory, wanted)
 
-    control = Control(parameters, FileTunableStore(directory), log, mark)
+    watch = partial(wake, directory, guard.KEPT)
+    control = Control(parameters, FileTunableStore(directory), log, mark, wake=watch)
     return ActionBackend(
         runner,
         LastingRunner(),

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from zconsole.actions.backend import live_backend
+from zconsole.actions.backend import live_backend, live_pools
 from zconsole.actions.window_records import MachineWindows
 from zconsole.cli import local
 from zconsole.cli.swap import RoundsOnDemand
@@ -174,6 +174,7 @@ async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, parent
         log.note(time.time(), "noted", kind="keeper", duty=WindowKeeper.name, result=text)
 
     standing = (
+        guard.TunableDuty(tuning[0], live_pools, args.state / guard.KEPT),
         LightDuty(LocateLights(args.state, args.root, log=log), args.state / HOLDER),
         WindowKeeper(windows, live_backend(False), rounds.frames, rounds.fresh, _said),
     )

@@ -148,7 +148,7 @@ def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> N
     place = in_time(partial(state_dir, create=True))
     if args.words == [OFF]:
         stopped = autopilot.stop(place)
-        left = control.settle(time.time()).restored
+        left = control.settle(time.time())
         if stopped:
             say("the autopilot ended; the original values are restored")
         else:

@@ -1,31 +1,42 @@
-"""A dangerous tunable, held for a while and put back whatever happens: a duty of the keeper.
+"""Tunables that the keeper puts back: dangerous ones that it holds, and what consoles left.
 
-The keeper writes the value itself, so the value is never there without it. It puts the original
-back when the time is over, when the console that is watched is gone (killed, dropped connection),
-or when it has to end; it leaves silently when somebody else has changed the value.
+A dangerous one is written by the keeper itself, so the value is never there without it. The
+original goes back when the time is over, when the console that is watched is gone (killed, dropped
+connection), or when the keeper has to end; not when somebody else has changed the value.
+
+What a console set stays when it ends, until it is due (`holds.is_due`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from zconsole.pool.model import Pool
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import alive
-from zconsole.system.keeper import Order, ask
+from zconsole.system.keeper import Order, StandingDuty, ask
 from zconsole.system.records import from_json
 from zconsole.tunables.control import Control, Setting, put_back, recorded
+from zconsole.tunables.holds import Scans
 from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.pilot import scanning
 
 ORDER = "guard"
 """The order that begins one."""
 LOOK = 0.25
 """Seconds between two readings of the value."""
+KEPT = "tunables.keeper"
+"""The file that is locked while the keeper watches what consoles set."""
+CONSOLES = 5.0
+"""Seconds between two looks whether the consoles that set something still run."""
+SCANS = 20.0
+"""Seconds between two looks at the scans whose end is awaited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +108,46 @@ class Guard:
             put_back(self._parameters, {name: ours}, {name: original}, record)
         with contextlib.suppress(OSError):
             self._control.restore(t, [name])
+
+
+class TunableDuty(StandingDuty):
+    """Restores what a console set that is gone, once it is due."""
+
+    name = "tunables"
+
+    def __init__(
+        self,
+        control: Control,
+        every_pool: Callable[[], Awaitable[Sequence[Pool] | None]],
+        lock: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``every_pool`` reads the pools of the machine; None unless each answered."""
+        super().__init__(lock, clock)
+        self._control = control
+        self._every_pool = every_pool
+
+    def is_empty(self) -> bool:
+        """See StandingDuty."""
+        return not self._control.watched()
+
+    async def look(self) -> float:
+        """See StandingDuty."""
+        watched = await in_daemon_thread(self._control.watched)
+        if not any(hold.is_left for hold in watched):
+            return CONSOLES
+        pools = await self._every_pool()
+        await in_daemon_thread(self._control.settle, time.time(), scans_of(pools))
+        return SCANS
+
+
+def scans_of(pools: Sequence[Pool] | None) -> Scans:
+    """What all pools of a machine tell of scans; nothing where one did not answer."""
+    if pools is None:
+        return Scans()
+    active = scanning(pools)
+    running, idle = (
+        {pool.guid or pool.name: pool.name for pool in pools if (pool in active) == scans}
+        for scans in (True, False)
+    )
+    return Scans(running, idle, whole=True)

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from zconsole.cli import keeper
+from zconsole.pool.model import Pool
 from zconsole.sim.source import World
-from zconsole.tunables import autopilot
+from zconsole.tunables import autopilot, guard
 from zconsole.zfs.raw import Raw
 
 BUCKETS = 37
@@ -47,7 +48,13 @@ class ScrubSource:
         return None
 
 
+async def no_pools() -> tuple[Pool, ...]:
+    """All pools of a machine that has none."""
+    return ()
+
+
 if __name__ == "__main__":
     autopilot.LiveSource = ScrubSource  # type: ignore[assignment,misc]
-    autopilot.INTERVAL = autopilot.LOOK = keeper.PAUSE = 0.05
+    keeper.live_pools = no_pools
+    autopilot.INTERVAL = autopilot.LOOK = keeper.PAUSE = guard.CONSOLES = 0.05
     sys.exit(keeper.main())

@@ -1,4 +1,4 @@
-"""A guarded tunable as a duty of the keeper: no process, a clock that the test names."""
+"""Tunables that the keeper puts back: no process but a console, a clock that the test names."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from dataclasses import asdict
 
 import pytest
 
+from tests.unit.tunables.conftest import Kernel
 from zconsole.errors import UsageError, ZconsoleError
+from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system.host import process_mark
+from zconsole.system.state_dir import try_lock
 from zconsole.tunables import guard
-from zconsole.tunables.guard import Guard, Guarded
+from zconsole.tunables.guard import Guard, Guarded, TunableDuty
 
 NAME = "zfs_scan_suspend_progress"
+DEAD = "999999999:1"
+"""A mark of no process."""
 
 
 async def freeze(kernel, seconds=30.0, watch=None, owner=None) -> Guard:
@@ -88,3 +93,82 @@ async def test_it_refuses_what_no_guard_may_set(kernel):
     order = asdict(Guarded("zfs_no_scrub_io", 1, 1.0))
     with pytest.raises(UsageError, match="not written"):
         await guard.begin(kernel.console("1:1"), kernel.parameters, kernel.log, order)
+
+
+class Watch:
+    """The duty about what consoles set, and the pools it is told of."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.pools: tuple[Pool, ...] | None = ()
+        self.asked = 0
+        self.lock = kernel.state / guard.KEPT
+        kernel.state.chmod(0o700)
+        self.duty = TunableDuty(kernel.console("1:1"), self.every_pool, self.lock, lambda: 0.0)
+
+    async def every_pool(self) -> tuple[Pool, ...] | None:
+        self.asked += 1
+        return self.pools
+
+    async def look(self) -> float | None:
+        """Look once; seconds until the next time, None where it is over."""
+        for _ in range(2):  # the first takes the lock
+            if not await self.duty.act():
+                assert try_lock(self.lock) is not None
+                return None
+        return self.duty.due(0.0)
+
+
+def scan(state: str) -> tuple[Pool, ...]:
+    scans = (Scan("resilver", state),)
+    return (Pool("tank", "ONLINE", Vdev("tank", "root"), scans=scans, guid="77"),)
+
+
+TIME = "zfs_resilver_min_time_ms"
+
+
+def leave(kernel: Kernel, owner: str | None, until: str | None = None) -> None:
+    control = kernel.console(owner)
+    control.set({TIME: 5000}, 1.0)
+    if until is not None:
+        control.until(until)
+
+
+@pytest.mark.parametrize("sets", [False, True])
+async def test_where_no_console_is_to_restore_anything_nobody_watches(kernel, sets):
+    if sets:
+        leave(kernel, None)
+    assert await Watch(kernel).look() is None
+
+
+async def test_a_console_that_runs_keeps_what_it_set_until_it_is_gone(kernel, console):
+    leave(kernel, process_mark(console.pid))
+    watch = Watch(kernel)
+    assert await watch.look() == guard.CONSOLES
+    assert (watch.asked, kernel.read(TIME)) == (0, 5000)
+    console.kill()
+    console.wait()
+    assert await watch.look() is None
+    assert kernel.read(TIME) == 3000
+
+
+@pytest.mark.parametrize("until", [None, "77"])
+@pytest.mark.parametrize("pools", [scan("running"), scan("paused"), None])
+async def test_what_is_left_stays_while_a_scan_may_run_and_goes_back_when_it_ends(
+    kernel, until, pools
+):
+    leave(kernel, DEAD, until)
+    watch = Watch(kernel)
+    watch.pools = pools
+    assert await watch.look() == guard.SCANS
+    assert kernel.read(TIME) == 5000
+    watch.pools = scan("finished")
+    assert await watch.look() is None
+    assert kernel.read(TIME) == 3000
+
+
+async def test_what_a_killed_guard_of_another_version_left_waits_for_no_pool(kernel):
+    await freeze(kernel, owner=DEAD)
+    watch = Watch(kernel)
+    watch.pools = None
+    assert await watch.look() is None
+    assert kernel.read(NAME) == 0
