@@ -27,7 +27,8 @@ from zconsole.errors import ZconsoleError
 from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
 from zconsole.system.audit import Audit, audit_log
 from zconsole.system.host import ROOT, process_mark, text_in
-from zconsole.system.keeper import LOCK, Begin, Keeper, listening_socket
+from zconsole.system.keeper import LOCK, Begin, Keeper, Order, listening_socket
+from zconsole.system.launcher import own
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import state_dir, try_lock
 from zconsole.timeline.feed import SessionFeed
@@ -45,8 +46,8 @@ LOOK = 0.5
 """Seconds between two looks of the parent at its child."""
 PATIENCE = 15.0
 """Seconds that the child has to undo all once it was told to stop; then it is killed."""
-PAUSE = 1.0
-"""Seconds before a child that was killed is followed by another one."""
+PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a child that was killed is followed by another one: twice as long each time."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,11 +57,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--module", type=Path, default=MODULE)
     parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
-    args = parser.parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    args = parser.parse_args(words)
     reader, writer = os.pipe()
     if os.fork() == 0:
-        os.close(reader)
-        os._exit(_parent(args, writer))
+        try:
+            os.close(reader)
+            _parent(args, writer, words)
+        finally:
+            os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as verdict:
         answer = verdict.read()
@@ -70,45 +75,56 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _parent(args: argparse.Namespace, verdict: int) -> int:
+def _parent(args: argparse.Namespace, verdict: int, words: Sequence[str]) -> None:
     """The waiting process's whole life: it puts back whatever a child of its left."""
     os.setsid()
     _quiet(keep=verdict)
     os.environ["ZCONSOLE_STATE"] = str(args.state)  # for whatever looks for it by itself
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
+    line, answer = None, HEARS
     try:
         make_directory(args.state)
-        lock = try_lock(args.state / LOCK)
-        line = None if lock is None else listening_socket(args.state)
+        if try_lock(args.state / LOCK) is not None:  # else another one runs
+            line = listening_socket(args.state)
     except (ZconsoleError, OSError) as error:
-        os.write(verdict, str(error).encode())
-        return 1
-    os.write(verdict, HEARS.encode())
+        answer = str(error)
+    with contextlib.suppress(BrokenPipeError):  # who started it is gone, but may not be alone
+        os.write(verdict, answer.encode())
     os.close(verdict)
-    if line is None:  # another one runs
-        return 0
-    mark, over = process_mark(os.getpid()) or "", False
-    while not over:
-        over = _watch(_begin_child(args, line, mark))
+    if line is None:
+        return
+    mark, pause = process_mark(os.getpid()) or "", PAUSE
+    life = os.pipe()
+    while not _watch(_begin_child(args, line, mark, life, words)):
         _put_back(args, mark)
-        if not over:
-            time.sleep(PAUSE)
-    return 0
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+    _put_back(args, mark)
 
 
-def _begin_child(args: argparse.Namespace, line: socket.socket, mark: str) -> int:
-    """Fork the child that keeps the duties; its process id."""
-    below, above = os.pipe()
-    child = os.fork()
+def _begin_child(
+    args: argparse.Namespace,
+    line: socket.socket,
+    mark: str,
+    life: tuple[int, int],
+    words: Sequence[str],
+) -> int:
+    """Fork the child that keeps the duties; its process id.
+
+    ``life`` is a pipe into which the parent writes nothing: its end tells that the parent is gone.
+    """
+    parent, child = os.getpid(), os.fork()
     if child == 0:
         code = 1
         try:
-            os.close(above)
-            asyncio.run(_keep(args, line, mark, below))
+            os.close(life[1])
+            asyncio.run(_keep(args, line, mark, life[0]))
+            if os.getppid() != parent:  # what is kept in files goes on, under a parent
+                argv = own("zconsole.cli.keeper", *words)
+                os.execv(argv[0], argv)
             code = 0
         finally:
             os._exit(code)
-    os.close(below)  # the other end stays: its closing tells the child that its parent is gone
     return child
 
 
@@ -141,9 +157,15 @@ def _exit_code(child: int) -> int | None:
     return -signal.SIGKILL
 
 
+def _log() -> Audit:
+    """The audit log of this state directory, which every line checks."""
+    return audit_log(partial(state_dir, True))
+
+
 def _put_back(args: argparse.Namespace, mark: str) -> None:
     """Restore the tunables that a child held, and drop what its autopilot said."""
-    control, _, log = _tuning(args, mark)
+    parameters, log = SysfsParameters(args.module, args.boot_id), _log()
+    control = Control(parameters, FileTunableStore(args.state), log, mark)
     with contextlib.suppress(OSError, ZconsoleError):
         if held := control.held():
             control.restore(time.time(), held)
@@ -151,21 +173,19 @@ def _put_back(args: argparse.Namespace, mark: str) -> None:
     log.settle()
 
 
-def _tuning(args: argparse.Namespace, mark: str) -> tuple[Control, SysfsParameters, Audit]:
-    """The tunables that the keeper of a mark holds, their kernel, and its log."""
-    log = audit_log(partial(state_dir, True))
-    parameters = SysfsParameters(args.module, args.boot_id)
-    return Control(parameters, FileTunableStore(args.state), log, mark), parameters, log
-
-
-async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, parent: int) -> None:
+async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, life: int) -> None:
     """The child's life: keep duties until none is left, or it is told to end, or is alone."""
-    tuning = _tuning(args, mark)
-    *_, log = tuning
+    log = _log()
+    parameters, store = SysfsParameters(args.module, args.boot_id), FileTunableStore(args.state)
+
+    def _control(order: Order) -> tuple[Control, SysfsParameters, Audit]:
+        by = log.by(order["by"])
+        return Control(parameters, store, by, mark), parameters, by
+
     claim = autopilot.PilotClaim(args.state, mark)
     orders: dict[str, Begin] = {
-        guard.ORDER: partial(guard.begin, *tuning),
-        autopilot.ORDER: partial(autopilot.begin, *tuning, claim),
+        guard.ORDER: lambda order: guard.begin(*_control(order), order),
+        autopilot.ORDER: lambda order: autopilot.begin(*_control(order), claim, order),
     }
     feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0)
     rounds, windows = RoundsOnDemand(feed), MachineWindows(args.state)
@@ -173,14 +193,15 @@ async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, parent
     def _said(text: str) -> None:
         log.note(time.time(), "noted", kind="keeper", duty=WindowKeeper.name, result=text)
 
+    control = Control(parameters, store, log, mark)
     standing = (
-        guard.TunableDuty(tuning[0], live_pools, args.state / guard.KEPT),
+        guard.TunableDuty(control, live_pools, args.state / guard.KEPT),
         LightDuty(LocateLights(args.state, args.root, log=log), args.state / HOLDER),
         WindowKeeper(windows, live_backend(False), rounds.frames, rounds.fresh, _said),
     )
     keeper = Keeper(orders, standing, log)
     loop = asyncio.get_running_loop()
-    loop.add_reader(parent, keeper.stop)
+    loop.add_reader(life, keeper.stop)
     for number in STOPS:
         loop.add_signal_handler(number, keeper.stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})

@@ -8,8 +8,9 @@ other, and is not asked again before its act has ended.
 
 *Two processes* (``zconsole.cli.keeper``). The child runs the loop below. Its parent only waits:
 when the child is killed, it puts originals back and starts another child, which goes on with what
-is kept in files. When the parent is killed, the child puts back what it holds and ends. What both
-leave behind, killed at once, is restored by the next zconsole, and by the unit after a reboot.
+is kept in files. When the parent is killed, the child puts back what it holds, and begins anew with
+a parent. What both leave behind, killed at once, is restored by the next zconsole, and by the unit
+after a reboot.
 
 *Orders* come over a socket in the state directory, which only its owner can reach: a line of JSON,
 and a line back once it is done. The answer is what counts: without one whoever asked starts a
@@ -208,7 +209,8 @@ class Keeper:
             try:
                 answer = await self._obeyed(parse_json(heard), reader)
             except (ValueError, LookupError, TypeError):
-                answer = {"error": "the zconsole keeper that runs is of another version"}
+                other = "the zconsole keeper that runs is of another version"
+                answer = {"error": f"{other}. To end it: kill {os.getppid()}"}
             writer.write(json.dumps(answer).encode("ascii") + b"\n")
             await writer.drain()
         except OSError:  # whoever asked is gone
@@ -313,10 +315,12 @@ def wake(state: Path, lock: str, options: Sequence[str] = ()) -> None:
 def ask(state: Path, options: Sequence[str] = (), **order: Any) -> int:
     """Have the keeper of a state directory carry out an order; one is started where none runs.
 
-    ``options`` are further ones of ``zconsole.cli.keeper``. Returns how many duties it was about.
-    Raises ZconsoleError with the keeper's reason, or where none can be started or answers.
+    ``options`` are further ones of ``zconsole.cli.keeper``. The order also says, in ``by``, who
+    became root by sudo, for the audit log. Returns how many duties it was about. Raises
+    ZconsoleError with the keeper's reason, or where none can be started or answers.
     """
     try:
+        order["by"] = os.environ.get("SUDO_USER")
         return Patient().call(partial(_ask, state, options, order), START)
     except (NoAnswerError, DeadlineError) as error:
         raise ZconsoleError(f"zconsole keeper: {error}") from None

@@ -103,6 +103,8 @@ class Steered:
     """Whether it may go below the defaults without redundancy."""
     watch: str | None = None
     """Mark (``host.process_mark``) of the console it ends with; None: it goes on by itself."""
+    by: str | None = None
+    """Who became root by sudo to order it."""
     order: str = ORDER
 
 

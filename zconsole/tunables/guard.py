@@ -48,6 +48,8 @@ class Guarded:
     seconds: float
     watch: str | None = None
     """Mark (``host.process_mark``) of the console it ends with; None: only the time counts."""
+    by: str | None = None
+    """Who became root by sudo to order it."""
     order: str = ORDER
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -121,6 +122,17 @@ def test_told_to_end_it_restores_and_another_one_begins_with_the_next_order(stee
     assert soon(lambda: parent_of(steering) is None)
 
 
+def test_who_ordered_it_is_in_the_log(kernel, monkeypatch):
+    for name in ("ada", "bob"):
+        monkeypatch.setenv("SUDO_USER", name)
+        freeze(kernel, 0.1)
+        assert soon(lambda: kernel.read(FROZEN) == 0)
+    log = kernel.state / "audit.jsonl"
+    assert soon(lambda: log.read_text().count("restore") == 4)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["who"]["sudo_user"] for line in lines] == ["ada"] * 4 + ["bob"] * 4
+
+
 def test_one_duty_ends_and_the_other_goes_on(steering):
     assert autopilot.stop(steering.state)
     assert values(steering) == (1, 3000)
@@ -138,12 +150,14 @@ def test_what_a_killed_console_held_goes_back_though_no_other_one_runs(steering)
     assert steering.read(FROZEN) == 1
 
 
-def test_a_light_goes_off_in_time_though_the_child_that_waited_was_killed(kernel, tmp_path):
+@pytest.mark.parametrize("victim", ["child", "parent"])
+def test_a_light_goes_off_in_time_though_a_process_was_killed(kernel, tmp_path, victim):
     chassis = Chassis(tmp_path)
     chassis.enclosure()
     led, lights = chassis.led(), LocateLights(kernel.state, tmp_path, log=chassis.log)
     lights.light(chassis.slot(), "S1", time.time() + 5.0)
-    os.kill(child_of(parent_of(kernel)), signal.SIGKILL)
+    parent = parent_of(kernel)
+    os.kill(child_of(parent) if victim == "child" else parent, signal.SIGKILL)
     assert led.read_text() == "1"
     assert soon(lambda: led.read_text() == "0")
     assert soon(lambda: parent_of(kernel) is None)
