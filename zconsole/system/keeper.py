@@ -115,7 +115,7 @@ class Keeper:
         """Those that were to look into their files while they were at it."""
         self._failed: dict[Duty, tuple[float, str]] = {}
         """When a duty that failed acts again (steady seconds), and why it failed."""
-        self._serving: set[asyncio.Task[Any]] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._until = clock() + IDLE
         self._woken = asyncio.Event()
         self._stopped = False
@@ -127,14 +127,16 @@ class Keeper:
 
     async def run(self, listening: socket.socket) -> None:
         """Keep all duties until none is left, or until `stop`."""
-        server = await asyncio.start_unix_server(self._serve, sock=listening)
+        hearing = asyncio.create_task(self._hear(listening))
         self._look()
         while not self._stopped and self._is_needed():
             seconds = self.begin_due()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), seconds)
             self._woken.clear()
-        server.close()
+        hearing.cancel()
+        await asyncio.wait([hearing])
+        listening.close()
         if self._serving:  # one that begins now must be undone as well
             await asyncio.wait(self._serving, timeout=BEGUN)
         await asyncio.gather(*map(self._undo, list(self.duties)))
@@ -199,10 +201,25 @@ class Keeper:
 
     # Orders
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _hear(self, listening: socket.socket) -> None:
+        """Serve everybody who connects."""
+        # Not by a server of asyncio's: from Python 3.13 on it looks for the socket by its address,
+        # which is not there any more.
+        listening.setblocking(False)
+        while True:
+            line, _ = await asyncio.get_running_loop().sock_accept(listening)
+            task = asyncio.create_task(self._serve(line))
+            self._serving.add(task)
+            task.add_done_callback(self._served)
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        self._serving.discard(task)
+        self._until = self._clock() + IDLE
+        self._woken.set()
+
+    async def _serve(self, line: socket.socket) -> None:
         """Do as ordered, and answer."""
-        serving = {task for task in (asyncio.current_task(),) if task is not None}
-        self._serving |= serving
+        reader, writer = await asyncio.open_unix_connection(sock=line)
         try:
             async with asyncio.timeout(HEARD):
                 heard = await reader.readline()
@@ -217,9 +234,6 @@ class Keeper:
             pass
         finally:
             writer.close()
-            self._serving -= serving
-            self._until = self._clock() + IDLE
-            self._woken.set()
 
     async def _obeyed(self, order: Order, reader: asyncio.StreamReader) -> Order:
         """The answer to an order once it is carried out."""
