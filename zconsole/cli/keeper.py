@@ -113,13 +113,12 @@ def _begin_child(
 
     ``life`` is a pipe into which the parent writes nothing: its end tells that the parent is gone.
     """
-    parent, child = os.getpid(), os.fork()
+    child = os.fork()
     if child == 0:
         code = 1
         try:
             os.close(life[1])
-            asyncio.run(_keep(args, line, mark, life[0]))
-            if os.getppid() != parent:  # what is kept in files goes on, under a parent
+            if asyncio.run(_keep(args, line, mark, life[0])):  # what files keep goes on
                 argv = own("zconsole.cli.keeper", *words)
                 os.execv(argv[0], argv)
             code = 0
@@ -148,7 +147,8 @@ def _exit_code(child: int) -> int | None:
 
     One that was killed while a thread of it hangs in the kernel stays there, but does nothing.
     """
-    for _ in range(2):
+    for pause in (0.0, LOOK):  # threads that do not hang take a moment to end
+        time.sleep(pause)
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return os.waitstatus_to_exitcode(status)
@@ -173,8 +173,8 @@ def _put_back(args: argparse.Namespace, mark: str) -> None:
     log.settle()
 
 
-async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, life: int) -> None:
-    """The child's life: keep duties until none is left, or it is told to end, or is alone."""
+async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, life: int) -> bool:
+    """Keep duties until none is left, or the child is told to end; whether it lost its parent."""
     log = _log()
     parameters, store = SysfsParameters(args.module, args.boot_id), FileTunableStore(args.state)
 
@@ -201,13 +201,21 @@ async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, life: 
     )
     keeper = Keeper(orders, standing, log)
     loop = asyncio.get_running_loop()
-    loop.add_reader(life, keeper.stop)
+    alone = asyncio.Event()
+
+    def _left_alone() -> None:
+        loop.remove_reader(life)
+        alone.set()
+        keeper.stop()
+
+    loop.add_reader(life, _left_alone)
     for number in STOPS:
         loop.add_signal_handler(number, keeper.stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})
     await keeper.run(line)
     await feed.aclose()
     log.settle()
+    return alone.is_set()
 
 
 def _quiet(keep: int) -> None:

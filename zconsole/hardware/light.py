@@ -377,9 +377,10 @@ class LightDuty(StandingDuty):
 
     async def look(self) -> float:
         """See StandingDuty."""
+        before = self._lights.time()
         await in_daemon_thread(self._tidy)
-        now = self._lights.time()
-        return min([LONGEST, *(lit.until - now for lit in self._known if lit.until > now)])
+        now = self._lights.time()  # the time of one may be over since
+        return min([LONGEST, *(lit.until - now for lit in self._known if lit.until > before)])
 
     def _tidy(self) -> None:
         try:

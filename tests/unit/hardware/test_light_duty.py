@@ -96,6 +96,22 @@ async def test_it_puts_the_light_back_though_its_first_look_fails(lit, monkeypat
     assert not is_on(lit)
 
 
+async def test_a_light_whose_time_is_over_just_after_it_looked_is_not_left_until_later(
+    lit, monkeypatch
+):
+    lit.now += 74.9
+    held, tidy = Held(lit), LocateLights.tidy
+
+    def slow(lights: LocateLights) -> tuple[str, ...]:
+        done = tidy(lights)
+        lit.now += 0.2
+        return done
+
+    monkeypatch.setattr(LocateLights, "tidy", slow)
+    await held.run()
+    assert held.waits == []
+
+
 async def test_it_goes_on_trying_while_the_enclosure_is_away(lit):
     held, box = Held(lit), lit.led().parents[1]
 
