@@ -248,8 +248,7 @@ def tunables(words: Sequence[str]) -> int:
     state, mark, parameters = state_dir(True), process_mark(os.getpid()), SysfsParameters()
     control = Control(parameters, FileTunableStore(state), MemoryLog(), mark)
     if words == ["autopilot"]:
-        line = ["--state", str(state), "--module", "/sys/module/zfs", "20ms"]
-        autopilot._take_over(autopilot._parser().parse_args(line), mark or "")
+        autopilot.PilotClaim(state, mark or "").take(parameters)
         live = {name: LIVE[name] for name in LEVERS if name in LIVE}
         control.set(values(-2.0, live), NOW + 60, action="hold-latency 0.02")
         status = autopilot.Status(mark or "", NOW + 60, ("20ms",), -2.0, ("tank",))

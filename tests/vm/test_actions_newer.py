@@ -81,7 +81,7 @@ def test_a_scrub_is_paused_outside_its_hours_and_resumed_in_them(pool, vm):
         vm.run(f"{zconsole} scrub window tank {closed}")
         pool.wait_status("scrub paused")
         assert "paused until" in vm.run(f"{zconsole} scrub").stdout
-        vm.run("pkill -KILL -f zconsole.cli.window_keeper")
+        vm.run("pkill -KILL zconsole-keeper")
         pool.zpool("export", "tank")
         pool.zpool("import", "tank")
         pool.wait_status("scrub paused")

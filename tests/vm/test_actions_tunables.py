@@ -7,11 +7,28 @@ import json
 import pytest
 
 from tests.vm.machine import Machine
+from tests.vm.pools import PoolFactory
 from zconsole.tunables.catalog import TUNABLES
 
 PARAMETERS = "/sys/module/zfs/parameters"
 TIME = "zfs_resilver_min_time_ms"
 FREEZE = "zfs_scan_suspend_progress"
+FREEZE_FOR = f"""
+import sys
+from pathlib import Path
+from zconsole.system.host import process_mark
+from zconsole.tunables import guard
+mark = process_mark(int(sys.argv[1]))
+guard.start(Path("/var/lib/zconsole"), guard.Guarded("{FREEZE}", 1, 300.0, mark))
+"""
+"""Freezes scans as the console of this process id does."""
+SET_AND_DIE = f"""
+import os, signal, time
+from zconsole.actions.backend import live_backend
+live_backend(False).control.set({{"{TIME}": 4000}}, time.time())
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""Sets a tunable as a console does whose ssh drops then."""
 
 
 def read(vm: Machine, name: str) -> int:
@@ -94,12 +111,8 @@ def test_presets_are_taken_by_the_kernel(clean: Machine):
 @pytest.mark.slow
 def test_a_freeze_is_put_back_when_the_console_is_killed(clean: Machine):
     clean.run("sleep 300 >/dev/null 2>&1 & echo $! > /root/victim")
-    mark = "$(cat /root/victim):$(cut -d' ' -f22 /proc/$(cat /root/victim)/stat)"
     clean.run("mkdir -p -m 700 /var/lib/zconsole")
-    clean.run(
-        "cd /root/zconsole && /opt/zc/bin/python -m zconsole.tunables.guard"
-        f" --state /var/lib/zconsole --seconds 300 --watch {mark} {FREEZE}=1"
-    )
+    clean.run(f"cd /root/zconsole && /opt/zc/bin/python -c '{FREEZE_FOR}' $(cat /root/victim)")
     assert read(clean, FREEZE) == 1
     clean.run("kill -9 $(cat /root/victim)")
     clean.run(f"until [ $(cat {PARAMETERS}/{FREEZE}) = 0 ]; do sleep 0.2; done", timeout=60)
@@ -113,3 +126,20 @@ def test_a_freeze_ends_by_itself(clean: Machine):
     assert said.stdout.splitlines()[-1] == "1"
     clean.run(f"until [ $(cat {PARAMETERS}/{FREEZE}) = 0 ]; do sleep 0.2; done", timeout=60)
     assert listed(clean)[FREEZE]["value"] == 0
+
+
+@pytest.mark.slow
+def test_what_a_console_set_goes_back_after_its_ssh_dropped_and_the_scan_ended(
+    pool: PoolFactory, clean: Machine
+):
+    before = read(clean, TIME)
+    pool.create("mirror d0 d1")
+    pool.fill(20)
+    write(clean, FREEZE, 1)
+    pool.zpool("scrub", "tank")
+    clean.run(f"cd /root/zconsole && /opt/zc/bin/python -c '{SET_AND_DIE}'", check=False)
+    clean.run("sleep 10")
+    assert read(clean, TIME) == 4000
+    write(clean, FREEZE, 0)
+    pool.wait_status("scrub repaired")
+    clean.run(f"until [ $(cat {PARAMETERS}/{TIME}) = {before} ]; do sleep 0.2; done", timeout=90)

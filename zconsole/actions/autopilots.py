@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from zconsole.errors import UsageError
-from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.state_dir import state_dir
 from zconsole.tunables import autopilot
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Control
@@ -33,20 +31,16 @@ class Autopilots(Protocol):
 class MachineAutopilots:
     """The autopilot of this machine, which ends with the console that started it."""
 
-    def __init__(
-        self, runner: ProcessRunner, directory: Path, control: Control, mark: str | None
-    ) -> None:
-        self._runner = runner
+    def __init__(self, directory: Path, control: Control, mark: str | None) -> None:
         self._directory = directory
         self._control = control
         self._mark = mark
 
     async def start(self, wanted: Order) -> None:
         """See Autopilots.start."""
-        await in_daemon_thread(self._make_way)
-        await autopilot.start(
-            self._runner, self._directory, wanted.targets, wanted.below, self._mark
-        )
+        await in_daemon_thread(make_way, self._control)
+        begin = autopilot.start
+        await in_daemon_thread(begin, self._directory, wanted.targets, wanted.below, self._mark)
 
     async def stop(self) -> bool:
         """See Autopilots.stop."""
@@ -55,10 +49,6 @@ class MachineAutopilots:
     async def status(self) -> Status | None:
         """See Autopilots.status."""
         return await in_daemon_thread(lambda: autopilot.status(self._directory))
-
-    def _make_way(self) -> None:
-        state_dir(create=True)
-        make_way(self._control)
 
 
 def make_way(control: Control) -> None:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.autopilots import Autopilots, MachineAutopilots
@@ -18,7 +19,9 @@ from zconsole.actions.window_records import MachineWindows
 from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import process_mark, steady_clock
+from zconsole.system.keeper import wake
 from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import guard
 from zconsole.tunables.autopilot import every_pool
@@ -109,9 +112,11 @@ def live_backend(read_only: bool) -> ActionBackend:
     mark = process_mark(os.getpid())
 
     async def _freeze(name: str, value: int) -> None:
-        await guard.start(runner, directory, name, value, FROZEN, mark)
+        wanted = guard.Guarded(name, value, FROZEN, mark)
+        await in_daemon_thread(guard.start, directory, wanted)
 
-    control = Control(parameters, FileTunableStore(directory), log, mark)
+    watch = partial(wake, directory, guard.KEPT)
+    control = Control(parameters, FileTunableStore(directory), log, mark, wake=watch)
     return ActionBackend(
         runner,
         LastingRunner(),
@@ -120,7 +125,7 @@ def live_backend(read_only: bool) -> ActionBackend:
         parameters,
         control,
         _freeze,
-        MachineAutopilots(runner, directory, control, mark),
+        MachineAutopilots(directory, control, mark),
         denied,
         change_mark=lambda: change_mark(time.time()),
     )

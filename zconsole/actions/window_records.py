@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.system.launcher import own
-from zconsole.system.process import start_unless_locked
+from zconsole.system.keeper import wake
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import state_dir
 
@@ -29,14 +27,11 @@ class _File:
 
 
 class MachineWindows:
-    """The file in the state directory, and the process that keeps to it; see WindowSwitch."""
+    """The file in the state directory, which the keeper keeps to; see WindowSwitch."""
 
-    def __init__(
-        self, directory: Path | None = None, start: Callable[[Path], None] | None = None
-    ) -> None:
+    def __init__(self, directory: Path | None = None) -> None:
         """``directory`` keeps the file (default: the state directory)."""
         self.directory = directory or state_dir(create=False)
-        self._start = start or start_keeper
         self._file = LockedRecord(_File(()), self.directory / NAME, LOCK, PATIENCE)
 
     def windows(self) -> tuple[ScrubWindow, ...]:
@@ -62,13 +57,13 @@ class MachineWindows:
                 paused = order.paused or (known is not None and known.paused)
                 windows[order.guid] = replace(order, paused=paused)
         if order.hours:
-            self._start(self.directory)
+            wake(self.directory, KEEPER)
         return order.ordered
 
     def resume(self) -> None:
         """See WindowSwitch.resume."""
         if self.windows():
-            self._start(self.directory)
+            wake(self.directory, KEEPER)
 
     def replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
         """Put one in the place of another, or none; whether that was still there."""
@@ -79,17 +74,3 @@ class MachineWindows:
             if after is not None:
                 windows[after.guid] = after
             return True
-
-    def idle(self, lock: int) -> bool:
-        """Whether there is no window; the keeper's lock is released before anybody adds one."""
-        with self.open() as windows:
-            if windows:
-                return False
-            os.close(lock)
-            return True
-
-
-def start_keeper(directory: Path) -> None:
-    """Have a process keep the windows, unless one does."""
-    argv = own("zconsole.cli.window_keeper", "--state", str(directory))
-    start_unless_locked(directory / KEEPER, argv, directory / "scrub-windows.log")

@@ -18,7 +18,6 @@ from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UnavailableError, UsageError, ZconsoleError
 from zconsole.output import json
 from zconsole.output.tunables import promises, record, table
-from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import MemoryLog, audit_log
 from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
@@ -123,7 +122,7 @@ def _set(
         if now.value == value and not now.ours:
             say(f"{name} is already {value}, set by someone else: it will not be restored")
             continue
-        asyncio.run(guard.start(ProcessRunner(), place, name, value, args.seconds, None, module))
+        guard.start(place, guard.Guarded(name, value, args.seconds), ("--module", str(module)))
         guards[name] = Hold(Setter.GUARD, "guard", seconds=args.seconds)
     settings = map(control.setting, values)
     _show(args, [replace(s, hold=guards.get(s.tunable.name, s.hold)) for s in settings])
@@ -149,7 +148,7 @@ def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> N
     place = in_time(partial(state_dir, create=True))
     if args.words == [OFF]:
         stopped = autopilot.stop(place)
-        left = control.settle(time.time()).restored
+        left = control.settle(time.time())
         if stopped:
             say("the autopilot ended; the original values are restored")
         else:
@@ -168,7 +167,8 @@ def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> N
         say("Go below the defaults without redundancy? [y/N]")
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise ZconsoleError("canceled: nothing was changed")
-    asyncio.run(autopilot.start(ProcessRunner(), place, asked.targets, asked.below, module=module))
+    options = ("--module", str(module))
+    autopilot.start(place, asked.targets, asked.below, options=options)
     say(f"holding latency at {asked.targets}; stop it with: zconsole tunables hold-latency off")
 
 

@@ -1,66 +1,32 @@
-"""The process that keeps scrubs to their hours: pauses and resumes them until each has ended.
-
-One for all pools of the machine, in a session of its own: it outlives whoever set the hours. It
-holds a lock while it runs. Run as ``python -m zconsole.cli.window_keeper``.
-"""
+"""Scrubs kept to their hours: a duty of the keeper, which pauses and resumes each to its end."""
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
-from zconsole.actions.backend import ActionBackend, live_backend
+from zconsole.actions.backend import ActionBackend
 from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import FreshFrame, Refresher, situation_of
 from zconsole.actions.scrub_window import LOOK, due
 from zconsole.actions.window_records import KEEPER, MachineWindows
-from zconsole.cli import local
-from zconsole.cli.swap import RoundsOnDemand
 from zconsole.errors import ZconsoleError
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.state_dir import try_lock
-from zconsole.timeline.feed import SessionFeed
+from zconsole.system.keeper import StandingDuty
 from zconsole.timeline.frame import Frame
-from zconsole.zfs.sources.live import LiveSource
 
 Frames = Callable[[], Awaitable[Sequence[Frame]]]
 """The newest frame of every pool."""
 Said = Callable[[str], object]
-"""Takes a line for the log of the process."""
+"""Takes a line about what was done, or why it could not be."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Keep the windows until none is left; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="zconsole.cli.window_keeper", allow_abbrev=False)
-    parser.add_argument("--state", type=Path, required=True)
-    args = parser.parse_args(argv)
-    lock = try_lock(args.state / KEEPER)
-    if lock is None:  # another one does it
-        return 0
-    asyncio.run(_keep_here(MachineWindows(args.state), lock))
-    return 0
-
-
-async def _keep_here(records: MachineWindows, lock: int) -> None:
-    feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0)
-    rounds = RoundsOnDemand(feed)
-    keeper = WindowKeeper(records, live_backend(read_only=False), rounds.frames, rounds.fresh)
-    try:
-        while not records.idle(lock):
-            await keeper.look()
-            await asyncio.sleep(LOOK)
-    finally:
-        await feed.aclose()
-
-
-class WindowKeeper:
+class WindowKeeper(StandingDuty):
     """Does what is due about each window, by plans as the console runs them."""
+
+    name = "scrub hours"
 
     def __init__(
         self,
@@ -68,23 +34,27 @@ class WindowKeeper:
         backend: ActionBackend,
         frames: Frames,
         fresh: FreshFrame,
-        said: Said = lambda text: print(text, flush=True),
+        said: Said,
     ) -> None:
         """``fresh`` samples a pool anew, for the executor."""
+        super().__init__(records.directory / KEEPER)
         self._records = records
         self._backend = backend
         self._frames = frames
         self._fresh = fresh
         self._said = said
 
-    async def look(self) -> None:
-        """Look at every window once; what fails is tried again at the next look."""
-        try:
-            windows = await in_daemon_thread(self._records.windows)
-            frames = await self._frames()
-        except (OSError, ZconsoleError) as error:
-            self._said(str(error))
-            return
+    def is_empty(self) -> bool:
+        """See StandingDuty."""
+        return not self._records.windows()
+
+    async def look(self) -> float:
+        """Look at every window once; what fails of one is tried again at the next look.
+
+        Raises ZconsoleError or OSError where the pools or the file can't be read now.
+        """
+        windows = await in_daemon_thread(self._records.windows)
+        frames = await self._frames()
         for window in windows:
             frame = next((f for f in frames if f.guid == window.guid), None)
             if frame is None or frame.problem:
@@ -93,6 +63,7 @@ class WindowKeeper:
                 await self._one(window, frame)
             except (OSError, ZconsoleError) as error:
                 self._said(f"{window.pool}: {error}")
+        return LOOK
 
     async def _one(self, window: ScrubWindow, frame: Frame) -> None:
         bare = situation_of(frame, Facts())
@@ -108,7 +79,3 @@ class WindowKeeper:
         executor = self._backend.executor(Refresher(self._fresh, self._backend.ask))
         async for event in executor.run(found.plan):
             self._said(f"{window.pool}: {event.kind} {event.text}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,14 +1,13 @@
 """Lights of bays that are on for a stated time: what was found is put back, whatever happens.
 
-A record of each is on the disk before the light goes on. A process of its own (``light_holder``)
-waits for the time; should it die, or the machine reboot, the next start of a console or the unit at
-boot makes up for it (``LocateLights.tidy``). A light that somebody else switched off stays off.
+A record of each is on the disk before the light goes on. The keeper waits for the time
+(`LightDuty`); should it die, or the machine reboot, the next start of a console or the unit at boot
+makes up for it (``LocateLights.tidy``). A light that somebody else switched off stays off.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -19,10 +18,10 @@ from typing import TypeVar
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.hardware.led import OFF, ON, LedSlot, led_of, read_led, write_led
 from zconsole.system.audit import Log, audit_log
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, boot_id
-from zconsole.system.launcher import own
+from zconsole.system.keeper import LONGEST, StandingDuty, wake
 from zconsole.system.patient import NoAnswerError, Patient
-from zconsole.system.process import start_unless_locked
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import state_dir
 
@@ -30,7 +29,7 @@ NAME, LOCK = "lights.json", "lights.lock"
 PATIENCE = 25.0
 """Seconds to wait while another console switches a light."""
 HOLDER = "lights.holder"
-"""The file that the holder keeps locked."""
+"""The file that is locked while a process waits for the time of lights."""
 LASTING = 4 * 3600.0
 """Seconds a light is on, unless it is switched off before."""
 ANSWER = 10.0
@@ -38,7 +37,7 @@ ANSWER = 10.0
 CONFIRM = (0.0, 1.0)
 """Seconds to wait before each look whether the enclosure says that the light is on."""
 RETRY = 3600.0
-"""Seconds that the holder goes on trying to put back a light whose time is over."""
+"""Seconds that the keeper goes on trying to put back a light whose time is over."""
 GIVE_UP = 7 * 86400.0
 """Seconds that the record of a light is kept: an enclosure away for longer has forgotten it."""
 STEP = 60.0
@@ -144,9 +143,9 @@ class LocateLights:
         try:
             lit = self._light(slot, serial, until, bay or slot.name)
         except NoAnswerError:
-            self._start_holder()  # it may go on only later
+            self._wake()  # it may go on only later
             raise
-        self._start_holder()
+        self._wake()
         return lit
 
     def unlight(self, slot: LedSlot) -> str | None:
@@ -185,22 +184,14 @@ class LocateLights:
         with self._open() as opened:
             said = self._each(opened, partial(self._tidied, opened))
         if opened.records:
-            self._start_holder()
+            self._wake()
         return said
 
-    # For the holder
+    # For the keeper
 
-    def idle(self, lock: int) -> bool:
-        """Whether no light waits for its time; the holder's lock is released then.
-
-        It is released before anybody can add a light: who adds one, then starts a holder.
-        """
-        with self._open() as opened:
-            now = self._clock()
-            if any(now < record.until + RETRY for record in opened.records.values()):
-                return False
-            os.close(lock)
-            return True
+    def waiting(self) -> tuple[LitSlot, ...]:
+        """Those that wait for their time, or to be put back not long after it."""
+        return tuple(lit for lit in self.lit() if self._clock() < lit.until + RETRY)
 
     def put_back_from_memory(self, known: Iterable[LitSlot]) -> tuple[LitSlot, ...]:
         """Put back those whose time is over, without the file; returns those that are left."""
@@ -357,9 +348,42 @@ class LocateLights:
         fields = {"kind": "light", "light": value, **where, "ok": True, "result": result}
         self._log.note(self._clock(), "ended", **fields)
 
-    def _start_holder(self) -> None:
-        """Have a process wait for the time of each light, unless one does."""
-        directory = self._directory
-        words = ("--state", str(directory), "--root", str(self._root))
-        argv = own("zconsole.hardware.light_holder", *words)
-        start_unless_locked(directory / HOLDER, argv, directory / "lights.log")
+    def _wake(self) -> None:
+        """Have the keeper wait for the time of each light."""
+        wake(self._directory, HOLDER, ("--root", str(self._root)))
+
+
+class LightDuty(StandingDuty):
+    """Tidies the lights whenever the time of one is over, and now and then, until none is left.
+
+    Where the records can't be read any more, those that were known put back what they found:
+    losing the file must not leave a light on.
+    """
+
+    name = "lights"
+
+    def __init__(
+        self, lights: LocateLights, lock: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(lock, clock)
+        self._lights = lights
+        self._known: tuple[LitSlot, ...] = ()
+
+    def is_empty(self) -> bool:
+        """See StandingDuty."""
+        with contextlib.suppress(OSError, ZconsoleError):
+            self._known = self._lights.waiting()
+        return not self._known
+
+    async def look(self) -> float:
+        """See StandingDuty."""
+        before = self._lights.time()
+        await in_daemon_thread(self._tidy)
+        now = self._lights.time()  # the time of one may be over since
+        return min([LONGEST, *(lit.until - now for lit in self._known if lit.until > before)])
+
+    def _tidy(self) -> None:
+        try:
+            self._lights.tidy()
+        except (OSError, ZconsoleError):
+            self._known = self._lights.put_back_from_memory(self._known)

@@ -15,6 +15,7 @@ import os
 import pwd
 import socket
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -79,6 +80,10 @@ class MemoryLog:
 
     note = write
 
+    def by(self, _: str | None) -> MemoryLog:
+        """See Audit.by; it names nobody."""
+        return self
+
     def recent(self) -> list[dict[str, Any]]:
         """See Audit.recent."""
         return list(self.records)
@@ -127,6 +132,12 @@ class Audit:
     def recent(self) -> list[dict[str, Any]]:
         """The newest records of this user, oldest first; may hang. Raises StateError or OSError."""
         return self._recall()
+
+    def by(self, sudo_user: str | None) -> Audit:
+        """Return the same log for what somebody else has ordered, who became root by sudo."""
+        found = copy(self)
+        found._who = {**self._who, "sudo_user": sudo_user}
+        return found
 
     def settle(self, patience: float = SETTLE) -> bool:
         """Wait at most ``patience`` seconds for all notes; returns whether they are written."""

@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from zconsole.system.launcher import PACKAGE_ROOT
-from zconsole.system.patient import in_time
-from zconsole.system.state_dir import open_private, try_lock
+from zconsole.system.state_dir import open_private
 
 SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_STATUS_")
 """Variables that change what zpool prints (zpool(8), Environment Variables)."""
 
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"
 
-STARTED = 10.0
-"""Seconds for the lock and log of a program that is started, on a disk that a scan keeps busy."""
 LAST_MOMENT = 0.2
 """Seconds that a killed process has to end, unless it is stuck in the kernel."""
 
@@ -123,19 +120,3 @@ def start_detached(argv: Sequence[str], log: Path) -> int:
         process = spawned(argv, stream, stream, os.environ, str(PACKAGE_ROOT))
     process.returncode = 0  # it is not ours to wait for
     return process.pid
-
-
-def start_unless_locked(lock: Path, argv: Sequence[str], log: Path) -> None:
-    """``start_detached`` of a program that holds this lock while it runs, unless one does.
-
-    Two that are started at once see to it themselves: only one gets the lock. Raises as
-    ``start_detached``, and NoAnswerError where the disk doesn't answer.
-    """
-
-    def _start() -> None:
-        held = try_lock(lock)
-        if held is not None:
-            os.close(held)
-            start_detached(argv, log)
-
-    in_time(_start, STARTED)

@@ -1,60 +1,48 @@
-"""The process that holds a latency: a guard that steers the scan's tunables, and restores them.
+"""The autopilot: a duty of the keeper that steers the scan's tunables to hold a latency.
 
-One a machine. Two processes: one samples and steers (``pilot.py``), its parent only waits
-for its end, so that the originals are restored even if either is killed. What both leave behind,
-killed at once, is restored by the next start, by ``off``, by the next console, or by the next boot,
-which forgets all values. Run as ``python -m zconsole.tunables.autopilot``.
+One a machine. It samples pools, has ``pilot.py`` decide and set, and restores the originals when
+the scans end, when the console that it watches is gone, or when it is told to stop. What a keeper
+leaves behind whose two processes are killed at once is restored by the next start, by ``off``, by
+the next console, or by the next boot, which forgets all values.
 """
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import contextlib
 import os
-import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Pool, Sample, SampleFailure
-from zconsole.system.async_process import ProcessRunner
-from zconsole.system.host import alive, process_mark
-from zconsole.system.launcher import own
+from zconsole.system.audit import Log
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.host import alive
+from zconsole.system.keeper import END, Order, ask, asked
 from zconsole.system.patient import Patient
 from zconsole.system.record_file import read_record, write_record
-from zconsole.system.state_dir import StateError, try_lock
-from zconsole.tunables.control import recorded
-from zconsole.tunables.guard import (
-    STOPS,
-    WRITTEN,
-    control_of,
-    delivered,
-    forked,
-    parser,
-    quiet,
-    started,
-)
+from zconsole.system.records import from_json
+from zconsole.system.state_dir import StateError, remove, try_lock
+from zconsole.tunables.control import Control, recorded
 from zconsole.tunables.hold_latency import AIM, FASTEST, GENTLEST, INTERVAL, STEP
-from zconsole.tunables.parameters import MODULE, SysfsParameters
+from zconsole.tunables.parameters import SysfsParameters
 from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
-from zconsole.tunables.store import PILOT, newest_pilot
+from zconsole.tunables.store import PILOT
 from zconsole.tunables.targets import Targets, targets
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Source
 from zconsole.zfs.sources.live import LiveSource
 
+ORDER = "autopilot"
+"""The order that begins one."""
 STATUS = "autopilot.json"
 LOOK = 0.5
 """Seconds between two looks at whether to stop."""
 BLIND = 60.0
 """Seconds without a sample after which it ends: nobody knows what applications wait."""
-PATIENCE = 15.0
-"""Seconds the steering process has to restore once it was told to stop."""
 RUNS = "an autopilot runs already: stop it with zconsole tunables hold-latency off"
 
 
@@ -105,89 +93,34 @@ class Status:
         return f"scans are {self.pace}{step if self.level else ''}"
 
 
-async def steer(
-    pilot: Pilot, source: Source, over: Callable[[], str], step: Callable[[tuple[Pool, ...]], None]
-) -> str:
-    """Steer until it is over, the scans end or somebody sets a tunable; returns why it ended.
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """What the autopilot is to hold."""
 
-    ``step`` is called after each step with the pools that scan.
-    """
-    seen = time.monotonic()
-    idle = 0
-    while True:
-        if why := await _pause(pilot, over):
-            return why
-        pools = await _sampled(source)
-        clock = time.monotonic()
-        if name := pilot.set_by_others():
-            return f"somebody else set {name}"
-        if pools is None:
-            if clock - seen > BLIND:
-                return f"no sample with latency histograms for {BLIND:g} s"
-            continue
-        seen = clock
-        active = scanning(pools)
-        idle = 0 if active else idle + 1
-        if idle > 1:
-            return "no scan runs any more"
-        # Beside a paused scan nobody waits: its tunables stay as they are until it goes on.
-        running = [p for p in active if any(scan.state == "running" for scan in p.scans)]
-        if running and pilot.take(running, clock, time.time()):
-            step(active)
+    words: tuple[str, ...]
+    """As ``Targets.words``."""
+    below: bool = False
+    """Whether it may go below the defaults without redundancy."""
+    watch: str | None = None
+    """Mark (``host.process_mark``) of the console it ends with; None: it goes on by itself."""
+    by: str | None = None
+    """Who became root by sudo to order it."""
+    order: str = ORDER
 
 
-async def _pause(pilot: Pilot, over: Callable[[], str]) -> str:
-    """Wait for the next round; why to end instead, or nothing."""
-    for _ in range(round(INTERVAL / LOOK)):
-        if why := over():
-            return why
-        if name := pilot.set_by_others():
-            return f"somebody else set {name}"
-        await asyncio.sleep(LOOK)
-    return ""
-
-
-async def _sampled(source: Source) -> tuple[Pool, ...] | None:
-    """All imported pools; None unless each answered, those that scan with latency histograms.
-
-    What a pool that doesn't answer would bear, nobody knows.
-    """
-    pools = await every_pool(source)
-    active = scanning(pools or ())
-    return pools if all("sync_r" in histograms(pool) for pool in active) else None
-
-
-async def every_pool(source: Source) -> tuple[Pool, ...] | None:
-    """The pools that a source has now; None unless each answered."""
-    try:
-        raws = await source.sample() or ()
-        found = [each for raw in raws for each in decode(raw)]
-    except ZconsoleError:
-        return None
-    if any(isinstance(each, SampleFailure) and not each.absent for each in found):
-        return None
-    return tuple(each.pool for each in found if isinstance(each, Sample))
-
-
-async def start(
-    runner: ProcessRunner,
+def start(
     state: Path,
     wanted: Targets,
     below: bool = False,
     watch: str | None = None,
-    module: Path = MODULE,
+    options: Sequence[str] = (),
 ) -> None:
-    """Start the autopilot in a session of its own.
+    """Have the keeper steer, as `Steered` says; may take seconds.
 
-    ``below``: whether it may go below the defaults without redundancy. It ends with the process of
-    ``watch``, a mark of ``host.process_mark``; None: it goes on without anybody. Raises
-    ZconsoleError when it could not be started, above all because one runs already.
+    Raises ZconsoleError when that could not begin, above all because an autopilot runs already.
+    ``options``: of the keeper, see ``keeper.ask``.
     """
-    words = ["--state", str(state), "--module", str(module)]
-    words += ["--below-defaults"] if below else []
-    words += ["--watch", watch] if watch else []
-    argv = own("zconsole.tunables.autopilot", *words, "--", *wanted.words)
-    await started(runner, argv, "the autopilot")
+    ask(state, options, **asdict(Steered(wanted.words, below, watch)))
 
 
 def status(state: Path) -> Status | None:
@@ -200,145 +133,196 @@ def status(state: Path) -> Status | None:
 
 
 def stop(state: Path) -> bool:
-    """Tell the machine's autopilot to restore and end; whether one ran.
+    """Have the machine's autopilot restore and end; whether one ran.
 
-    Raises ZconsoleError where it may not be told, or doesn't end.
+    Raises ZconsoleError where it doesn't end, or is not the keeper's.
     """
-    mark = newest_pilot(state)
-    if not alive(mark):
-        return False
-    pid = mark.partition(":")[0]
-    try:
-        os.kill(int(pid), signal.SIGTERM)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        raise ZconsoleError(f"the autopilot (process {pid}) is another user's") from None
-    end = time.monotonic() + 2 * PATIENCE
-    while alive(mark) and time.monotonic() < end:
-        time.sleep(LOOK / 5)
-    if alive(mark):
-        raise ZconsoleError(f"the autopilot (process {pid}) didn't end")
-    return True
+    if asked(state, order=END, duty=Autopilot.name):
+        return True
+    if (now := status(state)) is not None:
+        pid = now.mark.partition(":")[0]
+        raise ZconsoleError(f"another version's autopilot runs. To end it: kill {pid}")
+    return False
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Fork the autopilot and wait until it holds the machine's lock; return its verdict."""
-    return forked(partial(_guard, _parser().parse_args(argv)))
+class Autopilot:
+    """Samples and steers until the scans end or somebody sets a tunable; then restores."""
 
+    name = ORDER
+    deadline = 10.0
 
-def _guard(args: argparse.Namespace, verdict: int) -> int:
-    """The waiting process's whole life: it restores whatever its child left."""
-    os.setsid()
-    quiet(keep=verdict)
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
-    mark = process_mark(os.getpid()) or ""
-    try:
-        _take_over(args, mark)
-    except (ZconsoleError, OSError) as error:
-        delivered(str(error), verdict)
-        return 1
-    child = os.fork()
-    if child == 0:
-        os.close(verdict)
-        try:
-            _steering(args, mark)
-        finally:
-            os._exit(0)
-    if not delivered(WRITTEN, verdict):
-        os.kill(child, signal.SIGTERM)
-    _wait_for(child)
-    control, log = control_of(args, mark)
-    with contextlib.suppress(OSError, ZconsoleError):
-        control.restore(time.time(), control.held())
-    log.settle()
-    return 0
+    def __init__(
+        self,
+        pilot: Pilot,
+        source: Source,
+        wanted: Steered,
+        log: Log,
+        claim: PilotClaim,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pilot = pilot
+        self._source = source
+        self._wanted = wanted
+        self._log = log
+        self._claim = claim
+        self._clock = clock
+        self._next = clock() + INTERVAL
+        """When it samples (steady seconds)."""
+        self._seen = clock()
+        """When it knew last what applications wait."""
+        self._idle = 0
+        """Samples without a scan, one after another."""
+        self._over = ""
+        """Why it has to end."""
 
+    def due(self, now: float) -> float:
+        """See Duty: it looks whether to end more often than it samples."""
+        self._over = self._over or self._why_over()
+        return 0.0 if self._over else min(LOOK, self._next - now)
 
-def _take_over(args: argparse.Namespace, mark: str) -> None:
-    """Become the only autopilot.
-
-    Raises ZconsoleError or OSError where there is one, or nothing can be set here.
-    """
-    parameters = SysfsParameters(args.module, args.boot_id)
-    targets(args.words)
-    for name in levers(parameters):
-        if not os.access(parameters.path(name), os.W_OK):
-            raise UnavailableError(f"{name} can't be written. Run it as root")
-    if parameters.claim() is None:
-        raise ZconsoleError(RUNS)
-    lock = try_lock(args.state / PILOT)
-    if lock is None:
-        raise ZconsoleError(RUNS)
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, mark.encode(), 0)
-
-
-def _wait_for(child: int) -> None:
-    """Return when the child has ended; a signal ends it, by force if it doesn't listen."""
-    end = float("inf")
-    while os.waitpid(child, os.WNOHANG)[0] == 0:
-        if signal.sigtimedwait(STOPS, LOOK) is not None:
-            os.kill(child, signal.SIGTERM)
-            end = min(end, time.monotonic() + PATIENCE)
-        if time.monotonic() > end:
-            os.kill(child, signal.SIGKILL)
-        if time.monotonic() > end + PATIENCE:
-            return  # a thread of it hangs in the kernel: nothing of it runs any more
-
-
-def _steering(args: argparse.Namespace, mark: str) -> None:
-    """The steering process's whole life."""
-    told: list[int] = []
-    for number in STOPS:
-        signal.signal(number, lambda caught, _: told.append(caught))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
-    control, log = control_of(args, mark)
-    wanted = targets(args.words)
-    pilot = Pilot(control, SysfsParameters(args.module, args.boot_id), wanted, args.below_defaults)
-
-    def _over() -> str:
-        if args.watch is not None and not alive(args.watch):
+    def _why_over(self) -> str:
+        watch = self._wanted.watch
+        if watch is not None and not alive(watch):
             return "its console ended"
-        return "told to stop" if told or not alive(mark) else ""
+        name = self._pilot.set_by_others()
+        return f"somebody else set {name}" if name else ""
 
-    def _step(pools: tuple[Pool, ...]) -> None:
-        names = tuple(pool.name for pool in pools)
-        level, t = pilot.steering.level, time.time()
-        now = Status(mark, t, wanted.words, level, names, args.watch, pilot.slowest)
+    async def act(self) -> bool:
+        """Sample and steer, or end; whether it goes on."""
+        try:
+            why = self._over or await self._steered()
+        except (ZconsoleError, OSError) as error:
+            why = f"failed: {error}"
+        if not why:
+            return True
+        await self._end(why)
+        return False
+
+    async def undo(self) -> None:
+        """Restore, as it was told to stop."""
+        if not self._over:
+            await self._end("told to stop")
+
+    async def _steered(self) -> str:
+        """Take a round; why to end, or nothing."""
+        pools = await self._sampled()
+        now = self._clock()
+        self._next = now + INTERVAL
+        if why := self._over or self._why_over():
+            return why
+        if pools is None:
+            blind = now - self._seen > BLIND
+            return f"no sample with latency histograms for {BLIND:g} s" if blind else ""
+        self._seen = now
+        active = scanning(pools)
+        self._idle = 0 if active else self._idle + 1
+        if self._idle > 1:
+            return "no scan runs any more"
+        # Beside a paused scan nobody waits: its tunables stay as they are until it goes on.
+        running = [p for p in active if any(scan.state == "running" for scan in p.scans)]
+        if running:
+            await in_daemon_thread(self._step, running, active, now)
+        return ""
+
+    def _step(self, running: Sequence[Pool], active: Sequence[Pool], now: float) -> None:
+        if self._pilot.take(running, now, time.time()):
+            self.tell(active)
+
+    async def _sampled(self) -> tuple[Pool, ...] | None:
+        """All imported pools; None unless each answered, those that scan with latency histograms.
+
+        What a pool that doesn't answer would bear, nobody knows.
+        """
+        pools = await every_pool(self._source)
+        active = scanning(pools or ())
+        return pools if all("sync_r" in histograms(pool) for pool in active) else None
+
+    def tell(self, pools: Sequence[Pool] = ()) -> None:
+        """Write down what it does, while ``pools`` scan; may take seconds."""
+        pilot, wanted, names = self._pilot, self._wanted, tuple(pool.name for pool in pools)
+        mark, level = self._claim.mark, pilot.steering.level
+        now = Status(mark, time.time(), wanted.words, level, names, wanted.watch, pilot.slowest)
         with contextlib.suppress(StateError):
-            Patient().call(partial(write_record, args.state / STATUS, now))
+            Patient().call(partial(write_record, self._claim.state / STATUS, now))
 
-    _step(())
-    log.note(time.time(), "begun", kind="autopilot", action=ACTION, target=str(wanted))
+    async def _end(self, why: str) -> None:
+        """Restore, and say why it ended."""
+        self._over = why
+        t = time.time()
+        record = partial(recorded, self._log, t, "restore")
+        try:
+            # Whatever happened: the log must not keep the originals waiting.
+            with contextlib.suppress(ZconsoleError, OSError):
+                await in_daemon_thread(self._pilot.restore, t, record)
+            self._log.note(t, "ended", kind="autopilot", action=ACTION, result=why)
+            await in_daemon_thread(self._claim.drop)
+        finally:
+            await self._source.aclose()
+
+
+@dataclass(slots=True)
+class PilotClaim:
+    """The place of the only autopilot of a machine, and of its state directory."""
+
+    state: Path
+    mark: str
+    """Of the process that owns what is set."""
+    locks: tuple[int, ...] = ()
+
+    def take(self, parameters: SysfsParameters) -> None:
+        """Become the only one; may hang.
+
+        Raises ZconsoleError or OSError where there is one, or nothing can be set here.
+        """
+        for name in levers(parameters):
+            if not os.access(parameters.path(name), os.W_OK):
+                raise UnavailableError(f"{name} can't be written. Run it as root")
+        claim = parameters.claim()
+        if claim is None:
+            raise ZconsoleError(RUNS)
+        self.locks = (claim,)
+        lock = try_lock(self.state / PILOT)
+        if lock is None:
+            self.drop()
+            raise ZconsoleError(RUNS)
+        self.locks = (claim, lock)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, self.mark.encode(), 0)
+
+    def drop(self) -> None:
+        """Make room for the next one."""
+        for lock in self.locks:
+            os.close(lock)
+        self.locks = ()
+        with contextlib.suppress(OSError, StateError):
+            Patient().call(partial(remove, self.state / STATUS))
+
+
+async def begin(
+    control: Control, parameters: SysfsParameters, log: Log, claim: PilotClaim, order: Order
+) -> Autopilot:
+    """Begin to steer as ordered. Raises ZconsoleError, OSError."""
+    wanted = from_json(Steered, order)
+    aims = targets(wanted.words)
+    await in_daemon_thread(claim.take, parameters)
     try:
-        why = asyncio.run(_flown(pilot, _over, _step))
-    except (ZconsoleError, OSError) as error:
-        why = f"failed: {error}"
-    finally:
-        # Whatever happened: the log must not keep the originals waiting.
-        with contextlib.suppress(ZconsoleError, OSError):
-            pilot.restore(time.time(), lambda: recorded(log, time.time(), "restore"))
-    log.note(time.time(), "ended", kind="autopilot", action=ACTION, result=why)
-    log.settle()
+        pilot = Pilot(control, parameters, aims, wanted.below)
+        made = Autopilot(pilot, LiveSource(), wanted, log, claim)
+    except BaseException:
+        claim.drop()
+        raise
+    await in_daemon_thread(made.tell)
+    log.note(time.time(), "begun", kind="autopilot", action=ACTION, target=str(aims))
+    return made
 
 
-async def _flown(
-    pilot: Pilot, over: Callable[[], str], step: Callable[[tuple[Pool, ...]], None]
-) -> str:
-    source = LiveSource()
+async def every_pool(source: Source) -> tuple[Pool, ...] | None:
+    """The pools that a source has now; None unless each answered."""
     try:
-        return await steer(pilot, source, over, step)
-    finally:
-        await source.aclose()
-
-
-def _parser() -> argparse.ArgumentParser:
-    options = parser("zconsole.tunables.autopilot")
-    options.add_argument("--below-defaults", action="store_true")
-    options.add_argument("words", nargs="+")
-    return options
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        raws = await source.sample() or ()
+        found = [each for raw in raws for each in decode(raw)]
+    except ZconsoleError:
+        return None
+    if any(isinstance(each, SampleFailure) and not each.absent for each in found):
+        return None
+    return tuple(each.pool for each in found if isinstance(each, Sample))

@@ -96,15 +96,6 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class SettledTunables:
-    """What a console did about the tunables that were to be restored."""
-
-    restored: tuple[Restored, ...] = ()
-    taken: tuple[str, ...] = ()
-    """Names whose process is gone, and that this console now restores at the end of a scan."""
-
-
-@dataclass(frozen=True, slots=True)
 class Past:
     """What was done from consoles, for the rate timeline, and who holds what was set."""
 
@@ -131,16 +122,19 @@ class Control:
         log: Log,
         owner: str | None = None,
         is_alive: Callable[[str], bool] = alive,
+        wake: Callable[[], object] = lambda: None,
     ) -> None:
         """``log`` has a line before and after all that is written to the kernel.
 
         ``owner`` is the mark of the process that holds what is set; None: it is set to stay.
+        ``wake`` has somebody watch what is to be restored later: the keeper.
         """
         self._parameters = parameters
         self._memory = memory
         self._log = log
         self._owner = owner
         self._is_alive = is_alive
+        self._wake = wake
 
     @property
     def _saved(self) -> SavedTunables:
@@ -189,6 +183,7 @@ class Control:
                     raise
                 # Each original was on the disk before its value was in the kernel; what the disk
                 # would not take is the time of the change.
+        self._have_watched()
         return tuple(self.setting(name) for name in values)
 
     def restore(self, t: float, names: Iterable[str] | None = None) -> tuple[Restored, ...]:
@@ -201,28 +196,28 @@ class Control:
         chosen = None if names is None else tuple(names)
         return self._restore(t, lambda saved: tuple(saved.values) if chosen is None else chosen)
 
-    def settle(self, t: float, scans: Scans | None = None) -> SettledTunables:
-        """Restore what is due, and take over what is left to be restored at a scan's end.
+    def settle(self, t: float, scans: Scans | None = None) -> tuple[Restored, ...]:
+        """Restore what is due, and have watched what will be; as ``restore`` otherwise.
 
-        ``scans``: what this console sees of them, by default nothing. As ``restore`` otherwise.
+        ``scans``: what is seen of them, by default nothing.
         """
         seen = scans or Scans()
-        saved = self._saved
-        restored: tuple[Restored, ...] = ()
-        if self._due(saved, seen):
-            restored = self._restore(t, lambda now: self._due(now, seen))
-            saved = self._saved
-        if not self._left(saved, seen):
-            return SettledTunables(restored)
-        taken: dict[str, str] = {}
-        # Where that can't be written, what is left is restored all the same once it is due.
-        with contextlib.suppress(StateError):
-            with self._memory.open(self._parameters.era, HURRY) as saved:
-                left = self._left(saved, seen)
-                for name, guid in left.items():
-                    saved.values[name] = replace(saved.values[name], owner=self._owner, until=guid)
-            taken = left
-        return SettledTunables(restored, tuple(taken))
+        due = self._due(self._saved, seen)
+        restored = self._restore(t, lambda now: self._due(now, seen)) if due else ()
+        self._have_watched()
+        return restored
+
+    def watched(self) -> tuple[Hold, ...]:
+        """What others set that is to be restored later, or now."""
+        holds = self._holds(self._saved).values()
+        return tuple(hold for hold in holds if hold.is_left or (hold.process and not hold.own))
+
+    def _have_watched(self) -> None:
+        """Have the keeper restore later what is to be, whatever becomes of this process."""
+        if any(hold.is_left or hold.process for hold in self._holds(self._saved).values()):
+            # Where no keeper can be started, a console that runs restores it, or the next one.
+            with contextlib.suppress(OSError, ZconsoleError):
+                self._wake()
 
     def held(self) -> tuple[str, ...]:
         """What this very owner set and has not put back."""
@@ -246,7 +241,8 @@ class Control:
                 owner = (entry.owner if holds[name].process else self._owner) if on else None
                 guid = pool_guid if on else None
                 saved.values[name] = replace(entry, owner=owner, until=guid)
-            return on
+        self._have_watched()
+        return on
 
     def past(self) -> Past:
         """What was set from consoles since the module was loaded."""
@@ -272,11 +268,6 @@ class Control:
 
     def _due(self, saved: SavedTunables, scans: Scans) -> tuple[str, ...]:
         return tuple(n for n, hold in self._holds(saved).items() if is_due(hold, scans))
-
-    def _left(self, saved: SavedTunables, scans: Scans) -> dict[str, str]:
-        """What is left but not due, with the GUID of the pool whose scan has to end before."""
-        left = {n: h for n, h in self._holds(saved).items() if h.is_left and not is_due(h, scans)}
-        return {name: guid for name, hold in left.items() if (guid := scans.awaited(hold))}
 
     def _restore(
         self, t: float, choose: Callable[[SavedTunables], Iterable[str]]

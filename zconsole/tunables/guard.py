@@ -1,206 +1,155 @@
-"""A process of its own that holds one dangerous tunable, and puts it back whatever happens.
+"""Tunables that the keeper puts back: dangerous ones that it holds, and what consoles left.
 
-It writes the value itself, so the value is never there without it. It puts the original back when
-its time is over, when the console it watches is gone (killed, dropped connection), or when it is
-asked to stop; it leaves silently when somebody else has changed the value. Run as
-``python -m zconsole.tunables.guard``.
+A dangerous one is written by the keeper itself, so the value is never there without it. The
+original goes back when the time is over, when the console that is watched is gone (killed, dropped
+connection), or when the keeper has to end; not when somebody else has changed the value.
+
+What a console set stays when it ends, until it is due (`holds.is_due`).
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import os
-import signal
-import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from zconsole.errors import ZconsoleError
-from zconsole.system.async_process import ProcessRunner
-from zconsole.system.audit import Audit, audit_log
-from zconsole.system.host import alive, process_mark
-from zconsole.system.launcher import PACKAGE_ROOT, own
-from zconsole.system.process import DeadlineError
-from zconsole.system.state_dir import state_dir
-from zconsole.tunables.control import Control, Setting, TunableRecord, put_back, recorded
-from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
-from zconsole.tunables.store import FileTunableStore
+from zconsole.pool.model import Pool
+from zconsole.system.audit import Log
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.host import alive
+from zconsole.system.keeper import Order, StandingDuty, ask
+from zconsole.system.records import from_json
+from zconsole.tunables.control import Control, Setting, put_back, recorded
+from zconsole.tunables.holds import Scans
+from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.pilot import scanning
 
+ORDER = "guard"
+"""The order that begins one."""
 LOOK = 0.25
 """Seconds between two readings of the value."""
-
-WRITTEN = "written"
-"""The guard's word to whoever started it, once the value is in place."""
-
-STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Signals at which what is held is put back."""
-
-START = 60.0
-"""Seconds the guard may take to start, on a machine that a scan keeps busy, and write the value."""
+KEPT = "tunables.keeper"
+"""The file that is locked while the keeper watches what consoles set."""
+CONSOLES = 5.0
+"""Seconds between two looks whether the consoles that set something still run."""
+SCANS = 20.0
+"""Seconds between two looks at the scans whose end is awaited."""
 
 
-async def start(
-    runner: ProcessRunner,
-    state: Path,
-    name: str,
-    value: int,
-    seconds: float,
-    watch: str | None,
-    module: Path = MODULE,
-) -> None:
-    """Set a guarded tunable for at most ``seconds``, while the process of ``watch`` lives.
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """What to hold, and for how long at most."""
 
-    ``watch`` is a mark of ``host.process_mark``; None: only the time counts. The command ends
-    once the value is written; the guard itself goes on in a session of its own. Raises
-    ZconsoleError when the guard could not write the value.
+    name: str
+    value: int
+    seconds: float
+    watch: str | None = None
+    """Mark (``host.process_mark``) of the console it ends with; None: only the time counts."""
+    by: str | None = None
+    """Who became root by sudo to order it."""
+    order: str = ORDER
+
+
+def start(state: Path, wanted: Guarded, options: Sequence[str] = ()) -> None:
+    """Set a guarded tunable, which the keeper holds and restores; returns once it is written.
+
+    May take seconds. Raises ZconsoleError when the value could not be written. ``options``: of
+    the keeper, see ``keeper.ask``.
     """
-    argv = own(
-        "zconsole.tunables.guard",
-        "--state",
-        str(state),
-        "--module",
-        str(module),
-        "--seconds",
-        str(seconds),
-        *(("--watch", watch) if watch else ()),
-        f"{name}={value}",
-    )
-    await started(runner, argv, f"the guard of {name}")
+    ask(state, options, **asdict(wanted))
 
 
-async def started(runner: ProcessRunner, argv: Sequence[str], what: str) -> None:
-    """Run a command that ends once its fork works, or says on stderr why it does not.
-
-    Raises ZconsoleError then, and when it takes too long; ``what`` is what it calls the fork.
-    """
-    # Never in the console's own directory: modules there would run as root.
-    try:
-        done = await runner.run(argv, START, PACKAGE_ROOT)
-    except DeadlineError as error:
-        raise ZconsoleError(f"{what}: {error}") from None
-    if done.returncode != 0:
-        raise ZconsoleError(done.stderr.strip() or f"{what} could not be started")
+async def begin(control: Control, parameters: Parameters, log: Log, order: Order) -> Guard:
+    """Write the value of an order. Raises ZconsoleError, OSError."""
+    wanted = from_json(Guarded, order)
+    write = partial(control.set, {wanted.name: wanted.value}, time.time(), guard=True)
+    (held,) = await in_daemon_thread(write)
+    return Guard(control, parameters, log, held, wanted)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Fork the guard, wait until it has written the value, and return its verdict."""
-    options = parser("zconsole.tunables.guard")
-    options.add_argument("--seconds", type=float, required=True)
-    options.add_argument("setting", metavar="NAME=VALUE")
-    return forked(partial(_guard, options.parse_args(argv)))
+class Guard:
+    """Holds a tunable until its time is over, its console ended, or its value is not ours."""
 
+    name = ORDER
+    deadline = 10.0
 
-def forked(guard: Callable[[int], int]) -> int:
-    """Run a guard in a fork, which gets the descriptor for its verdict; return that verdict."""
-    reader, writer = os.pipe()
-    if os.fork() == 0:
-        os.close(reader)
-        os._exit(guard(writer))
-    os.close(writer)
-    with os.fdopen(reader) as verdict:
-        answer = verdict.read()
-    if answer == WRITTEN:
-        return 0
-    sys.stderr.write(answer or "the guard died before it had written the value")
-    return 1
+    def __init__(
+        self, control: Control, parameters: Parameters, log: Log, held: Setting, wanted: Guarded
+    ) -> None:
+        self._control = control
+        self._parameters = parameters
+        self._log = log
+        self._held = held
+        self._watch = wanted.watch
+        self._end = time.monotonic() + wanted.seconds
 
+    def due(self, now: float) -> float:
+        """See Duty: it reads the value now and then."""
+        gone = self._watch is not None and not alive(self._watch)
+        changed = self._parameters.read(self._held.tunable.name) != self._held.set_by_us
+        return 0.0 if gone or changed else min(LOOK, self._end - now)
 
-def hold(
-    parameters: Parameters,
-    held: Setting,
-    over: Callable[[], bool],
-    wait: Callable[[], bool],
-    record: Callable[[], AbstractContextManager[TunableRecord]],
-) -> None:
-    """Hold a tunable until it is over, then put its original back if the value is still ours.
-
-    ``wait`` pauses between readings and says whether to stop at once. The file of originals is not
-    asked, so that losing it cannot leave the value behind. ``record`` is made when it is put back.
-    """
-    name = held.tunable.name
-    while not over() and parameters.read(name) == held.set_by_us:
-        if wait():
-            break
-    if held.set_by_us is not None and held.original is not None:
-        put_back(parameters, {name: held.set_by_us}, {name: held.original}, record)
-
-
-def _guard(args: argparse.Namespace, verdict: int) -> int:
-    """The forked guard's whole life; never returns to the caller's code."""
-    os.setsid()
-    quiet(keep=verdict)
-    # Blocked before the value is written: a signal in between would leave it behind.
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
-    parameters = SysfsParameters(args.module, args.boot_id)
-    control, log = control_of(args, process_mark(os.getpid()))
-    name, _, text = args.setting.partition("=")
-    try:
-        held = control.set({name: int(text)}, time.time(), guard=True)[0]
-    except (ZconsoleError, OSError, ValueError) as error:
-        log.settle()
-        delivered(str(error), verdict)
-        return 1
-    end = time.monotonic() + (args.seconds if delivered(WRITTEN, verdict) else 0.0)
-
-    def _over() -> bool:
-        return time.monotonic() >= end or (args.watch is not None and not alive(args.watch))
-
-    def _record() -> AbstractContextManager[TunableRecord]:
-        return recorded(log, time.time(), "restore")
-
-    hold(parameters, held, _over, lambda: signal.sigtimedwait(STOPS, LOOK) is not None, _record)
-    with contextlib.suppress(OSError):
-        control.restore(time.time(), [name])
-    log.settle()
-    return 0
-
-
-def delivered(word: str, verdict: int) -> bool:
-    """Whether whoever started the guard still waits for its word.
-
-    A console killed meanwhile, or out of patience, has told nobody that the value is held.
-    """
-    try:
-        os.write(verdict, word.encode())
-    except BrokenPipeError:
+    async def act(self) -> bool:
+        """Put the original back if the value is still ours; that is all there is to do."""
+        await in_daemon_thread(self._restore)
         return False
-    finally:
-        os.close(verdict)
-    return True
+
+    async def undo(self) -> None:
+        """As `act`."""
+        await in_daemon_thread(self._restore)
+
+    def _restore(self) -> None:
+        """Put it back, first without the file of originals: losing that must not leave it set."""
+        held, t = self._held, time.time()
+        name, ours, original = held.tunable.name, held.set_by_us, held.original
+        if ours is not None and original is not None:
+            record = partial(recorded, self._log, t, "restore")
+            put_back(self._parameters, {name: ours}, {name: original}, record)
+        with contextlib.suppress(OSError):
+            self._control.restore(t, [name])
 
 
-def quiet(keep: int) -> None:
-    """Let go of the console's terminal and pipes, and be the last to die for lack of memory."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(null, stream)
-    os.closerange(3, keep)
-    os.closerange(keep + 1, 256)
-    # What is held must be put back, so this process is the last to be killed (proc_pid_oom_score).
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("-1000")
+class TunableDuty(StandingDuty):
+    """Restores what a console set that is gone, once it is due."""
+
+    name = "tunables"
+
+    def __init__(
+        self,
+        control: Control,
+        every_pool: Callable[[], Awaitable[Sequence[Pool] | None]],
+        lock: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``every_pool`` reads the pools of the machine; None unless each answered."""
+        super().__init__(lock, clock)
+        self._control = control
+        self._every_pool = every_pool
+
+    def is_empty(self) -> bool:
+        """See StandingDuty."""
+        return not self._control.watched()
+
+    async def look(self) -> float:
+        """See StandingDuty."""
+        watched = await in_daemon_thread(self._control.watched)
+        if not any(hold.is_left for hold in watched):
+            return CONSOLES
+        pools = await self._every_pool()
+        await in_daemon_thread(self._control.settle, time.time(), scans_of(pools))
+        return SCANS
 
 
-def control_of(args: argparse.Namespace, mark: str | None) -> tuple[Control, Audit]:
-    """The tunables that a process of ``parser`` holds under this mark, and its audit log."""
-    log = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(args.state)}))
-    parameters = SysfsParameters(args.module, args.boot_id)
-    return Control(parameters, FileTunableStore(args.state), log, mark), log
-
-
-def parser(program: str) -> argparse.ArgumentParser:
-    """The options that every process which holds tunables has."""
-    found = argparse.ArgumentParser(prog=program, allow_abbrev=False)
-    found.add_argument("--state", type=Path, required=True)
-    found.add_argument("--module", type=Path, default=MODULE)
-    found.add_argument("--boot-id", type=Path, default=BOOT_ID)
-    found.add_argument("--watch")
-    return found
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def scans_of(pools: Sequence[Pool] | None) -> Scans:
+    """What all pools of a machine tell of scans; nothing where one did not answer."""
+    if pools is None:
+        return Scans()
+    active = scanning(pools)
+    running, idle = (
+        {pool.guid or pool.name: pool.name for pool in pools if (pool in active) == scans}
+        for scans in (True, False)
+    )
+    return Scans(running, idle, whole=True)

@@ -1,9 +1,9 @@
 """Who holds a tunable that was set, until when, and what becomes of it once that process is gone.
 
-Nothing runs for this beside the consoles: what a console holds stays in the kernel when it ends,
-by ``q``, a dropped ssh or SIGKILL, until another console restores what is due. Guards and the
-autopilot are processes of their own, which restore before they end; only SIGKILL keeps them from
-it. `promise` is the one sentence about it that screens and commands show.
+What a console holds stays in the kernel when it ends, by ``q``, a dropped ssh or SIGKILL, until it
+is due: then the keeper restores it, or a console that runs. What the keeper holds itself, as a
+guard or the autopilot, it restores before it ends. `promise` is the one sentence about it that
+screens and commands show.
 """
 
 from __future__ import annotations
@@ -80,16 +80,9 @@ class Scans:
     whole: bool = False
     """Whether these are all the pools of the machine."""
 
-    def awaited(self, hold: Hold) -> str | None:
-        """GUID of a pool whose scan has to end before a tunable is due; None where none is seen."""
-        if hold.until in self.running:
-            return hold.until
-        wanted = hold.until is None or self.whole  # else its pool may be one that is not seen
-        return next(iter(self.running), None) if wanted else None
-
 
 def is_due(hold: Hold, scans: Scans) -> bool:
-    """Whether this console is to restore a tunable now.
+    """Whether to restore a tunable now.
 
     Never what a live process holds, but for its own at the end of the scan. What a guard or the
     autopilot left is due at once: it may freeze a scan, or nobody watches what it costs.
@@ -119,22 +112,19 @@ def promise(hold: Hold, scans: Scans | None = None) -> str:
             "restored by the autopilot when it ends: with the scans, or with the console that"
             " started it"
         )
-    who = f"process {hold.process}"
+    console = "this console" if hold.own else f"the console of process {hold.process}"
+    gone = f"{console} is gone{' (or ssh drops)' * hold.own}"
     if hold.until is None:
-        it = "this one is gone (or ssh drops)" if hold.own else f"that of {who} is gone"
-        return f"restored by the next console once {it} and no scan runs"
+        return f"restored in the background once {gone} and no scan runs"
     scan = "the next scan" if hold.until in scans.idle else "the scan"
-    when = f"restored when {scan}{_of_pool(hold, scans)} ends"
-    if hold.own:
-        return f"{when}; if this console is gone by then (or ssh drops), by the next one"
-    return f"{when}, by the console of {who}; if that is gone by then, by the next one"
+    return f"restored when {scan}{_of_pool(hold, scans)} ends, even if {gone} by then"
 
 
 def restored_later(hold: Hold, scans: Scans) -> str:
     """Say when a tunable is restored whose holder has gone, or will have."""
     if hold.by in (Setter.GUARD, Setter.AUTOPILOT):
         return "restored by the next console at once"
-    return f"restored by the next console once no scan{_of_pool(hold, scans)} runs"
+    return f"restored in the background once no scan{_of_pool(hold, scans)} runs"
 
 
 def _of_pool(hold: Hold, scans: Scans) -> str:

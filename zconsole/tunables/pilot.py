@@ -127,7 +127,7 @@ class Pilot:
     ) -> None:
         """Put the originals back, but for what somebody else set meanwhile."""
         with contextlib.suppress(OSError, ZconsoleError):
-            self._control.restore(t, self._control.held())
+            self._control.restore(t, [n for n in self._control.held() if n in self.originals])
         # The file of originals may be gone, or the disk not answer.
         for ours in (self.ours, self._begun):
             left = {n: v for n, v in ours.items() if v != self.originals[n]}

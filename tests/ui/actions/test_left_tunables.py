@@ -106,25 +106,31 @@ async def test_it_is_looked_for_as_the_console_starts_and_goes_on(kernel, other)
         await until(a.pilot, lambda: kernel.read(TIME) == 3000)
 
 
-async def test_what_is_not_yet_due_is_taken_over_and_restored_when_the_scan_ends(kernel, other):
+async def test_what_is_not_yet_due_is_said_and_restored_when_the_scan_ends(kernel, other):
     async with acting(SCANS, (100, 30)) as a:
         leave(kernel, other)
         kill(other)
         console = Seen(a, kernel)
-        said = await console.look()
-        promised = "restored when the scan of mirrors ends; if this console is gone by then"
-        assert said.startswith(f"Taken over from a console that is gone: {TIME}: {promised}")
+        promised = "its console is gone; restored in the background once no scan runs"
+        assert await console.look() == f"{TIME}: {promised}"
         assert kernel.read(TIME) == 5000
         assert promised in " ".join((await a.read(a.press("T"))).split())
-        asked = " ".join((await a.read(a.press("escape", "q"))).split())
-        assert "1 tunable set here stays changed" in asked
-        assert "restored by the next console once no scan of mirrors runs" in asked
         await a.press("escape")
         while any(view.scan.active for view in a.app.view_state.frame.scans):
             await a.pass_time(7200, 1800)
         await until(a.pilot, lambda: kernel.read(TIME) == 3000)
         await a.rest()
-        assert console.said == [said, f"{TIME} restored to 3000"]
+        assert console.said[1:] == [f"Left by a console that is gone: {TIME} restored to 3000"]
+
+
+async def test_what_it_set_itself_is_named_before_it_is_left(kernel):
+    async with acting(SCANS, (100, 30)) as a:
+        console = Seen(a, kernel)
+        kernel.console(process_mark(os.getpid())).set({TIME: 5000}, 1.0)
+        await console.look()
+        asked = " ".join((await a.read(a.press("q"))).split())
+        assert "1 tunable set here stays changed" in asked
+        assert "restored in the background once no scan runs" in asked
 
 
 async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, other):
@@ -134,7 +140,7 @@ async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, oth
         assert await console.look() == ""
         assert kernel.read(TIME) == 5000
         said = " ".join((await a.read(a.press("T"))).split())
-        assert f"by the next console once that of process {other.pid} is gone and" in said
+        assert f"once the console of process {other.pid} is gone and no scan runs" in said
         await a.press("escape")
         kill(other)
         assert f"{TIME} restored to 3000" in await console.look()
@@ -159,8 +165,8 @@ async def test_a_read_only_console_says_so_and_restores_nothing(kernel, other, s
         kill(other)
         console = Seen(a, kernel)
         assert await console.look() == (
-            f"{TIME}: its console is gone; restored by the next console once no scan runs, not by"
-            " this one (read-only). To restore now: zconsole tunables restore"
+            f"{TIME}: its console is gone; restored in the background once no scan runs; not by"
+            " this console (read-only). To restore now: zconsole tunables restore"
         )
         while any(view.scan.active for view in a.app.view_state.frame.scans):
             await a.pass_time(7200, 1800)
@@ -235,8 +241,8 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
     async with acting("resilver", (80, 24)) as a:
         console = Seen(a, kernel)
         until_gone = (
-            "restored by the next console once this one is gone (or ssh drops) and no scan runs; U"
-            " restores it now, E when the scan ends"
+            "restored in the background once this console is gone (or ssh drops) and no scan runs;"
+            " U restores it now, E when the scan ends"
         )
         asked = " ".join((await a.read(a.press("T", "enter", *"5000", "enter"))).split())
         assert until_gone[1:] in asked
@@ -244,8 +250,8 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
         await shows(a, f"was 3000: {until_gone}")
         await a.press("E")
         at_end = (
-            "restored when the scan of tank ends; if this console is gone by then (or ssh drops),"
-            " by the next one"
+            "restored when the scan of tank ends, even if this console is gone (or ssh drops) by"
+            " then"
         )
         await shows(a, f"was 3000: {at_end}; U restores it now, E keeps it")
         assert console.said == [f"Values set here: {at_end}"]

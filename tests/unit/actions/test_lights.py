@@ -14,7 +14,7 @@ from zconsole.hardware.light import LASTING
 
 @pytest.fixture
 def chassis(tmp_path: Path, monkeypatch) -> Chassis:
-    monkeypatch.setattr("zconsole.system.process.start_detached", lambda argv, log: 0)
+    monkeypatch.setattr("zconsole.system.keeper.ask", lambda *_, **order: 1)
     made = Chassis(tmp_path)
     made.enclosure()
     return made

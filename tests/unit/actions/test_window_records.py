@@ -1,4 +1,4 @@
-"""Hours of scrubs on disk, and the process that is started for them."""
+"""Hours of scrubs on disk, and the keeper that is woken for them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.actions.window_records import KEEPER, NAME, MachineWindows
+from zconsole.actions.window_records import NAME, MachineWindows
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.system.state_dir import StateError, try_lock
+from zconsole.system import keeper
+from zconsole.system.state_dir import StateError
 
 NIGHT = ScrubWindow("tank", "1", "22:00-06:00", begun=True)
 
@@ -19,34 +20,41 @@ def state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_hours_that_are_set_are_kept_and_a_keeper_started(state):
-    started: list[Path] = []
-    machine = MachineWindows(state, started.append)
+@pytest.fixture
+def woken(monkeypatch) -> list[Path]:
+    """The state directories whose keeper was asked."""
+    asked: list[Path] = []
+    monkeypatch.setattr(keeper, "ask", lambda state, options, **order: asked.append(state))
+    return asked
+
+
+def test_hours_that_are_set_are_kept_and_the_keeper_woken(state, woken):
+    machine = MachineWindows(state)
     said = machine.switch(ScrubWindow("tank", "1", "22:00-06:00", begun=True))
     assert said == "tank is scrubbed only in the hours 22:00-06:00"
     assert MachineWindows(state).windows() == (NIGHT,)
-    assert started == [state]
+    assert woken == [state]
     assert "paused waits to be resumed" in machine.switch(ScrubWindow("tank", "1", ""))
     assert machine.windows() == ()
 
 
+@pytest.mark.usefixtures("woken")
 def test_a_scrub_paused_for_other_hours_is_paused_for_the_new_ones_too(state):
-    machine = MachineWindows(state, lambda _: None)
+    machine = MachineWindows(state)
     machine.switch(ScrubWindow("tank", "1", "22:00-06:00", begun=True, paused=True))
     machine.switch(ScrubWindow("tank", "1", "23:00-05:00", begun=True))
     (window,) = machine.windows()
     assert (window.hours, window.paused) == ("23:00-05:00", True)
 
 
-def test_after_a_reboot_the_keeper_is_started_again_where_hours_are_set(state):
-    started: list[Path] = []
-    machine = MachineWindows(state, started.append)
+def test_after_a_reboot_the_keeper_is_started_again_where_hours_are_set(state, woken):
+    machine = MachineWindows(state)
     machine.resume()
-    assert started == []
+    assert woken == []
     with MachineWindows(state).open() as windows:
         windows["1"] = NIGHT
     machine.resume()
-    assert started == [state]
+    assert woken == [state]
 
 
 def test_what_somebody_else_changed_meanwhile_is_left_alone(state):
@@ -59,20 +67,6 @@ def test_what_somebody_else_changed_meanwhile_is_left_alone(state):
     assert records.windows() == (other,)
     assert records.replaced(other, None) is True
     assert records.windows() == ()
-
-
-def test_a_keeper_ends_only_where_no_hours_are_left(state):
-    records = MachineWindows(state)
-    lock = try_lock(state / KEEPER)
-    assert lock is not None
-    with records.open() as windows:
-        windows["1"] = NIGHT
-    assert records.idle(lock) is False
-    assert try_lock(state / KEEPER) is None
-    with records.open() as windows:
-        windows.clear()
-    assert records.idle(lock) is True
-    assert try_lock(state / KEEPER) is not None
 
 
 def test_a_damaged_file_is_named(state):

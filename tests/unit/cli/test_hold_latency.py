@@ -115,8 +115,8 @@ def test_yes_goes_below_the_defaults(module, monkeypatch):
     scanned(monkeypatch)
     started = []
 
-    async def start(*args, **_):
-        started.append(args[2:])
+    def start(*args, **_):
+        started.append(args[1:])
 
     monkeypatch.setattr(autopilot, "start", start)
     assert run(module, "20ms", "below-defaults", "--yes") == 0

@@ -20,7 +20,7 @@ def chassis(tmp_path: Path, monkeypatch) -> Chassis:
         "/dev/disk/by-id/d0", "/dev/sda", serial="S1", locate=str(made.led()), bay="bay 1"
     )
     monkeypatch.setenv("ZCONSOLE_STATE", str(made.state))
-    monkeypatch.setattr("zconsole.system.process.start_detached", lambda argv, log: 0)
+    monkeypatch.setattr("zconsole.system.keeper.ask", lambda *_, **order: 1)
     others = (Device(node, node, serial="SAME") for node in ("/dev/sdb", "/dev/sdc"))
     led = str(made.led(number=2))
     paths = (Device(n, n, serial="TWO", wwn="naa.5", locate=led) for n in ("/dev/sdd", "/dev/sde"))

@@ -69,12 +69,12 @@ def test_hours_that_make_no_sense_are_refused(capsys):
 
 
 def test_resume_starts_a_keeper_for_the_hours_that_are_set(state, monkeypatch):
-    started = []
+    woken = []
     monkeypatch.setattr(
-        "zconsole.system.process.start_detached", lambda argv, log: started.append(argv)
+        "zconsole.system.keeper.ask", lambda state, options, **order: woken.append(state)
     )
     assert main(["scrub", "resume"]) == 0
-    assert started[0][-2:] == ("--state", str(state))
+    assert woken == [state]
 
 
 def test_a_line_says_how_far_it_is():

@@ -1,17 +1,20 @@
-"""The process that keeps a scrub to its hours, over a simulated pool."""
+"""The duty that keeps a scrub to its hours, over a simulated pool."""
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from zconsole.actions.window_records import MachineWindows
+from zconsole.actions.scrub_window import LOOK
+from zconsole.actions.window_records import KEEPER, MachineWindows
 from zconsole.cli.window_keeper import WindowKeeper
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
+from zconsole.system.state_dir import try_lock
 from zconsole.timeline.session import Session
 
 HOUR = 3600.0
@@ -118,6 +121,34 @@ async def test_a_pool_that_is_gone_keeps_its_hours(night):
     night.world.pools = ()
     await night.after(0.0)
     assert night.window == before
+
+
+async def test_it_is_kept_until_no_hours_are_left(night):
+    keeper = night.keeper()
+    assert not await keeper.act()
+    night.set(-1, 5)
+    assert await keeper.act()
+    assert await keeper.act()
+    assert keeper.due(keeper._clock()) == pytest.approx(LOOK, abs=1.0)
+    assert try_lock(night.records.directory / KEEPER) is None
+    with night.records.open() as windows:
+        windows.clear()
+    assert not await keeper.act()
+    lock = try_lock(night.records.directory / KEEPER)
+    assert lock is not None
+    os.close(lock)
+
+
+async def test_another_version_that_keeps_them_goes_on_as_long_as_it_lives(night):
+    night.set(0, 2)
+    lock = try_lock(night.records.directory / KEEPER)
+    keeper = night.keeper()
+    assert await keeper.act()
+    assert not night.pool.scan.active
+    os.close(lock)
+    assert await keeper.act()
+    assert await keeper.act()
+    assert night.pool.scan.running
 
 
 async def test_a_resilver_goes_first(tmp_path):

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,29 +11,25 @@ from tests.unit.hardware.lit_chassis import NOW, Chassis
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.hardware import light
 from zconsole.hardware.light import GIVE_UP, LASTING, NAME, RETRY, LocateLights
-from zconsole.system import process
+from zconsole.system import keeper
 from zconsole.system.patient import NoAnswerError
 from zconsole.system.state_dir import StateError, try_lock
 
 UNTIL = NOW + LASTING
 
 
-def holders(argv: Sequence[str]) -> list[str]:
-    return re.findall(r"zconsole[.\w]*light_holder", " ".join(argv))
-
-
 @pytest.fixture
-def held(monkeypatch) -> list[str]:
-    """The processes that would have been started to hold the lights."""
-    started: list[str] = []
-    monkeypatch.setattr(process, "start_detached", lambda argv, log: started.extend(holders(argv)))
+def woken(monkeypatch) -> list[str]:
+    """What the keeper was asked for."""
+    asked: list[str] = []
+    monkeypatch.setattr(keeper, "ask", lambda *_, order: asked.append(order))
     monkeypatch.setattr(light, "CONFIRM", (0.0,))
-    return started
+    return asked
 
 
 @pytest.fixture
-def chassis(tmp_path: Path, held: list[str]) -> Chassis:
-    assert held == []
+def chassis(tmp_path: Path, woken: list[str]) -> Chassis:
+    assert woken == []
     made = Chassis(tmp_path)
     made.enclosure()
     made.disk("sda", "S1", "0:0:8:0", 1)
@@ -303,14 +297,14 @@ def test_one_whose_answer_cannot_be_read_is_on_and_not_confirmed(chassis, lights
     assert "doesn't confirm" in lights.light(chassis.slot(), "S1", UNTIL).words
 
 
-def test_a_process_waits_also_for_one_that_gave_no_answer(chassis, held, lights, monkeypatch):
+def test_the_keeper_waits_also_for_one_that_gave_no_answer(chassis, woken, lights, monkeypatch):
     def silent(*_: object) -> None:
         raise NoAnswerError("no answer")
 
     monkeypatch.setattr(light, "write_led", silent)
     with pytest.raises(NoAnswerError):
         lights.light(chassis.slot(), "S1", UNTIL)
-    assert len(held) == 1
+    assert len(woken) == 1
     assert len(lights.tidy()) == 0
     assert len(lights.lit()) == 1
 
@@ -338,7 +332,7 @@ def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(
     with pytest.raises(NoAnswerError, match="the light may still change"):
         lights.light(slot, "S1", UNTIL)
     monkeypatch.undo()
-    monkeypatch.setattr(process, "start_detached", lambda argv, log: 0)
+    monkeypatch.setattr(keeper, "ask", lambda *_, order: 1)
     os.close(os.open(led, os.O_RDONLY | os.O_NONBLOCK))  # lets the thread end
     led.unlink()
     led.write_text("1")
@@ -355,30 +349,29 @@ def test_the_record_is_on_the_disk_before_the_light_is_on(chassis, lights, monke
     assert [record.serial for record in seen[0]] == ["S1"]
 
 
-def test_a_process_is_started_that_waits_unless_one_runs(chassis, held, lights):
+def test_the_keeper_is_woken_unless_a_process_has_the_lights(chassis, woken, lights):
     lit(chassis)
-    assert held == ["zconsole.hardware.light_holder"]
+    assert woken == [keeper.LOOK]
     lock = try_lock(chassis.state / light.HOLDER)
     lights.light(chassis.slot(number=2), "", UNTIL)
-    assert len(held) == 1
+    assert len(woken) == 1
     os.close(lock)
     lights.tidy()
-    assert len(held) == 2
+    assert len(woken) == 2
 
 
-def test_where_nothing_was_lit_nothing_is_made(chassis, held, lights):
-    assert (lights.tidy(), lights.lit(), held) == ((), (), [])
+def test_where_nothing_was_lit_nothing_is_made(chassis, woken, lights):
+    assert (lights.tidy(), lights.lit(), woken) == ((), (), [])
     assert not chassis.state.exists()
 
 
-def test_a_holder_lets_go_of_its_lock_once_no_light_is_left(chassis, lights):
+def test_a_light_waits_until_long_after_its_time(chassis, lights):
     lit(chassis)
-    lock = try_lock(chassis.state / light.HOLDER)
-    assert not lights.idle(lock)
+    chassis.now = UNTIL + RETRY - 1.0
+    assert len(lights.waiting()) == 1
     chassis.now = UNTIL + RETRY
-    assert lights.idle(lock)
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(lock)
+    assert lights.waiting() == ()
+    assert len(lights.lit()) == 1
 
 
 def test_a_light_is_put_back_without_its_record(chassis, lights):

@@ -17,8 +17,8 @@ async def pools(source: ScrubSource):
     return scanning(each.pool for each in found if isinstance(each, Sample))
 
 
-def pilot(kernel, target=0.02, hours: tuple[Hours, ...] = (), below=False) -> Pilot:
-    return Pilot(kernel.console("1:1"), kernel.parameters, Targets(target, hours), below)
+def pilot(kernel, target=0.02, hours: tuple[Hours, ...] = (), below=False, owner="1:1") -> Pilot:
+    return Pilot(kernel.console(owner), kernel.parameters, Targets(target, hours), below)
 
 
 async def flown(kernel, source, rounds=60, target=0.02) -> Pilot:

@@ -1,19 +1,18 @@
-"""A simulated scrub whose latencies the test names, for the process of the autopilot.
+"""A simulated scrub whose latencies the test names.
 
-``python -m tests.unit.tunables.steered_kernel`` is ``zconsole.tunables.autopilot`` over it. Where
-the environment has AT_RISK, the answers are slow, and the next failure would lose data.
+``python -m tests.unit.tunables.steered_kernel`` is the keeper over it, in a hurry.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
+from zconsole.cli import keeper
+from zconsole.pool.model import Pool
 from zconsole.sim.source import World
-from zconsole.tunables import autopilot, guard, pilot
+from zconsole.tunables import autopilot, guard
 from zconsole.zfs.raw import Raw
 
 BUCKETS = 37
@@ -49,9 +48,13 @@ class ScrubSource:
         return None
 
 
+async def no_pools() -> tuple[Pool, ...]:
+    """All pools of a machine that has none."""
+    return ()
+
+
 if __name__ == "__main__":
-    risky = "AT_RISK" in os.environ
-    pilot.at_risk = lambda _: risky
-    autopilot.LiveSource = partial(ScrubSource, 27 if risky else 18)  # type: ignore[assignment,misc]
-    autopilot.INTERVAL = autopilot.LOOK = guard.LOOK = 0.05
-    sys.exit(autopilot.main())
+    autopilot.LiveSource = ScrubSource  # type: ignore[assignment,misc]
+    keeper.live_pools = no_pools
+    autopilot.INTERVAL = autopilot.LOOK = keeper.PAUSE = guard.CONSOLES = 0.05
+    sys.exit(keeper.main())

@@ -1,29 +1,27 @@
+"""The autopilot as a duty of the keeper: no process, rounds and a clock that the test names."""
+
 from __future__ import annotations
 
+import json
 import os
-import signal
 import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import asdict
 
 import pytest
 
 from tests.table import rows
 from tests.unit.tunables.pilots import FAST, pilot, pools
 from tests.unit.tunables.steered_kernel import ScrubSource, leaves
-from tests.unit.waiting import soon
-from zconsole.actions.autopilots import MachineAutopilots, make_way
-from zconsole.errors import UnavailableError
-from zconsole.system.async_process import ProcessRunner
-from zconsole.system.host import alive, process_mark
+from zconsole.actions.autopilots import MachineAutopilots
+from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.system.host import process_mark
 from zconsole.tunables import autopilot
-from zconsole.tunables.autopilot import Status
-from zconsole.tunables.hold_latency import FASTEST, GENTLEST, STEP
+from zconsole.tunables.autopilot import Autopilot, PilotClaim, Status, Steered
+from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.store import PILOT
 from zconsole.tunables.targets import Targets
-
-pytestmark = pytest.mark.slow
 
 NAME = "zfs_vdev_scrub_max_active"
 TIME = "zfs_resilver_min_time_ms"
@@ -60,219 +58,197 @@ class Rounds(ScrubSource):
         return raws
 
 
-async def steered(kernel, monkeypatch, source, rounds=8) -> tuple[str, list[tuple]]:
-    monkeypatch.setattr(autopilot, "INTERVAL", 0.0)
-    monkeypatch.setattr(autopilot, "LOOK", 0.1)
-    seen: list[tuple] = []
-    made = pilot(kernel)
-    monkeypatch.setattr(autopilot, "_pause", _at_once(source, rounds))
-    return await autopilot.steer(made, source, lambda: "", seen.append), seen
+class Flight:
+    """An autopilot, with the time that passes between its acts."""
+
+    def __init__(self, kernel, source: ScrubSource, watch: str | None = None) -> None:
+        kernel.state.chmod(0o700)
+        self.kernel, self.now, self.goes_on = kernel, 0.0, True
+        self.mark = process_mark(os.getpid()) or ""
+        self.place = PilotClaim(kernel.state, self.mark)
+        self.duty = Autopilot(
+            pilot(kernel, owner=self.mark),
+            source,
+            Steered(("0.02",), watch=watch),
+            kernel.log,
+            self.place,
+            lambda: self.now,
+        )
+
+    async def fly(self, rounds: int = 8) -> str:
+        """Let so many intervals pass, or until it ends; why it ended, empty where it did not."""
+        for _ in range(rounds):
+            self.now += INTERVAL
+            assert self.duty.due(self.now) <= 0.0
+            if not await self.duty.act():
+                self.goes_on = False
+                return str(self.kernel.log.records[-1]["result"])
+        return ""
+
+    @property
+    def steps(self) -> int:
+        """How often it set tunables."""
+        begun = [r for r in self.kernel.log.records if r["event"] == "begun"]
+        return sum(r["action"].startswith("hold-latency") for r in begun)
+
+    @property
+    def status(self) -> Status | None:
+        return autopilot.status(self.kernel.state)
 
 
-def _at_once(source, rounds):
-    async def _pause(_pilot, _over) -> str:
-        return "enough" if source.taken >= rounds else ""
-
-    return _pause
-
-
-async def test_a_pool_that_does_not_answer_for_a_while_does_not_end_it(kernel, monkeypatch):
-    source = Rounds("scrub", "failed", "refused", "failed", "failed", "scrub")
-    why, steps = await steered(kernel, monkeypatch, source)
-    assert why == "enough"
-    assert steps
+async def test_it_looks_often_whether_to_end_and_samples_at_its_interval(kernel):
+    flight = Flight(kernel, Rounds("scrub"))
+    assert flight.duty.due(0.0) == autopilot.LOOK
+    assert flight.duty.due(INTERVAL - 0.2) == pytest.approx(0.2)
+    await flight.fly(1)
+    assert flight.duty.due(flight.now) == autopilot.LOOK
 
 
-async def test_it_ends_when_no_pool_has_answered_for_a_minute(kernel, monkeypatch):
-    monkeypatch.setattr(autopilot, "BLIND", -1.0)
-    why, _ = await steered(kernel, monkeypatch, Rounds("failed"))
-    assert why.startswith("no sample with latency histograms")
+async def test_a_pool_that_does_not_answer_for_a_while_does_not_end_it(kernel):
+    flight = Flight(kernel, Rounds("scrub", "failed", "refused", "failed", "failed", "scrub"))
+    assert await flight.fly() == ""
+    assert flight.steps
+
+
+async def test_it_ends_when_no_pool_has_answered_for_a_minute(kernel):
+    flight = Flight(kernel, Rounds("failed"))
+    assert (await flight.fly()).startswith("no sample with latency histograms")
+    assert flight.now > autopilot.BLIND
 
 
 @pytest.mark.parametrize("word", ["blind", "failed", "refused"])
-async def test_what_applications_wait_is_not_known_so_the_scan_is_not_sped_up(
-    kernel, monkeypatch, word
-):
-    why, steps = await steered(kernel, monkeypatch, Rounds("scrub", word))
-    assert (why, steps) == ("enough", [])
+async def test_what_applications_wait_is_not_known_so_the_scan_is_not_sped_up(kernel, word):
+    flight = Flight(kernel, Rounds("scrub", word))
+    assert (await flight.fly(5), flight.steps) == ("", 0)
     assert kernel.read(TIME) == 3000
 
 
-async def test_it_ends_when_all_pools_are_exported(kernel, monkeypatch):
-    why, _ = await steered(kernel, monkeypatch, Rounds("scrub", "exported"))
-    assert why == "no scan runs any more"
+async def test_it_ends_when_all_pools_are_exported(kernel):
+    flight = Flight(kernel, Rounds("scrub", "exported"))
+    assert await flight.fly() == "no scan runs any more"
 
 
-async def test_a_paused_scan_is_not_sped_up_because_nobody_waits_beside_it(kernel, monkeypatch):
+async def test_a_paused_scan_is_not_sped_up_because_nobody_waits_beside_it(kernel):
     source = Rounds("paused")
     assert [scan.state for pool in await pools(source) for scan in pool.scans] == ["paused"]
-    why, steps = await steered(kernel, monkeypatch, source)
-    assert (why, steps) == ("enough", [])
+    flight = Flight(kernel, source)
+    assert (await flight.fly(), flight.steps) == ("", 0)
     assert kernel.read(TIME) == 3000
-
-
-def start(kernel, state=None, watch=None, more: tuple[str, ...] = ()) -> None:
-    words = ["--state", state or kernel.state, "--module", kernel.module]
-    words += ["--watch", watch] if watch else []
-    words += ["--boot-id", kernel.boot_id, *more, "0.02"]
-    argv = [sys.executable, "-m", "tests.unit.tunables.steered_kernel", *map(str, words)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-
-
-def guard_of(kernel) -> int:
-    return int((kernel.state / PILOT).read_text().partition(":")[0])
-
-
-def child_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
 @pytest.fixture
-def running(kernel):
-    kernel.state.chmod(0o700)
-    start(kernel)
-    mark = process_mark(guard_of(kernel))
-    yield kernel
-    autopilot.stop(kernel.state)
-    assert not alive(mark)
+async def flown(kernel) -> Flight:
+    """One that has set tunables."""
+    flight = Flight(kernel, Rounds("scrub"))
+    while kernel.read(TIME) == 3000:
+        assert await flight.fly(1) == ""
+    return flight
 
 
-def test_off_restores_and_ends_it(running):
-    assert soon(lambda: running.read(TIME) != 3000)
-    assert autopilot.stop(running.state)
-    assert running.read(TIME) == 3000
-    assert not autopilot.stop(running.state)
+async def test_told_to_stop_it_restores_and_ends(flown):
+    await flown.duty.undo()
+    assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
+    assert flown.kernel.log.records[-1]["result"] == "told to stop"
 
 
-@pytest.mark.parametrize("below", [False, True])
-def test_it_goes_below_the_defaults_only_if_it_was_started_so(kernel, monkeypatch, below):
-    kernel.state.chmod(0o700)
-    kernel.write(NAME, 8)
-    monkeypatch.setenv("AT_RISK", "1")
-    start(kernel, more=("--below-defaults",) if below else ())
-    try:
-        assert soon(lambda: kernel.read(NAME) < 8)
-        assert (kernel.read(NAME) < 3) == below
-    finally:
-        autopilot.stop(kernel.state)
+async def test_it_restores_without_the_file_of_originals(flown):
+    for file in flown.kernel.state.iterdir():
+        file.unlink()
+    await flown.duty.undo()
+    assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
 
 
-@pytest.mark.parametrize("below", [False, True])
-async def test_it_is_started_as_it_was_confirmed(kernel, monkeypatch, below):
-    kernel.state.chmod(0o700)
-    state = kernel.state / "of one who never had any"
-    monkeypatch.setenv("ZCONSOLE_STATE", str(state))
-    commands = []
-
-    async def started(_runner, argv, _name) -> None:
-        commands.append(argv)
-
-    monkeypatch.setattr(autopilot, "started", started)
-    wanted = Order(Targets(0.02), below)
-    held = MachineAutopilots(ProcessRunner(), state, kernel.console(), "7:7")
-    await held.start(wanted)
-    assert state.is_dir()
-    ((*_, mark, dashes, target),) = commands
-    assert (mark, dashes, target) == ("7:7", "--", "0.02")
-    assert ("--below-defaults" in commands[0]) == below
+async def test_it_stands_aside_when_somebody_sets_a_tunable(flown):
+    flown.kernel.write(NAME, 7)
+    assert flown.duty.due(flown.now) == 0.0
+    assert not await flown.duty.act()
+    assert (flown.kernel.read(NAME), flown.kernel.read(TIME)) == (7, 3000)
+    assert flown.kernel.log.records[-1]["result"] == f"somebody else set {NAME}"
 
 
-def test_a_second_one_is_refused(running):
-    with pytest.raises(RuntimeError, match="an autopilot runs already"):
-        start(running)
+async def test_what_is_set_while_it_samples_stops_it_too(flown):
+    flown.now += INTERVAL
+    assert flown.duty.due(flown.now) <= 0.0
+    flown.kernel.write(NAME, 7)
+    assert not await flown.duty.act()
+    assert (flown.kernel.read(NAME), flown.kernel.read(TIME)) == (7, 3000)
 
 
-@pytest.mark.parametrize("victim", ["guard", "steering"])
-def test_restores_after_either_process_was_killed(running, victim):
-    assert soon(lambda: running.read(TIME) != 3000)
-    guard = guard_of(running)
-    child = child_of(guard)
-    marks = [process_mark(guard), process_mark(child)]
-    os.kill(guard if victim == "guard" else child, signal.SIGKILL)
-    assert soon(lambda: not any(mark and alive(mark) for mark in marks))
-    assert running.read(TIME) == 3000
-    assert running.read(NAME) == 3
+@pytest.fixture
+def console() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "60"])
+    yield process
+    process.kill()
+    process.wait()
 
 
-def test_stands_aside_when_somebody_sets_a_tunable(running):
-    # It says its level after a step has set all: of what is set amid that it knows nothing.
-    assert soon(lambda: (now := autopilot.status(running.state)) is not None and now.level != 0)
-    mark = process_mark(guard_of(running))
-    running.write(NAME, 7)
-    assert soon(lambda: not alive(mark))
-    assert (running.read(NAME), running.read(TIME)) == (7, 3000)
-
-
-def test_one_that_uses_another_state_directory_is_refused(running, tmp_path):
-    other = tmp_path / "other"
-    other.mkdir(mode=0o700)
-    with pytest.raises(RuntimeError, match="an autopilot runs already"):
-        start(running, other)
-
-
-def test_a_kernel_whose_tunables_cannot_be_read_is_refused(kernel):
-    kernel.state.chmod(0o700)
-    for path in (kernel.module / "parameters").iterdir():
-        path.unlink()
-    with pytest.raises(RuntimeError, match="no tunable"):
-        start(kernel)
-
-
-def test_what_a_killed_pair_left_behind_is_restored_by_off(running):
-    assert soon(lambda: running.read(TIME) != 3000)
-    guard = guard_of(running)
-    marks = [process_mark(guard), process_mark(child_of(guard))]
-    os.killpg(guard, signal.SIGKILL)
-    assert soon(lambda: not any(mark and alive(mark) for mark in marks))
-    assert running.read(TIME) != 3000
-    assert not autopilot.stop(running.state)
-    assert running.console().settle(1.0).restored != ()
-    assert (running.read(TIME), running.read(NAME)) == (3000, 3)
-
-
-def test_what_a_killed_pair_left_behind_is_the_start_of_no_other(running):
-    assert soon(lambda: running.read(TIME) != 3000)
-    guard = guard_of(running)
-    os.killpg(guard, signal.SIGKILL)
-    assert soon(lambda: process_mark(guard) is None)
-    make_way(running.console())
-    start(running)
-    assert autopilot.stop(running.state)
-    assert (running.read(TIME), running.read(NAME)) == (3000, 3)
-
-
-def test_why_it_ended_is_in_the_log(running):
-    assert soon(lambda: running.read(TIME) != 3000)
-    mark = process_mark(guard_of(running))
-    running.write(NAME, 7)
-    assert soon(lambda: not alive(mark))
-    assert (
-        "somebody else set zfs_vdev_scrub_max_active" in (running.state / "audit.jsonl").read_text()
-    )
-
-
-def test_it_ends_with_the_console_that_it_watches(kernel):
-    kernel.state.chmod(0o700)
-    console = subprocess.Popen(["sleep", "60"])
-    try:
-        start(kernel, watch=process_mark(console.pid))
-        mark = process_mark(guard_of(kernel))
-        assert soon(lambda: kernel.read(TIME) != 3000)
-    finally:
-        console.kill()
-        console.wait()
-    assert soon(lambda: not alive(mark))
+async def test_it_ends_with_the_console_that_it_watches(kernel, console):
+    flight = Flight(kernel, Rounds("scrub"), process_mark(console.pid))
+    await flight.fly()
+    assert kernel.read(TIME) != 3000
+    console.kill()
+    console.wait()
+    assert flight.duty.due(flight.now) == 0.0
+    assert not await flight.duty.act()
     assert (kernel.read(TIME), kernel.read(NAME)) == (3000, 3)
 
 
-def test_another_console_sees_what_it_does(running):
-    assert soon(lambda: running.read(TIME) != 3000)
-    assert soon(lambda: (now := autopilot.status(running.state)) is not None and now.level > 0)
-    assert autopilot.status(running.state).targets == ("0.02",)
-    assert autopilot.stop(running.state)
-    assert autopilot.status(running.state) is None
+async def test_another_console_sees_what_it_does_until_it_ends(flown):
+    now = flown.status
+    assert now is not None
+    assert (now.targets, now.level > 0, now.mark) == (("0.02",), True, flown.mark)
+    await flown.duty.undo()
+    assert flown.status is None
+
+
+async def begin(kernel, below=False, state=None) -> Autopilot:
+    """One begun as it was ordered, which steers nothing yet."""
+    place = PilotClaim(state or kernel.state, process_mark(os.getpid()) or "")
+    place.state.chmod(0o700)
+    control = kernel.console(place.mark)
+    order = json.loads(json.dumps(asdict(Steered(("0.02",), below))))
+    return await autopilot.begin(control, kernel.parameters, kernel.log, place, order)
+
+
+async def test_it_is_the_only_one_of_a_machine_until_it_ends(kernel, tmp_path):
+    first = await begin(kernel)
+    (tmp_path / "other").mkdir()
+    for state in (kernel.state, tmp_path / "other"):
+        with pytest.raises(ZconsoleError, match="an autopilot runs already"):
+            await begin(kernel, state=state)
+    await first.undo()
+    await (await begin(kernel)).undo()
+
+
+async def test_it_says_that_it_runs_as_soon_as_it_has_begun(kernel):
+    flying = await begin(kernel)
+    assert (now := autopilot.status(kernel.state)) is not None
+    assert now.level == 0.0
+    assert (kernel.state / PILOT).read_text() == now.mark
+    await flying.undo()
+
+
+async def test_a_kernel_whose_tunables_cannot_be_read_is_refused(kernel):
+    for path in (kernel.module / "parameters").iterdir():
+        path.unlink()
+    with pytest.raises(UnavailableError, match="no tunable"):
+        await begin(kernel)
+
+
+async def test_it_is_ordered_as_it_was_confirmed(kernel, monkeypatch):
+    orders = []
+    monkeypatch.setattr(autopilot, "ask", lambda *args, **order: orders.append(order))
+    held = MachineAutopilots(kernel.state, kernel.console(), "7:7")
+    for below in (False, True):
+        await held.start(Order(Targets(0.02), below))
+    assert orders == [asdict(Steered(("0.02",), below, "7:7")) for below in (False, True)]
+
+
+async def test_one_of_another_version_is_named_to_whoever_wants_it_to_end(flown):
+    with pytest.raises(ZconsoleError, match=f"To end it: kill {os.getpid()}"):
+        autopilot.stop(flown.kernel.state)
+    await flown.duty.undo()
+    assert not autopilot.stop(flown.kernel.state)
 
 
 @rows(

@@ -1,120 +1,174 @@
+"""Tunables that the keeper puts back: no process but a console, a clock that the test names."""
+
 from __future__ import annotations
 
-import json
 import os
-import signal
 import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import asdict
 
 import pytest
 
-from tests.unit.waiting import soon
-from zconsole.errors import ZconsoleError
-from zconsole.system.async_process import ProcessRunner
-from zconsole.system.host import alive, process_mark
-from zconsole.system.state_dir import lock_within
+from tests.unit.tunables.conftest import Kernel
+from zconsole.errors import UsageError, ZconsoleError
+from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.system.host import process_mark
+from zconsole.system.state_dir import try_lock
 from zconsole.tunables import guard
-
-pytestmark = pytest.mark.slow
+from zconsole.tunables.guard import Guard, Guarded, TunableDuty
 
 NAME = "zfs_scan_suspend_progress"
+DEAD = "999999999:1"
+"""A mark of no process."""
+
+
+async def freeze(kernel, seconds=30.0, watch=None, owner=None) -> Guard:
+    wanted = Guarded(NAME, 1, seconds, watch)
+    control = kernel.console(owner or process_mark(os.getpid()))
+    return await guard.begin(control, kernel.parameters, kernel.log, asdict(wanted))
+
+
+async def test_the_value_is_held_until_its_time_is_over_then_put_back(kernel):
+    held = await freeze(kernel, 30.0)
+    now = held._end - 30.0
+    assert kernel.read(NAME) == 1
+    assert held.due(now) == guard.LOOK
+    assert held.due(now + 29.9) == pytest.approx(0.1)
+    assert held.due(now + 30.0) <= 0.0
+    assert not await held.act()
+    assert kernel.read(NAME) == 0
+    assert kernel.console().past().holds == {}
 
 
 @pytest.fixture
-def victim():
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+def console() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "60"])
     yield process
     process.kill()
     process.wait()
 
 
-async def freeze(kernel, seconds=30.0, watch=None, name=NAME):
-    await guard.start(ProcessRunner(), kernel.state, name, 1, seconds, watch, kernel.module)
-
-
-async def test_restores_after_kill_9_of_the_console(kernel, victim):
-    mark = process_mark(victim.pid)
-    await freeze(kernel, watch=mark)
-    assert kernel.read(NAME) == 1
-    victim.send_signal(signal.SIGKILL)
-    victim.wait()
-    assert not alive(mark)
-    assert soon(lambda: kernel.read(NAME) == 0)
-
-
-async def test_restores_when_its_time_is_over(kernel):
-    await freeze(kernel, seconds=0.2)
-    assert soon(lambda: kernel.read(NAME) == 0)
-    assert soon(lambda: NAME not in remembered(kernel))
-
-
-async def test_restores_without_its_memory(kernel):
-    await freeze(kernel, seconds=0.3)
-    for file in kernel.state.iterdir():
-        file.unlink()
-    assert soon(lambda: kernel.read(NAME) == 0)
-
-
-async def test_nothing_in_the_directory_of_the_console_is_run(kernel, tmp_path, monkeypatch):
-    place = tmp_path / "somebodys"
-    place.mkdir()
-    for name in ("argparse.py", "zconsole.py"):
-        (place / name).write_text("import sys; sys.exit('not what was asked for')")
-    monkeypatch.chdir(place)
-    await freeze(kernel, seconds=0.2)
-    assert soon(lambda: kernel.read(NAME) == 0)
-
-
-async def test_restores_when_told_to_stop(kernel):
-    await freeze(kernel)
-    owner = guard_pid(kernel)
-    mark = process_mark(owner)
-    os.kill(owner, signal.SIGTERM)
-    assert soon(lambda: kernel.read(NAME) == 0)
-    assert soon(lambda: not alive(mark))
-
-
-async def test_goes_when_somebody_else_put_it_back(kernel):
-    await freeze(kernel)
-    owner = guard_pid(kernel)
-    mark = process_mark(owner)
-    kernel.write(NAME, 0)
-    assert soon(lambda: not alive(mark))
+async def test_it_is_put_back_when_the_console_it_watches_is_gone(kernel, console):
+    held = await freeze(kernel, watch=process_mark(console.pid))
+    assert held.due(0.0) > 0.0
+    console.kill()
+    console.wait()
+    assert held.due(0.0) == 0.0
+    await held.act()
     assert kernel.read(NAME) == 0
 
 
-async def test_says_when_it_could_not_write(kernel):
+@pytest.mark.parametrize("way", ["act", "undo"])
+async def test_it_is_put_back_without_the_file_of_originals(kernel, way):
+    held = await freeze(kernel)
+    for file in kernel.state.iterdir():
+        file.unlink()
+    await getattr(held, way)()
+    assert kernel.read(NAME) == 0
+
+
+async def test_what_somebody_else_set_stays(kernel):
+    held = await freeze(kernel)
+    kernel.write(NAME, 0)
+    assert held.due(0.0) == 0.0
+    kernel.write(NAME, 7)
+    await held.act()
+    assert kernel.read(NAME) == 7
+
+
+async def test_of_two_the_first_that_is_over_puts_it_back(kernel):
+    first, second = await freeze(kernel, 5.0), await freeze(kernel, 60.0)
+    await first.act()
+    assert kernel.read(NAME) == 0
+    assert second.due(0.0) == 0.0
+
+
+async def test_it_says_when_it_cannot_write(kernel):
     (kernel.module / "parameters" / NAME).unlink()
     with pytest.raises(ZconsoleError, match="does not exist"):
         await freeze(kernel)
 
 
-def test_puts_back_when_whoever_started_it_is_killed_meanwhile(kernel):
-    lock = lock_within(kernel.state / "tunables.json.lock", 1.0)
-    words = ["--state", str(kernel.state), "--module", str(kernel.module), "--seconds", "60"]
-    argv = [sys.executable, "-m", "zconsole.tunables.guard", *words, f"{NAME}=1"]
-    starter = subprocess.Popen(argv)
-    children = Path(f"/proc/{starter.pid}/task/{starter.pid}/children")
-    assert soon(lambda: children.read_text().strip())
-    mark = process_mark(int(children.read_text()))
-    starter.kill()
-    starter.wait()
-    os.close(lock)
-    assert soon(lambda: not alive(mark))
+async def test_it_refuses_what_no_guard_may_set(kernel):
+    order = asdict(Guarded("zfs_no_scrub_io", 1, 1.0))
+    with pytest.raises(UsageError, match="not written"):
+        await guard.begin(kernel.console("1:1"), kernel.parameters, kernel.log, order)
+
+
+class Watch:
+    """The duty about what consoles set, and the pools it is told of."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.pools: tuple[Pool, ...] | None = ()
+        self.asked = 0
+        self.lock = kernel.state / guard.KEPT
+        kernel.state.chmod(0o700)
+        self.duty = TunableDuty(kernel.console("1:1"), self.every_pool, self.lock, lambda: 0.0)
+
+    async def every_pool(self) -> tuple[Pool, ...] | None:
+        self.asked += 1
+        return self.pools
+
+    async def look(self) -> float | None:
+        """Look once; seconds until the next time, None where it is over."""
+        for _ in range(2):  # the first takes the lock
+            if not await self.duty.act():
+                assert try_lock(self.lock) is not None
+                return None
+        return self.duty.due(0.0)
+
+
+def scan(state: str) -> tuple[Pool, ...]:
+    scans = (Scan("resilver", state),)
+    return (Pool("tank", "ONLINE", Vdev("tank", "root"), scans=scans, guid="77"),)
+
+
+TIME = "zfs_resilver_min_time_ms"
+
+
+def leave(kernel: Kernel, owner: str | None, until: str | None = None) -> None:
+    control = kernel.console(owner)
+    control.set({TIME: 5000}, 1.0)
+    if until is not None:
+        control.until(until)
+
+
+@pytest.mark.parametrize("sets", [False, True])
+async def test_where_no_console_is_to_restore_anything_nobody_watches(kernel, sets):
+    if sets:
+        leave(kernel, None)
+    assert await Watch(kernel).look() is None
+
+
+async def test_a_console_that_runs_keeps_what_it_set_until_it_is_gone(kernel, console):
+    leave(kernel, process_mark(console.pid))
+    watch = Watch(kernel)
+    assert await watch.look() == guard.CONSOLES
+    assert (watch.asked, kernel.read(TIME)) == (0, 5000)
+    console.kill()
+    console.wait()
+    assert await watch.look() is None
+    assert kernel.read(TIME) == 3000
+
+
+@pytest.mark.parametrize("until", [None, "77"])
+@pytest.mark.parametrize("pools", [scan("running"), scan("paused"), None])
+async def test_what_is_left_stays_while_a_scan_may_run_and_goes_back_when_it_ends(
+    kernel, until, pools
+):
+    leave(kernel, DEAD, until)
+    watch = Watch(kernel)
+    watch.pools = pools
+    assert await watch.look() == guard.SCANS
+    assert kernel.read(TIME) == 5000
+    watch.pools = scan("finished")
+    assert await watch.look() is None
+    assert kernel.read(TIME) == 3000
+
+
+async def test_what_a_killed_guard_of_another_version_left_waits_for_no_pool(kernel):
+    await freeze(kernel, owner=DEAD)
+    watch = Watch(kernel)
+    watch.pools = None
+    assert await watch.look() is None
     assert kernel.read(NAME) == 0
-
-
-async def test_one_that_takes_too_long_to_start_is_an_error_of_one_line(kernel, monkeypatch):
-    monkeypatch.setattr(guard, "START", 0.01)
-    with pytest.raises(ZconsoleError, match=r"no answer in 0\.01 s"):
-        await freeze(kernel)
-
-
-def remembered(kernel) -> dict:
-    # The guard's book has this machine's own boot id, so it is read past its era.
-    return json.loads((kernel.state / "tunables.json").read_text())["values"]
-
-
-def guard_pid(kernel) -> int:
-    return int(remembered(kernel)[NAME]["owner"].partition(":")[0])

@@ -13,11 +13,10 @@ import pytest
 
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
-from tests.unit.tunables.test_guard import freeze, remembered, soon
-from zconsole.system.host import alive, process_mark
+from zconsole.errors import ZconsoleError
+from zconsole.system.host import process_mark
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.holds import Scans, promise
-from zconsole.tunables.parameters import BOOT_ID
 from zconsole.tunables.store import PILOT
 
 TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
@@ -57,21 +56,26 @@ def says(kernel: Kernel, scans: Scans, name: str = TIME, mark: str | None = None
     return promise(hold, scans)
 
 
+def remembered(kernel: Kernel) -> str:
+    return (kernel.state / "tunables.json").read_text()
+
+
 NEXT = "restored by the next console"
+LATER = "restored in the background once"
 
 
 @pytest.mark.parametrize(
     ("until", "scans", "said", "value"),
     [
-        (None, IDLE, f"its console is gone; {NEXT} once no scan runs", 3000),
-        (None, GONE, f"its console is gone; {NEXT} once no scan runs", 3000),
-        (None, RUNS, f"its console is gone; {NEXT} once no scan runs", 5000),
-        (None, PART, f"its console is gone; {NEXT} once no scan runs", 5000),
-        ("77", IDLE, f"its console is gone; {NEXT} once no scan of tank runs", 3000),
-        ("77", Scans(idle=TANK), f"its console is gone; {NEXT} once no scan of tank runs", 3000),
-        ("77", RUNS, f"its console is gone; {NEXT} once no scan of tank runs", 5000),
-        ("77", PART, f"its console is gone; {NEXT} once no scan runs", 5000),
-        ("77", GONE, f"its console is gone; {NEXT} once no scan runs", 3000),
+        (None, IDLE, f"its console is gone; {LATER} no scan runs", 3000),
+        (None, GONE, f"its console is gone; {LATER} no scan runs", 3000),
+        (None, RUNS, f"its console is gone; {LATER} no scan runs", 5000),
+        (None, PART, f"its console is gone; {LATER} no scan runs", 5000),
+        ("77", IDLE, f"its console is gone; {LATER} no scan of tank runs", 3000),
+        ("77", Scans(idle=TANK), f"its console is gone; {LATER} no scan of tank runs", 3000),
+        ("77", RUNS, f"its console is gone; {LATER} no scan of tank runs", 5000),
+        ("77", PART, f"its console is gone; {LATER} no scan runs", 5000),
+        ("77", GONE, f"its console is gone; {LATER} no scan runs", 3000),
     ],
 )
 def test_what_a_console_left_that_is_gone_is_restored_when_its_time_has_come(
@@ -81,26 +85,54 @@ def test_what_a_console_left_that_is_gone_is_restored_when_its_time_has_come(
     assert says(kernel, scans) == said
     done = kernel.console("1:1").settle(2.0, scans)
     assert kernel.read(TIME) == value
-    assert [each.text for each in done.restored] == ["restored to 3000"] * (value == 3000)
+    assert [each.text for each in done] == ["restored to 3000"] * (value == 3000)
 
 
 @pytest.mark.parametrize("until", [None, "77"])
-def test_what_is_not_yet_due_is_taken_over_and_restored_at_the_end_of_the_scan(kernel, until, live):
+def test_what_is_not_yet_due_is_left_as_it_is_and_watched(kernel, until, live):
     leave(kernel, DEAD, until)
+    console, woken = kernel.console(live), []
+    console._wake = lambda: woken.append(1)
+    before = remembered(kernel)
+    assert console.settle(2.0, RUNS) == ()
+    assert (woken, remembered(kernel)) == ([1], before)
+    assert console.settle(3.0, IDLE) != ()
+    assert (woken, kernel.read(TIME)) == ([1], 3000)
+
+
+def test_what_a_console_holds_is_watched_from_the_start_and_what_stays_is_not(kernel, live):
+    woken: list[int] = []
+    for owner, value, times in ((None, 4000, 0), (live, 5000, 2)):
+        console = kernel.console(owner)
+        console._wake = lambda: woken.append(1)
+        console.set({TIME: value}, 1.0)
+        assert len(woken) == min(times, 1)
+        if owner is not None:
+            console.until("77")
+        assert len(woken) == times
+        console.restore(2.0)
+
+
+def test_a_keeper_that_cannot_be_started_stops_nobody(kernel, live):
+    def unable() -> None:
+        raise ZconsoleError("out of processes")
+
     console = kernel.console(live)
-    assert console.settle(2.0, RUNS).taken == (TIME,)
+    console._wake = unable
+    console.set({TIME: 5000}, 1.0)
+    assert kernel.read(TIME) == 5000
+
+
+def test_the_console_that_restores_at_the_end_of_a_scan_is_named(kernel, live):
+    leave(kernel, live, "77")
     assert says(kernel, RUNS, mark=live) == (
-        "restored when the scan of tank ends; if this console is gone by then (or ssh drops), by"
-        " the next one"
+        "restored when the scan of tank ends, even if this console is gone (or ssh drops) by then"
     )
     pid = live.partition(":")[0]
     assert says(kernel, RUNS) == (
-        f"restored when the scan of tank ends, by the console of process {pid}; if that is gone by"
-        " then, by the next one"
+        f"restored when the scan of tank ends, even if the console of process {pid} is gone by then"
     )
-    assert kernel.console("1:1").settle(2.0, RUNS).taken == ()  # a second one leaves it
-    assert console.settle(3.0, RUNS).taken == ()
-    console.settle(4.0, ENDED)
+    kernel.console(live).settle(4.0, ENDED)
     assert kernel.read(TIME) == 3000
     assert kernel.console().setting(TIME).hold is None
 
@@ -117,16 +149,16 @@ def test_a_scan_of_another_pool_that_ends_restores_nothing(kernel, live):
 def test_what_a_live_console_holds_is_left_to_it(kernel, live, until, scans):
     leave(kernel, live, until)
     done = kernel.console("1:1").settle(2.0, scans)
-    assert (done.restored, done.taken, kernel.read(TIME)) == ((), (), 5000)
+    assert (done, kernel.read(TIME)) == ((), 5000)
 
 
 def test_what_a_live_console_holds_is_said_with_its_process(kernel, live):
     leave(kernel, live)
     assert says(kernel, IDLE) == (
-        f"{NEXT} once that of process {live.partition(':')[0]} is gone and no scan runs"
+        f"{LATER} the console of process {live.partition(':')[0]} is gone and no scan runs"
     )
     assert says(kernel, IDLE, mark=live) == (
-        f"{NEXT} once this one is gone (or ssh drops) and no scan runs"
+        f"{LATER} this console is gone (or ssh drops) and no scan runs"
     )
 
 
@@ -134,7 +166,7 @@ def test_at_the_end_of_no_scan_a_console_restores_what_it_holds_itself(kernel, l
     leave(kernel, live)
     console = kernel.console(live)
     for scans in (RUNS, ENDED, IDLE):
-        assert console.settle(2.0, scans).restored == ()
+        assert console.settle(2.0, scans) == ()
     assert kernel.read(TIME) == 5000
 
 
@@ -142,7 +174,7 @@ def test_what_waits_for_the_next_scan_is_said_so_and_not_restored_before(kernel,
     leave(kernel, live, "77")
     console = kernel.console(live)
     assert says(kernel, IDLE, mark=live).startswith(
-        "restored when the next scan of tank ends; if this"
+        "restored when the next scan of tank ends, even if this"
     )
     console.settle(2.0, IDLE)
     assert kernel.read(TIME) == 5000
@@ -155,7 +187,7 @@ def test_what_the_command_line_set_stays(kernel, scans):
     leave(kernel, None)
     assert says(kernel, scans) == "set to stay: nothing restores it before the next boot"
     done = kernel.console("1:1").settle(2.0, scans)
-    assert (done.restored, done.taken, kernel.read(TIME)) == ((), (), 5000)
+    assert (done, kernel.read(TIME)) == ((), 5000)
 
 
 def test_what_a_console_was_told_to_keep_stays_without_it(kernel):
@@ -164,7 +196,7 @@ def test_what_a_console_was_told_to_keep_stays_without_it(kernel):
     assert console.until("77")
     assert not console.until("77")
     assert says(kernel, IDLE) == "set to stay: nothing restores it before the next boot"
-    assert kernel.console("1:1").settle(2.0, IDLE).restored == ()
+    assert kernel.console("1:1").settle(2.0, IDLE) == ()
 
 
 def test_what_the_command_line_set_is_held_by_the_console_that_restores_it_at_the_end(kernel, live):
@@ -180,7 +212,7 @@ def test_an_earlier_version_kept_no_console_of_what_the_command_line_had_set(ker
     leave(kernel, DEAD, "77")
     file = kernel.state / "tunables.json"
     file.write_text(file.read_text().replace(f'"{DEAD}"', "null"))
-    assert says(kernel, RUNS) == f"its console is gone; {NEXT} once no scan of tank runs"
+    assert says(kernel, RUNS) == f"its console is gone; {LATER} no scan of tank runs"
     kernel.console("1:1").settle(2.0, IDLE)
     assert kernel.read(TIME) == 3000
 
@@ -189,19 +221,19 @@ def test_an_earlier_version_kept_no_console_of_what_the_command_line_had_set(ker
 def test_what_somebody_changed_since_is_left_and_said(kernel, value):
     leave(kernel, DEAD)
     kernel.write(TIME, value)
-    (done,) = kernel.console("1:1").settle(2.0, IDLE).restored
+    (done,) = kernel.console("1:1").settle(2.0, IDLE)
     changed = "left at 7777: somebody else changed it (5000 was set here)"
     assert done.text == ("is 3000 already" if value == 3000 else changed)
     assert not done.put_back
     assert kernel.read(TIME) == value
-    assert kernel.console("1:1").settle(3.0, IDLE).restored == ()
+    assert kernel.console("1:1").settle(3.0, IDLE) == ()
 
 
 def test_a_reboot_leaves_nothing_to_restore(kernel):
     leave(kernel, DEAD)
     kernel.boot("boot-2")
     kernel.write(TIME, 5000)
-    assert kernel.console("1:1").settle(2.0, IDLE).restored == ()
+    assert kernel.console("1:1").settle(2.0, IDLE) == ()
     assert kernel.read(TIME) == 5000
 
 
@@ -224,19 +256,16 @@ def test_what_a_live_autopilot_set_is_left_to_it(kernel, live):
     assert kernel.read(TIME) == 5000
 
 
-@pytest.mark.slow
-async def test_what_a_killed_guard_left_is_restored_at_once_even_while_a_scan_runs(kernel):
-    await freeze(kernel)
-    kernel.boot_id.write_text(BOOT_ID.read_text())  # which the guard goes by
-    pid = int(remembered(kernel)[FROZEN]["owner"].partition(":")[0])
-    mark = process_mark(pid)
+def test_what_a_killed_guard_left_is_restored_at_once_even_while_a_scan_runs(kernel, live):
+    leave(kernel, live, name=FROZEN)
     assert says(kernel, RUNS, FROZEN) == (
         "restored by a guard process when its time is over, or when its console ends (or ssh drops)"
     )
     kernel.console("1:1").settle(2.0, RUNS)
     assert kernel.read(FROZEN) == 1
+    pid = int(live.partition(":")[0])
     os.kill(pid, signal.SIGKILL)
-    assert soon(lambda: not alive(str(mark)))
+    os.waitpid(pid, 0)
     assert says(kernel, RUNS, FROZEN) == f"its guard is gone; {NEXT} at once"
     kernel.console("1:1").settle(3.0, RUNS)
     assert kernel.read(FROZEN) == 0

@@ -20,7 +20,7 @@ from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import OUTCOME, SET_HERE, ActivityView, Additions, Frame
-from zconsole.tunables.control import Past, SettledTunables
+from zconsole.tunables.control import Past, Restored
 from zconsole.tunables.holds import LEFT_BY, Hold, Scans, grouped, is_due
 from zconsole.tunables.pilot import scanning
 from zconsole.ui.actions.asking import (
@@ -177,7 +177,7 @@ class ActionController:
         return (ActivityView(Activity("tunables", SET_HERE, note=note)),)
 
     async def look_at_tunables(self) -> None:
-        """Restore tunables that are due, take over what a console left that is gone; say so."""
+        """Restore tunables that are due, and say so; say what a console left that is gone."""
         context, backend = self.context, self.context.backend
         await context.read_past()
         ended, scans, holds = set(self._ended), context.scans(self._ended), context.past.holds
@@ -185,13 +185,7 @@ class ActionController:
         if left and context.app.view_state.options.pools and not context.denied:
             scans = await self._of_all(scans)
         due = [name for name, hold in holds.items() if is_due(hold, scans)]
-        if context.denied:
-            for text, names in grouped(left, scans).items():
-                self._tell_left(
-                    f"{', '.join(names)}: {text}, not by this one ({context.denied})."
-                    " To restore now: zconsole tunables restore"
-                )
-        elif due or left:
+        if not context.denied and (due or left):
             try:
                 done = await in_daemon_thread(
                     partial(backend.control.settle, backend.clock(), scans)
@@ -201,9 +195,14 @@ class ActionController:
                 self._tell_left(f"{', '.join(due)} not restored: {error}. To retry: {keys}.", True)
                 return
             await context.read_past()
-            if said := _settled(done, holds, context.past.holds, scans):
+            if said := _settled(done, holds):
                 context.app.notify(said, timeout=20, markup=False)
-            self._told_left = ""
+            left = {name: hold for name, hold in left.items() if name in context.past.holds}
+        stays = [f"{', '.join(names)}: {text}" for text, names in grouped(left, scans).items()]
+        if stays and context.denied:
+            by_hand = "To restore now: zconsole tunables restore"
+            stays.append(f"not by this console ({context.denied}). {by_hand}")
+        self._tell_left("; ".join(stays))
         self._ended -= ended
 
     async def _of_all(self, scans: Scans) -> Scans:
@@ -217,7 +216,7 @@ class ActionController:
 
     def _tell_left(self, text: str, failed: bool = False) -> None:
         """Tell of tunables that are not restored; once, not at every look."""
-        if text != self._told_left:
+        if text and text != self._told_left:
             severity: SeverityLevel = "error" if failed else "warning"
             self.context.app.notify(text, severity=severity, timeout=20, markup=False)
         self._told_left = text
@@ -372,19 +371,14 @@ class ActionController:
                 self._tell(pool, gain)
 
 
-def _settled(
-    done: SettledTunables, before: Mapping[str, Hold], now: Mapping[str, Hold], scans: Scans
-) -> str:
-    """What was restored and taken over, in one message."""
-    own = [each for each in done.restored if before[each.name].own]
+def _settled(restored: Sequence[Restored], before: Mapping[str, Hold]) -> str:
+    """What was restored, in one message."""
+    own = [each for each in restored if before[each.name].own]
     lines = [f"{each.name} {each.text}" for each in own]
     for gone in dict.fromkeys(LEFT_BY.values()):
-        left = [r for r in done.restored if r not in own and LEFT_BY[before[r.name].by] == gone]
+        left = [r for r in restored if r not in own and LEFT_BY[before[r.name].by] == gone]
         texts = ", ".join(f"{each.name} {each.text}" for each in left)
         lines += [f"Left by {gone} that is gone: {texts}"] if left else []
-    taken = {name: now[name] for name in done.taken if name in now}
-    for text, names in grouped(taken, scans).items():
-        lines.append(f"Taken over from a console that is gone: {', '.join(names)}: {text}")
     return "\n".join(lines)
 
 

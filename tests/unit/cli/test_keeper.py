@@ -1,0 +1,192 @@
+"""The two processes of the keeper, each killed while duties are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.unit.hardware.lit_chassis import Chassis
+from tests.unit.tunables.conftest import Kernel
+from tests.unit.tunables.test_guard import NAME as FROZEN
+from tests.unit.waiting import soon
+from zconsole.errors import ZconsoleError
+from zconsole.hardware.light import LocateLights
+from zconsole.system import keeper
+from zconsole.system.host import alive, process_mark
+from zconsole.system.keeper import ask, asked, wake
+from zconsole.tunables import autopilot, guard
+from zconsole.tunables.guard import Guarded
+from zconsole.tunables.targets import Targets
+
+pytestmark = pytest.mark.slow
+
+WRITES = "zfs_vdev_async_write_min_active"
+TIME = "zfs_resilver_min_time_ms"
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Iterator[Kernel]:
+    made = Kernel(tmp_path)
+    made.state.chmod(0o700)
+    yield made
+    if pid := parent_of(made):
+        os.kill(pid, signal.SIGTERM)
+        assert soon(lambda: parent_of(made) is None)
+
+
+def parent_of(kernel: Kernel) -> int | None:
+    """The keeper's parent, found by the lock it has."""
+    lock = kernel.state / keeper.LOCK
+    if not lock.exists():
+        return None
+    rows = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+    inode = f":{lock.stat().st_ino}"
+    return next((int(row[4]) for row in rows if row[5].endswith(inode)), None)
+
+
+def child_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
+def options(kernel: Kernel) -> tuple[str, ...]:
+    return "--module", str(kernel.module), "--boot-id", str(kernel.boot_id)
+
+
+def freeze(kernel: Kernel, seconds: float = 60.0) -> None:
+    guard.start(kernel.state, Guarded(FROZEN, 1, seconds), options(kernel))
+
+
+def values(kernel: Kernel) -> tuple[int, int]:
+    return kernel.read(FROZEN), kernel.read(TIME)
+
+
+@pytest.fixture
+def steering(kernel: Kernel) -> Kernel:
+    """A keeper that has frozen scans and steers a simulated one."""
+    words = ["--state", str(kernel.state), *options(kernel)]
+    argv = [sys.executable, "-m", "tests.unit.tunables.steered_kernel", *words]
+    subprocess.run(argv, check=True)
+    freeze(kernel)
+    autopilot.start(kernel.state, Targets(0.02))
+    assert soon(lambda: kernel.read(TIME) != 3000)
+    return kernel
+
+
+def test_a_killed_child_leaves_the_originals_and_another_one_goes_on(steering):
+    parent = parent_of(steering)
+    child = child_of(parent)
+    os.kill(child, signal.SIGKILL)
+    assert soon(lambda: values(steering) == (0, 3000))
+    freeze(steering)
+    assert steering.read(FROZEN) == 1
+    assert parent_of(steering) == parent
+    assert child_of(parent) != child
+    assert autopilot.status(steering.state) is None
+
+
+def test_a_killed_parent_leaves_the_originals(steering):
+    parent = parent_of(steering)
+    mark = process_mark(child_of(parent))
+    os.kill(parent, signal.SIGKILL)
+    assert soon(lambda: not alive(mark))
+    assert values(steering) == (0, 3000)
+
+
+def test_what_both_leave_killed_at_once_is_restored_by_the_next_console(steering):
+    parent = parent_of(steering)
+    marks = [process_mark(parent), process_mark(child_of(parent))]
+    os.killpg(parent, signal.SIGKILL)
+    assert soon(lambda: not any(map(alive, marks)))
+    assert values(steering)[0] == 1
+    assert not autopilot.stop(steering.state)
+    assert steering.console().settle(1.0) != ()
+    assert values(steering) == (0, 3000)
+
+
+def test_told_to_end_it_restores_and_another_one_begins_with_the_next_order(steering):
+    mark = process_mark(parent_of(steering))
+    os.kill(parent_of(steering), signal.SIGTERM)
+    assert soon(lambda: not alive(mark))
+    assert values(steering) == (0, 3000)
+    freeze(steering, 0.1)
+    assert soon(lambda: steering.read(FROZEN) == 0)
+    assert soon(lambda: parent_of(steering) is None)
+
+
+def test_who_ordered_it_is_in_the_log(kernel, monkeypatch):
+    for name in ("ada", "bob"):
+        monkeypatch.setenv("SUDO_USER", name)
+        freeze(kernel, 0.1)
+        assert soon(lambda: kernel.read(FROZEN) == 0)
+    log = kernel.state / "audit.jsonl"
+    assert soon(lambda: log.read_text().count("restore") == 4)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert sorted(line["who"]["sudo_user"] for line in lines) == ["ada"] * 4 + ["bob"] * 4
+
+
+def test_one_duty_ends_and_the_other_goes_on(steering):
+    assert autopilot.stop(steering.state)
+    assert values(steering) == (1, 3000)
+    assert not autopilot.stop(steering.state)
+
+
+def test_what_a_killed_console_held_goes_back_though_no_other_one_runs(steering):
+    console = subprocess.Popen(["sleep", "60"])
+    control = steering.console(process_mark(console.pid))
+    control._wake = partial(wake, steering.state, guard.KEPT)
+    control.set({WRITES: 5}, 1.0)
+    console.kill()
+    console.wait()
+    assert soon(lambda: steering.read(WRITES) == 2)
+    assert steering.read(FROZEN) == 1
+
+
+@pytest.mark.parametrize("victim", ["child", "parent"])
+def test_a_light_goes_off_in_time_though_a_process_was_killed(kernel, tmp_path, victim):
+    chassis = Chassis(tmp_path)
+    chassis.enclosure()
+    led, lights = chassis.led(), LocateLights(kernel.state, tmp_path, log=chassis.log)
+    lights.light(chassis.slot(), "S1", time.time() + 5.0)
+    parent = parent_of(kernel)
+    os.kill(child_of(parent) if victim == "child" else parent, signal.SIGKILL)
+    assert led.read_text() == "1"
+    assert soon(lambda: led.read_text() == "0")
+    assert soon(lambda: parent_of(kernel) is None)
+    assert lights.lit() == ()
+
+
+def test_nothing_in_the_directory_of_the_console_is_run(kernel, tmp_path, monkeypatch):
+    place = tmp_path / "somebodys"
+    place.mkdir()
+    for name in ("argparse.py", "zconsole.py"):
+        (place / name).write_text("import sys; sys.exit('not what was asked for')")
+    monkeypatch.chdir(place)
+    freeze(kernel, 0.1)
+    assert Path(f"/proc/{parent_of(kernel)}/cwd").readlink() == Path("/")
+    assert soon(lambda: kernel.read(FROZEN) == 0)
+
+
+def test_only_its_owner_reaches_it(kernel):
+    freeze(kernel)
+    assert (kernel.state / keeper.SOCKET).stat().st_mode & 0o077 == 0
+    kernel.state.chmod(0o770)
+    with pytest.raises(ZconsoleError, match="others may write"):
+        asked(kernel.state, order=keeper.LOOK)
+    kernel.state.chmod(0o700)
+
+
+def test_one_that_cannot_start_says_why(kernel, monkeypatch):
+    with pytest.raises(ZconsoleError, match="unrecognized arguments"):
+        ask(kernel.state, ("--nonsense",), order=keeper.LOOK)
+    monkeypatch.setattr(keeper, "START", 0.01)
+    with pytest.raises(ZconsoleError, match=r"no answer in 0\.01 s"):
+        freeze(kernel)

@@ -1,0 +1,216 @@
+"""The loop of the keeper, with duties and a clock that the test names."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from zconsole.errors import ZconsoleError
+from zconsole.system.audit import MemoryLog
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.keeper import END, LOOK, RETRY, SOCKET, Keeper, asked, listening_socket
+
+ROUNDS = 50
+"""More than any of the tests needs."""
+
+
+class Chore:
+    """A duty that does what the test wants."""
+
+    def __init__(self, name: str = "chore", at: float = 0.0, deadline: float = 0.05) -> None:
+        self.name, self.deadline, self.at = name, deadline, at
+        self.acts, self.undone = 0, 0
+        self.most = ROUNDS
+        self.fails = ""
+        self.hangs: threading.Event | None = None
+
+    def due(self, now: float) -> float:
+        return self.at - now
+
+    async def act(self) -> bool:
+        self.acts += 1
+        if self.fails:
+            raise ZconsoleError(self.fails)
+        if self.hangs is not None:
+            await in_daemon_thread(self.hangs.wait)
+        return self.acts < self.most
+
+    async def undo(self) -> None:
+        self.undone += 1
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def keeper(clock: Clock, *duties: Chore) -> Keeper:
+    made = Keeper({}, (), MemoryLog(), clock)
+    made.duties += duties
+    return made
+
+
+async def settled() -> None:
+    """Let every act that has begun come to its end."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_duty_acts_once_it_is_due(clock):
+    early, late = Chore(at=1.0), Chore(at=8.0)
+    kept = keeper(clock, early, late)
+    assert kept.begin_due() == 1.0
+    clock.now = 2.0
+    early.most = 1
+    assert kept.begin_due() == 6.0
+    await settled()
+    assert (early.acts, late.acts, kept.duties) == (1, 0, [late])
+
+
+async def test_one_that_hangs_holds_up_no_other_and_is_not_asked_again(clock):
+    light, tunable = Chore("light"), Chore("tunable")
+    light.hangs = threading.Event()
+    kept = keeper(clock, light, tunable)
+    for rounds in range(1, 4):
+        kept.begin_due()
+        await settled()
+        assert (light.acts, tunable.acts) == (1, rounds)
+    light.hangs.set()
+
+
+async def test_one_that_fails_is_told_once_and_acts_again_after_a_while(clock):
+    chore = Chore()
+    chore.fails = "no answer"
+    kept = keeper(clock, chore)
+    for _ in range(3):
+        kept.begin_due()
+        await settled()
+    assert chore.acts == 1
+    clock.now += RETRY
+    kept.begin_due()
+    await settled()
+    assert chore.acts == 2
+    assert [record["result"] for record in kept._log.records] == ["no answer"]
+
+
+class Kept:
+    """A keeper that runs in this process, and what it keeps."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.light, self.tunable = Chore("light", 1e9), Chore("tunable", 1e9)
+        self.keeper = Keeper({"hold": self.hold}, (self.light,), MemoryLog())
+        self.begins = asyncio.Event()
+        self.begins.set()
+        self.task = asyncio.create_task(self.keeper.run(listening_socket(state)))
+
+    async def hold(self, order) -> Chore:
+        await self.begins.wait()
+        if order.get("refused"):
+            raise ZconsoleError("out of range")
+        self.tunable.name = order["duty"]
+        return self.tunable
+
+    async def ask(self, **order) -> int | None:
+        return await in_daemon_thread(partial(asked, self.state, **order))
+
+    async def ended(self) -> None:
+        self.keeper.stop()
+        await self.task
+
+
+@pytest.fixture
+async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+    tmp_path.chmod(0o700)
+    made = Kept(tmp_path)
+    yield made
+    await made.ended()
+
+
+async def test_an_order_begins_a_duty_and_another_ends_it(kept):
+    assert await kept.ask(order="hold", duty="tunable") == 1
+    assert kept.tunable in kept.keeper.duties
+    assert await kept.ask(order=END, duty="tunable") == 1
+    assert (kept.tunable.undone, kept.keeper.duties) == (1, [kept.light])
+    assert await kept.ask(order=END, duty="tunable") == 0
+
+
+async def test_a_refusal_is_the_answer(kept):
+    with pytest.raises(ZconsoleError, match="out of range"):
+        await kept.ask(order="hold", refused=True)
+
+
+@pytest.mark.parametrize("order", [{"order": "fly"}, {"order": "hold"}, {}])
+async def test_an_order_of_another_version_is_refused(kept, order):
+    with pytest.raises(ZconsoleError, match="of another version"):
+        await kept.ask(**order)
+
+
+async def test_a_standing_duty_that_was_over_begins_again_when_somebody_asks_it_to_look(kept):
+    kept.light.at, kept.light.most = 0.0, 1
+    await kept.ask(order=LOOK)
+    while kept.keeper.duties:
+        await asyncio.sleep(0.001)
+    kept.light.most = ROUNDS
+    kept.light.at = 1e9
+    await kept.ask(order=LOOK)
+    await kept.ask(order=LOOK)
+    assert kept.keeper.duties == [kept.light]
+
+
+async def test_what_is_added_while_it_finds_nothing_more_is_not_forgotten(kept):
+    kept.light.at, kept.light.hangs, kept.light.most = 0.0, threading.Event(), 1
+    await kept.ask(order=LOOK)  # while it looks
+    kept.light.most = 3
+    kept.light.acts, seen = 0, kept.light.hangs
+    seen.set()
+    while kept.light.acts < 2:
+        await asyncio.sleep(0.001)
+
+
+async def test_what_nobody_waits_for_any_more_is_undone(kept):
+    kept.begins.clear()
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(str(kept.state / SOCKET))
+        line.sendall(json.dumps({"order": "hold", "duty": "tunable"}).encode() + b"\n")
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(0.02)
+    kept.begins.set()
+    await asyncio.sleep(0.02)
+    assert kept.tunable.undone == 1
+    assert kept.tunable not in kept.keeper.duties
+
+
+async def test_all_are_undone_at_the_end_also_what_hangs_and_what_begins_just_then(kept):
+    kept.light.at, kept.light.hangs = 0.0, threading.Event()
+    kept.begins.clear()
+    asking = asyncio.create_task(kept.ask(order="hold", duty="tunable"))
+    await asyncio.sleep(0.02)
+    kept.keeper.stop()
+    await asyncio.sleep(0.02)
+    kept.begins.set()
+    await kept.task
+    assert (kept.light.undone, kept.tunable.undone) == (1, 1)
+    kept.light.hangs.set()
+    await asking
+
+
+async def test_nobody_answers_where_none_runs(tmp_path):
+    tmp_path.chmod(0o700)
+    assert asked(tmp_path, order=LOOK) is None
+    listening_socket(tmp_path).close()
+    assert asked(tmp_path, order=LOOK) is None

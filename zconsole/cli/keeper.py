@@ -1,0 +1,238 @@
+"""``zconsole keeper``: the two processes that keep duties, and what each of them does.
+
+``zconsole.system.keeper`` says what it is for, and how it is asked. Run as
+``python -m zconsole.cli.keeper``; it returns once orders are heard.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from zconsole.actions.backend import live_backend, live_pools
+from zconsole.actions.window_records import MachineWindows
+from zconsole.cli import local
+from zconsole.cli.swap import RoundsOnDemand
+from zconsole.cli.window_keeper import WindowKeeper
+from zconsole.errors import ZconsoleError
+from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
+from zconsole.system.audit import Audit, audit_log
+from zconsole.system.host import ROOT, process_mark, text_in
+from zconsole.system.keeper import LOCK, Begin, Keeper, Order, listening_socket
+from zconsole.system.launcher import own
+from zconsole.system.safe_path import make_directory
+from zconsole.system.state_dir import state_dir, try_lock
+from zconsole.timeline.feed import SessionFeed
+from zconsole.tunables import autopilot, guard
+from zconsole.tunables.control import Control
+from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
+from zconsole.tunables.store import FileTunableStore
+from zconsole.zfs.sources.live import LiveSource
+
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals at which what is held is put back."""
+HEARS = "hears"
+"""Its word to whoever started it, once orders are heard."""
+LOOK = 0.5
+"""Seconds between two looks of the parent at its child."""
+PATIENCE = 15.0
+"""Seconds that the child has to undo all once it was told to stop; then it is killed."""
+PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a child that was killed is followed by another one: twice as long each time."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Start the keeper of a state directory unless it runs; return once orders are heard."""
+    parser = argparse.ArgumentParser(prog="zconsole.cli.keeper", allow_abbrev=False)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--module", type=Path, default=MODULE)
+    parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
+    words = list(sys.argv[1:] if argv is None else argv)
+    args = parser.parse_args(words)
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.close(reader)
+            _parent(args, writer, words)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as verdict:
+        answer = verdict.read()
+    if answer == HEARS:
+        return 0
+    sys.stderr.write(answer or "zconsole keeper died before it heard orders")
+    return 1
+
+
+def _parent(args: argparse.Namespace, verdict: int, words: Sequence[str]) -> None:
+    """The waiting process's whole life: it puts back whatever a child of its left."""
+    os.setsid()
+    _quiet(keep=verdict)
+    os.environ["ZCONSOLE_STATE"] = str(args.state)  # for whatever looks for it by itself
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
+    line, answer = None, HEARS
+    try:
+        make_directory(args.state)
+        if try_lock(args.state / LOCK) is not None:  # else another one runs
+            line = listening_socket(args.state)
+    except (ZconsoleError, OSError) as error:
+        answer = str(error)
+    with contextlib.suppress(BrokenPipeError):  # who started it is gone, but may not be alone
+        os.write(verdict, answer.encode())
+    os.close(verdict)
+    if line is None:
+        return
+    mark, pause = process_mark(os.getpid()) or "", PAUSE
+    life = os.pipe()
+    while not _watch(_begin_child(args, line, mark, life, words)):
+        _put_back(args, mark)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+    _put_back(args, mark)
+
+
+def _begin_child(
+    args: argparse.Namespace,
+    line: socket.socket,
+    mark: str,
+    life: tuple[int, int],
+    words: Sequence[str],
+) -> int:
+    """Fork the child that keeps the duties; its process id.
+
+    ``life`` is a pipe into which the parent writes nothing: its end tells that the parent is gone.
+    """
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(life[1])
+            if asyncio.run(_keep(args, line, mark, life[0])):  # what files keep goes on
+                argv = own("zconsole.cli.keeper", *words)
+                os.execv(argv[0], argv)
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+def _watch(child: int) -> bool:
+    """Wait for the end of a child; False where it was killed, and another one is to go on."""
+    told, end = False, float("inf")
+    while (code := _exit_code(child)) is None:
+        caught = signal.sigtimedwait({*STOPS, signal.SIGCHLD}, LOOK)
+        if caught is not None and caught.si_signo in STOPS:
+            os.kill(child, signal.SIGTERM)
+            told, end = True, min(end, time.monotonic() + PATIENCE)
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+        if time.monotonic() > end + PATIENCE:
+            break  # it hangs in the kernel: nothing of it runs any more
+    return told or code == 0
+
+
+def _exit_code(child: int) -> int | None:
+    """How a child ended; None while it runs.
+
+    One that was killed while a thread of it hangs in the kernel stays there, but does nothing.
+    """
+    for pause in (0.0, LOOK):  # threads that do not hang take a moment to end
+        time.sleep(pause)
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        if text_in(Path(f"/proc/{child}/stat")).rpartition(")")[2].split()[:1] != ["Z"]:
+            return None
+    return -signal.SIGKILL
+
+
+def _log() -> Audit:
+    """The audit log of this state directory, which every line checks."""
+    return audit_log(partial(state_dir, True))
+
+
+def _put_back(args: argparse.Namespace, mark: str) -> None:
+    """Restore the tunables that a child held, and drop what its autopilot said."""
+    parameters, log = SysfsParameters(args.module, args.boot_id), _log()
+    control = Control(parameters, FileTunableStore(args.state), log, mark)
+    with contextlib.suppress(OSError, ZconsoleError):
+        if held := control.held():
+            control.restore(time.time(), held)
+    autopilot.PilotClaim(args.state, mark).drop()
+    log.settle()
+
+
+async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, life: int) -> bool:
+    """Keep duties until none is left, or the child is told to end; whether it lost its parent."""
+    log = _log()
+    parameters, store = SysfsParameters(args.module, args.boot_id), FileTunableStore(args.state)
+
+    def _control(order: Order) -> tuple[Control, SysfsParameters, Audit]:
+        by = log.by(order["by"])
+        return Control(parameters, store, by, mark), parameters, by
+
+    claim = autopilot.PilotClaim(args.state, mark)
+    orders: dict[str, Begin] = {
+        guard.ORDER: lambda order: guard.begin(*_control(order), order),
+        autopilot.ORDER: lambda order: autopilot.begin(*_control(order), claim, order),
+    }
+    feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0)
+    rounds, windows = RoundsOnDemand(feed), MachineWindows(args.state)
+
+    def _said(text: str) -> None:
+        log.note(time.time(), "noted", kind="keeper", duty=WindowKeeper.name, result=text)
+
+    control = Control(parameters, store, log, mark)
+    standing = (
+        guard.TunableDuty(control, live_pools, args.state / guard.KEPT),
+        LightDuty(LocateLights(args.state, args.root, log=log), args.state / HOLDER),
+        WindowKeeper(windows, live_backend(False), rounds.frames, rounds.fresh, _said),
+    )
+    keeper = Keeper(orders, standing, log)
+    loop = asyncio.get_running_loop()
+    alone = asyncio.Event()
+
+    def _left_alone() -> None:
+        loop.remove_reader(life)
+        alone.set()
+        keeper.stop()
+
+    loop.add_reader(life, _left_alone)
+    for number in STOPS:
+        loop.add_signal_handler(number, keeper.stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})
+    await keeper.run(line)
+    await feed.aclose()
+    log.settle()
+    return alone.is_set()
+
+
+def _quiet(keep: int) -> None:
+    """Let go of the console's terminal, pipes and directory; be the last to lack memory."""
+    os.umask(0o077)
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 256)
+    # What is held must be put back, so this process is the last to be killed (proc_pid_oom_score).
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("-1000")
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text("zconsole-keeper")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
