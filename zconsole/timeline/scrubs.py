@@ -15,15 +15,13 @@ from typing import NamedTuple
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.pool.model import Pool, Sample, Scan
-from zconsole.pool.scan_outcome import started
+from zconsole.pool.scan_outcome import SAME_END, started
 from zconsole.pool.topology import Placed, data_vdevs
 from zconsole.pool.version import parse_version
 from zconsole.units import counted, days
 
 PARTIAL_SINCE = (2, 3)
 """The first OpenZFS whose scrubs may be of a part (``-C``, ``-S``, ``-E``)."""
-SAME = 2.0
-"""Seconds by which the ends of one scan may differ between sources."""
 NEARLY_ALL = 0.9
 """Share of a pool that a full scrub reads at least; it was freed meanwhile if it reads less."""
 
@@ -65,7 +63,7 @@ class ScrubTracker:
 
     def recall(self, end: float | None) -> None:
         """Take in the end of a full scrub; of one that is known already, times differ a little."""
-        if end is not None and (self._last is None or end > self._last + SAME):
+        if end is not None and (self._last is None or end > self._last + SAME_END):
             self._last = end
 
     def push(self, sample: Sample) -> ScrubAge:
