@@ -62,9 +62,9 @@ class PoolTimeline:
         self._known: Mapping[str, Placed] = {}
         """The same, with those that it did not show although nothing says that they left."""
         self._newest: Sample | SampleFailure | None = None
-        self._leaps: dict[tuple[str, float], tuple[float, float]] = {}
-        """Seconds by which start and end of scans are to be dated anew, as they are of before the
-        clock was set back; by function, and start or end."""
+        self._leaps: dict[tuple[str, float], float] = {}
+        """Seconds by which scans are to be dated anew that are of before the clock was set back;
+        by function, and start or end."""
 
     def push(self, sample: Sample) -> Frame:
         """Take in a sample and build its frame."""
@@ -179,18 +179,16 @@ class PoolTimeline:
         if leap < 0:
             self.damage.set_back(leap)
             for scan in scans:
-                begun, ended = self._leaps.get(_when(scan), (0.0, 0.0))
-                if is_ahead(_when(scan)[1] + begun, seen.t):
-                    self._leaps[_when(scan)] = (
-                        begun + leap,
-                        ended if scan.active else ended + leap,
-                    )
+                known = self._leaps.get(_when(scan), 0.0)
+                if is_ahead(_when(scan)[1] + known, seen.t):
+                    self._leaps[_when(scan)] = known + leap
 
     def _dated(self, scan: Scan) -> Scan:
         """A scan as it is dated by the clock of now."""
-        begun, ended = self._leaps.get(_when(scan), (0.0, 0.0))
-        start, end = scan.start, scan.end
-        return scan._replace(start=start and start + begun, end=end and end + ended)
+        leap, start, end = self._leaps.get(_when(scan), 0.0), scan.start, scan.end
+        if end is not None and end >= (start or 0.0):  # else it ended after the clock was set back
+            end += leap
+        return scan._replace(start=start and start + leap, end=end)
 
     def _rows(self) -> tuple[VdevRow, ...]:
         places = tuple(self._tree.values())

@@ -8,7 +8,7 @@ from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Suggestion, Verdict
-from zconsole.diagnosis.bottleneck.tracker import LASTING, SPAN, Hysteresis, Settled, ceiling_of
+from zconsole.diagnosis.bottleneck.tracker import LASTING, Settled, ceiling_of
 from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
@@ -19,10 +19,10 @@ UNCLEAR = Verdict("unclear", "not clear", {"busy": 0.7})
 
 
 def told(*rounds):
-    """What is told last, of (stage, what was found) at every second."""
-    steady, last = Hysteresis(), None
+    """What is told last, of (stage, what was found) at every second, where stages alternate."""
+    settled, last = Settled(), None
     for n, (stage, found) in enumerate(rounds):
-        last = steady.push(float(n), stage, found)
+        last = settled.push(float(n), stage, found, alternates=True)
     return last
 
 
@@ -43,10 +43,6 @@ def test_before_any_issuing_was_judged_it_is_what_was_found():
     assert told(("scanning", MEMORY)) == MEMORY
     assert told(("issuing", TOO_LITTLE)) == TOO_LITTLE
     assert told(("issuing", None)) is None
-
-
-def test_what_was_long_ago_is_forgotten():
-    assert told(*[("issuing", MEMORY)] * 200, *[("issuing", NEW)] * int(SPAN)) == NEW
 
 
 THROTTLE = Verdict(
