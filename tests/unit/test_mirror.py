@@ -42,6 +42,7 @@ ELSEWHERE = {
     "timeline/test_cleared_damage.py": SESSION,
     "output/prometheus/test_alert_rules.py": SHIPPED,
     "output/prometheus/test_dashboard.py": SHIPPED,
+    "hardware/test_light_duty.py": "is of light.py, the other tests of which fill a file",
     "rebalance/job/test_gone.py": JOB,
     "rebalance/job/test_trust.py": JOB,
     "rebalance/planning/test_rewrite_options.py": PLAN,

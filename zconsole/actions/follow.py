@@ -8,17 +8,16 @@ from zconsole.actions.plan import ActionOutcome, Follow, Situation
 from zconsole.actions.target import FAILED, Swap, Target, find, find_path, stands_in
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, is_complete
-from zconsole.pool.scan_outcome import settling
+from zconsole.pool.scan_outcome import same_scan, settling
 from zconsole.units import counted
 
 
 def replaced(s: Situation, swaps: tuple[Swap, ...]) -> Follow:
     """Ends when every old device is gone and its successor judged, or its group stays."""
     spared = {w.old for w in swaps if (t := find(s.pool, w.old)) and t.group is not None}
-    since = s.t
 
     def _follow(now: Situation) -> ActionOutcome | None:
-        ends = [_one_replace(now, swap, swap.old in spared, since) for swap in swaps]
+        ends = [_one_replace(now, swap, swap.old in spared, s) for swap in swaps]
         bad = next((end for end in ends if end is not None and not end.ok), None)
         if bad is not None or any(end is None for end in ends):
             return bad
@@ -33,15 +32,16 @@ def scan_ended(s: Situation, function: str) -> Follow:
     One that ended before is no end of it, also where a rewound pool shows it again.
     """
     since = int(s.t)  # the kernel's times are in whole seconds
-    before = {scan.key for scan in s.pool.scans if not scan.active}
+    before = [scan for scan in s.pool.scans if not scan.active]
 
     def _follow(now: Situation) -> ActionOutcome | None:
         ended = next(
             (
                 scan
                 for scan in now.pool.scans
-                if scan.function == function and not scan.active and scan.key not in before
+                if scan.function == function and not scan.active
                 if scan.end is not None and scan.end >= since
+                if not any(same_scan(known, scan) for known in before)
             ),
             None,
         )
@@ -73,7 +73,6 @@ def onlined(s: Situation, key: str, name: str) -> Follow:
     What zpool shows doesn't tell: it marks a device as resilvering only once the first bytes were
     written to it. Only a repair begun after ``s`` that has ended makes it complete.
     """
-    since = s.t
     before = find(s.pool, key)
     known_errors = before.vdev.errors.total if before else 0
 
@@ -83,7 +82,7 @@ def onlined(s: Situation, key: str, name: str) -> Follow:
             return ActionOutcome(False, "the device is no longer in the pool")
         if target.vdev.state != "ONLINE":
             return None
-        ended = _ended_since(now, since)
+        ended = _ended_since(now, s)
         if ended is not None and is_complete(target.vdev):
             trouble = _trouble(ended, target.vdev, known_errors)
             return ActionOutcome(not trouble, f"{name} is online{trouble or ' and complete'}")
@@ -114,18 +113,19 @@ def leftover(vdev: Vdev) -> str | None:
 
 def filled(s: Situation, device: str, place: str) -> Follow:
     """Ends when a device that a plan adds is filled; well if its resilver had no errors."""
-    since = s.t
-    return lambda now: _filled(now, device, place, since)
+    return lambda now: _filled(now, device, place, s)
 
 
-def _one_replace(now: Situation, swap: Swap, spared: bool, since: float) -> ActionOutcome | None:
+def _one_replace(
+    now: Situation, swap: Swap, spared: bool, before: Situation
+) -> ActionOutcome | None:
     old = find(now.pool, swap.old)
     if old is None:
         gone = ActionOutcome(False, f"neither the old device nor {swap.new} is in the pool")
-        return _filled(now, swap.new, "in place", since, gone)
+        return _filled(now, swap.new, "in place", before, gone)
     if old.group is None:
         return ActionOutcome(False, f"backed out: only {old.name} is in its place")
-    ended = _ended_since(now, since)
+    ended = _ended_since(now, before)
     if ended is None:
         return None
     if old.group.kind == "spare" and not spared:
@@ -142,7 +142,11 @@ def _one_replace(now: Situation, swap: Swap, spared: bool, since: float) -> Acti
 
 
 def _filled(
-    now: Situation, device: str, place: str, since: float, absent: ActionOutcome | None = None
+    now: Situation,
+    device: str,
+    place: str,
+    before: Situation,
+    absent: ActionOutcome | None = None,
 ) -> ActionOutcome | None:
     """The outcome for a new device, by its state, its errors and how its resilver ended.
 
@@ -158,11 +162,11 @@ def _filled(
         scan.active and scan.function in REPAIRS for scan in now.pool.scans
     ):
         return None
-    ended = _ended_since(now, since)
+    ended = _ended_since(now, before)
     if ended is not None:
         trouble = _trouble(ended, new.vdev)
         return ActionOutcome(not trouble, f"{device} is {place}{trouble or ' and complete'}")
-    if any((scan.start or 0.0) >= int(since) for scan in now.pool.scans):
+    if any((scan.start or 0.0) >= int(before.t) for scan in now.pool.scans):
         # The kernel keeps only the newest scrub or resilver.
         return ActionOutcome(
             False, f"{device} is {place}; how its resilver ended was not seen: scrub, then check"
@@ -183,16 +187,17 @@ def _trouble(ended: Scan, vdev: Vdev | None = None, known_errors: int = 0) -> st
     return ""
 
 
-def _ended_since(now: Situation, since: float) -> Scan | None:
-    """The newest resilver or rebuild, begun after ``since`` and over; else None."""
+def _ended_since(now: Situation, before: Situation) -> Scan | None:
+    """The newest resilver or rebuild, begun after ``before`` and over; else None."""
     fills = [scan for scan in now.pool.scans if scan.function in ("resilver", "rebuild")]
     if not fills or any(scan.active for scan in fills):
         return None
     newest = max(fills, key=lambda scan: scan.end or 0.0)
-    if newest.start is None or newest.end is None:
+    if newest.end is None or any(same_scan(known, newest) for known in before.pool.scans):
         return None
-    # The kernel's start time is in whole seconds.
-    return newest if newest.start >= int(since) else None
+    # Text tells the end alone. The kernel's times are in whole seconds.
+    begun = newest.end if newest.start is None else newest.start
+    return newest if begun >= int(before.t) else None
 
 
 def _scan_outcome(scan: Scan, pool: str) -> ActionOutcome:

@@ -106,6 +106,32 @@ def is_end(scan: Scan, later: Scan) -> bool:
     return later.key == scan.key or (later.end or 0.0) >= (scan.start or 0.0)
 
 
+SAME_END = 2.0
+"""Seconds by which the ends of one scan may differ between sources: text prints whole seconds."""
+MINUTE = 60.0
+"""Seconds that are left out of the length of a scan: before 0.8 text prints whole minutes."""
+
+
+def same_scan(known: Scan, scan: Scan) -> bool:
+    """Whether two samples, maybe of different sources, show one scan; ``known`` the older one.
+
+    Text prints no start of a scan that is over: its end tells which it is, or its length where it
+    was seen to run. Solaris 10 prints none at all: one that runs after another has ended is the
+    next.
+    """
+    if (known.function, known.vdev) != (scan.function, scan.vdev):
+        return False
+    if scan.active or None not in (known.start, scan.start):
+        return known.start == scan.start and (known.active or scan.start is not None)
+    if known.active and known.start is not None:
+        begun = started(scan)
+        # A rebuild's length leaves out the time in which the pool was exported.
+        if begun is None or scan.function == "rebuild":
+            return scan.end is None or scan.end >= known.start
+        return abs(begun - known.start) <= MINUTE
+    return known.end is None or scan.end is None or abs(known.end - scan.end) <= SAME_END
+
+
 def left_behind(root: Vdev | None) -> bool:
     """Whether something remains that a good repair removes at its end or moments later."""
     return root is not None and any(is_group(v) or v.awaiting_resilver for v in root.walk())

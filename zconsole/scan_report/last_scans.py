@@ -12,15 +12,13 @@ from zconsole.pool.scan_outcome import (
     CANCELED,
     NOT_RESTORED,
     RESTORED,
+    SAME_END,
     WELL,
     LastScan,
     last_scan,
 )
 from zconsole.scan_report.report import ScanReport
 from zconsole.timeline.frame import Frame
-
-SAME = 2.0
-"""Seconds by which the ends of one scan may differ between sources: text prints whole seconds."""
 
 _Known = dict[tuple[str, bool], LastScan]
 """By function, and whether it was canceled: a canceled scrub is no reason to forget a finished
@@ -64,7 +62,7 @@ def _add(known: _Known, scan: LastScan) -> None:
     """
     key = (scan.function, scan.result == CANCELED)
     before = known.get(key)
-    least = -SAME if scan.result == RESTORED else SAME
+    least = -SAME_END if scan.result == RESTORED else SAME_END
     if before is None or scan.end - before.end > least:
         known[key] = scan
 

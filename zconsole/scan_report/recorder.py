@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from zconsole.pool.model import Scan
+from zconsole.pool.scan_outcome import same_scan
 from zconsole.scan_report.devices import DeviceLog
 from zconsole.scan_report.report import MOST_POINTS, Moment, ScanReport, TunableChange
 from zconsole.scan_report.store import ReportStore
@@ -131,12 +133,9 @@ def _settling(entry: _Ongoing, view: ScanView | None, frame: Frame) -> bool:
 
 def _end_of(report: ScanReport, frame: Frame) -> ScanView | None:
     """The scan's own end where its start is not printed any more, as in text."""
-    for view in frame.scans:
-        scan = view.scan
-        same = (scan.function, scan.vdev) == (report.function, report.vdev)
-        if same and not scan.active and scan.start is None and (scan.end or 0.0) >= report.start:
-            return view
-    return None
+    ran = Scan(report.function, "running", vdev=report.vdev, start=report.start)
+    over = (view for view in frame.scans if not view.scan.active)
+    return next((view for view in over if same_scan(ran, view.scan)), None)
 
 
 def _begun(frame: Frame, view: ScanView) -> _Ongoing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from zconsole import units
 from zconsole.pool.model import Activity, Pool, Sample
@@ -27,13 +27,40 @@ TXG_SLACK = 3.0
 """… and takes this much longer; of one that may last longer, so long is waited."""
 
 
-class _Standing(NamedTuple):
-    """How far an activity is, and when it got there, in seconds of the sample's clock."""
+@dataclass(slots=True)
+class _Followed:
+    """An activity as far as it was watched: its course, and how long it has stood where it is."""
 
-    amount: tuple[object, ...]
-    since: float
+    course: ProgressCurve
+    amount: tuple[object, ...] = ()
+    """How far it is; empty while that is not counted."""
+    since: float = 0.0
+    """When it got there, in seconds of the sample's clock."""
     moved: bool = False
     """Whether it was seen to move."""
+
+    def push(self, sample: Sample, activity: Activity) -> None:
+        """Take in a sample of it."""
+        reading = activity_reading(sample.t, sample.clock, activity)
+        if reading is not None:
+            self.course.add(reading)
+        # Of a trim or initialize, zpool's text has whole percents, or only that it runs.
+        counted = activity.kind not in _UPKEEP or activity.done_bytes is not None
+        if activity.state != "running" or activity.discarding or not counted:
+            self.amount, self.moved = (), False
+            return
+        amount = (activity.done_bytes, activity.percent, activity.note)
+        if amount != self.amount:
+            self.moved, self.since = bool(self.amount), sample.clock
+        self.amount, self.since = amount, min(self.since, sample.clock)  # it falls at a reboot
+
+    def idle(self, sample: Sample, activity: Activity) -> float | None:
+        """Seconds without progress, once longer than a slow one with rounded bytes would need."""
+        hidden = 4 * activity.resolution / max(1.0, activity.zpool_rate or 1.0)
+        least = STILL_SECONDS if self.moved else UNMOVED_SECONDS
+        txg = sample.tunables.get("zfs_txg_timeout", 0) + TXG_SLACK
+        idle = sample.clock - self.since
+        return idle if self.amount and idle >= max(least, hidden, txg) else None
 
 
 class ActivityTracker:
@@ -42,71 +69,54 @@ class ActivityTracker:
     def __init__(self, goes_on: bool = False) -> None:
         """``goes_on``: whether more than one sample is taken."""
         self._goes_on = goes_on
-        self._courses: dict[ActivityKey, ProgressCurve] = {}
-        self._standing: dict[ActivityKey, _Standing] = {}
+        self._followed: dict[ActivityKey, _Followed] = {}
 
     def push(self, sample: Sample) -> tuple[ActivityView, ...]:
         """Take in a sample; a view of each of its activities, running or not."""
-        kept: dict[ActivityKey, ProgressCurve] = {}
-        found = tuple(activities(sample.pool))
-        for activity in found:
-            reading = activity_reading(sample.t, sample.clock, activity)
-            if reading is None or activity.state not in ("running", "paused"):
-                continue
-            key = _key(activity)
-            course = kept[key] = self._courses.get(key) or ProgressCurve(goes_on=self._goes_on)
-            course.add(reading)
-        self._courses = kept
-        standing: dict[ActivityKey, _Standing] = {}
-        for activity in found:
-            # Of a trim or initialize, zpool's text has whole percents, or only that it runs.
-            counted = activity.kind not in _UPKEEP or activity.done_bytes is not None
-            if activity.state == "running" and not activity.discarding and counted:
-                key = _key(activity)
-                amount = (activity.done_bytes, activity.percent, activity.note)
-                now = _Standing(amount, sample.clock)
-                before = self._standing.get(key, now)
-                stands = before._replace(since=min(before.since, now.since))  # it falls at a reboot
-                standing[key] = stands if before.amount == amount else now._replace(moved=True)
-        self._standing = standing
-        return tuple(self._view(activity, sample) for activity in found)
+        before, self._followed = self._followed, {}
+        views = []
+        for activity in activities(sample.pool):
+            key = (activity.kind, activity.vdev, activity.start)
+            followed = before.get(key) or _Followed(ProgressCurve(goes_on=self._goes_on))
+            if activity.state in ("running", "paused"):
+                followed.push(sample, activity)
+                self._followed[key] = followed
+            views.append(_view(activity, followed, sample))
+        return tuple(views)
 
-    def _view(self, activity: Activity, sample: Sample) -> ActivityView:
-        if sample.pool.suspended and activity.state == "running":
-            return ActivityView(activity, None, nothing(SUSPENDED))
-        expected, still = self._forecast(activity), self._still(activity, sample)
-        stalled = still if still is not None and still >= STUCK_SECONDS else None
-        standing = self._standing.get(_key(activity))
-        # It did not move yet between samples, where exact bytes would have shown that.
-        awaited = standing is not None and not standing.moved and sample.clock > standing.since
-        if still is None and awaited and sample.exact and not activity.resolution:
-            expected = Forecast(nothing("not seen to move yet"))
-        if still is not None:
-            why = f"no progress for {units.duration(still)}"
-            expected = Forecast(nothing(why if stalled is None else f"stuck: {why}"), 0.0)
-        advice = activity_advice(activity, sample.pool, still)
-        return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
 
-    def _still(self, activity: Activity, sample: Sample) -> float | None:
-        """Seconds without progress, once longer than a slow one with rounded bytes would need."""
-        standing = self._standing.get(_key(activity))
-        if standing is None:
-            return None
-        hidden = 4 * activity.resolution / max(1.0, activity.zpool_rate or 1.0)
-        idle = sample.clock - standing.since
-        least = STILL_SECONDS if standing.moved else UNMOVED_SECONDS
-        txg = sample.tunables.get("zfs_txg_timeout", 0) + TXG_SLACK
-        return idle if idle >= max(least, hidden, txg) else None
+def _view(activity: Activity, followed: _Followed, sample: Sample) -> ActivityView:
+    if sample.pool.suspended and activity.state == "running":
+        return ActivityView(activity, None, nothing(SUSPENDED))
+    still = followed.idle(sample, activity)
+    stalled = still if still is not None and still >= STUCK_SECONDS else None
+    if still is not None:
+        why = f"no progress for {units.duration(still)}"
+        expected = Forecast(nothing(why if stalled is None else f"stuck: {why}"), 0.0)
+    # It did not move yet between samples, where exact bytes would have shown that.
+    elif (
+        followed.amount
+        and not followed.moved
+        and sample.clock > followed.since
+        and sample.exact
+        and not activity.resolution
+    ):
+        expected = Forecast(nothing("not seen to move yet"))
+    else:
+        expected = _forecast(activity, followed.course)
+    advice = activity_advice(activity, sample.pool, still)
+    return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
 
-    def _forecast(self, activity: Activity) -> Forecast:
-        if activity.state != "running":
-            return Forecast(nothing(activity.state))
-        course, work = self._courses.get(_key(activity)), activity_work(activity)
-        if work is None or course is None:
-            counted = activity.percent is not None
-            why = "not counted in bytes" if counted else "the total is unknown"
-            return Forecast(nothing(f"no estimate: {why}"))
-        return forecast(course, work)
+
+def _forecast(activity: Activity, course: ProgressCurve) -> Forecast:
+    if activity.state != "running":
+        return Forecast(nothing(activity.state))
+    work = activity_work(activity)
+    if work is None:
+        counted = activity.percent is not None
+        why = "not counted in bytes" if counted else "the total is unknown"
+        return Forecast(nothing(f"no estimate: {why}"))
+    return forecast(course, work)
 
 
 def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:
@@ -156,7 +166,3 @@ def activities(pool: Pool) -> Iterator[Activity]:
                     total_bytes=progress.total,
                     percent=None if progress.share is None else 100 * progress.share,
                 )
-
-
-def _key(activity: Activity) -> ActivityKey:
-    return (activity.kind, activity.vdev, activity.start)

@@ -20,8 +20,15 @@ from zconsole.timeline.rates import NO_DATA
 MAX_EVENTS = 500
 BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
 """States that no command sets, except ``zpool offline -f``."""
+LEAST_LEAP = 60.0
+"""Seconds by which a clock is set at least where times that are remembered would mislead."""
 Tree = Mapping[str, Placed]
 """Key to vdev, as ``zconsole.pool.topology.placed`` gives them."""
+
+
+def is_ahead(t: float | None, now: float) -> bool:
+    """Whether a moment was dated by a clock that was ahead, and has been set back since."""
+    return t is not None and t >= now + LEAST_LEAP
 
 
 def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
@@ -117,6 +124,11 @@ class EventLog:
         """Seconds between the last two samples."""
         self._in_gap = False
 
+    def shift(self, seconds: float) -> None:
+        """Date all events anew: the clock was set by so many seconds."""
+        events = (event._replace(t=event.t + seconds) for event in self._events)
+        self._events = deque(events, MAX_EVENTS)
+
     @property
     def all(self) -> tuple[Event, ...]:
         """Every event that is kept, newest last."""
@@ -134,12 +146,16 @@ class EventLog:
             self._apart = max(0.0, sample.clock - last.clock)
             self.merge(event for event in seen if _subject(event) not in reported)
         self._tree = tree
-        self.merge(sample.events)
+        # Of how long ago a clock that was ahead dated something nobody knows more.
+        self.merge(
+            event._replace(t=sample.t) if is_ahead(event.t, sample.t) else event
+            for event in sample.events
+        )
 
     def merge(self, events: Iterable[Event]) -> None:
         """Take in events of the newest sample, each change once."""
         if (new := tuple(events)) and self._last is not None:
-            merged = without_duplicates(self._events, new, self._apart, self._last.t)
+            merged = without_duplicates(self._events, new, self._apart)
             self._events = deque(merged, MAX_EVENTS)
 
     def push_failure(self, failure: SampleFailure, gone: Iterable[Event]) -> None:
@@ -169,6 +185,15 @@ class Absences:
         """When that was taken."""
         self._returned: dict[str, tuple[float, float]] = {}
         """Epoch seconds at which leaves were last seen away, and first seen back, by name."""
+
+    def shift(self, seconds: float) -> None:
+        """Date all that is remembered anew: the clock was set by so many seconds."""
+        self._t += seconds
+        self.regrouped = self.regrouped and self.regrouped + seconds
+        self.missing = {key: t + seconds for key, t in self.missing.items()}
+        self._returned = {
+            name: (away + seconds, back + seconds) for name, (away, back) in self._returned.items()
+        }
 
     @property
     def returned(self) -> frozenset[str]:
@@ -250,15 +275,12 @@ _PLAIN = (" started", " paused", " resumed", " finished", " canceled")
 """Changes to which the console adds nothing."""
 
 
-def without_duplicates(
-    known: Iterable[Event], new: Iterable[Event], gap: float, now: float = -inf
-) -> list[Event]:
+def without_duplicates(known: Iterable[Event], new: Iterable[Event], gap: float) -> list[Event]:
     """``known`` and ``new`` together, newest last; of a change reported twice, the kernel's event.
 
     ``gap``: seconds between samples, within which the console sees what the kernel reported. Where
-    the console says more, that is the event: the errors at an end, that a start is a restart.
-    ``now``: what is reported late is put in its place among what is dated until then; what is dated
-    later is of before a clock was set back.
+    the console says more, that is the event: the errors at an end, that a start is a restart. What
+    is reported late is put in its place.
     """
     events = list(known)
     for event in new:
@@ -266,7 +288,7 @@ def without_duplicates(
         same = next((i for i in newest if _same(events[i], event, NEAR + gap)), None)
         if same is None:
             at = len(events)  # the start of a scan found late comes before what followed that
-            while at and event.t < events[at - 1].t <= now:
+            while at and event.t < events[at - 1].t:
                 at -= 1
             events.insert(at, event)
         else:

@@ -6,7 +6,6 @@ changed as tunables did stays with them: once it is steady, what was before says
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf, log
@@ -98,70 +97,49 @@ class KnownChange:
         self, shown: Forecast, points: Sequence[CurvePoint], work: Work
     ) -> tuple[_Change, Forecast] | None:
         """The first later change after which the rate is steady and contradicts ``shown``."""
-        eta, least = shown.estimate.eta or 0.0, points[-1].x - RECENT
-        recent = [c for c in self._changes if c.x > max(least, self._at.x if self._at else 0.0)]
-        rates = _Rates(points, self._steady_seconds(points[-1].x))
-        for n, change in enumerate(recent):
+        eta, now = shown.estimate.eta or 0.0, points[-1].x
+        oldest = max(now - RECENT, 0.0 if self._at is None else self._at.x)
+        lately = sum(now - change.x <= LATELY for change in self._changes)
+        least = AGAIN if self._has_followed and lately > FEW else FOLLOWED_AFTER
+        before = list[float]()
+        for change in (each for each in self._changes if each.x > oldest):
+            before.append(_rate(_between(points, change.x - FOLLOWED_AFTER, change.x)))
+            after = _between(points, change.x + SETTLE, now)
+            if len(after) < ENOUGH or now - after[0].x < least:
+                continue
             # Whether it may be is told by far less than a forecast takes.
-            times = rates.after(change.x) * eta / max(1.0, work.total - work.issued)
-            if not _is_other(times, NEARLY) or not rates.is_steady(change.x):
+            rate = _rate(after)
+            times = rate * eta / max(1.0, work.total - work.issued)
+            if not _is_other(times, NEARLY) or not _is_steady(after):
                 continue
-            if not any(rates.explain(c.x, change.x, times) for c in recent[: n + 1]):
-                continue
-            found = _since(points, change.x, work, shown)
-            if found is not None and _differ(found.estimate, eta, LAGGING):
-                return change, found
+            if any(_explains(each, rate, times) for each in before):
+                found = _since(points, change.x, work, shown)
+                if found is not None and _differ(found.estimate, eta, LAGGING):
+                    return change, found
         return None
 
-    def _steady_seconds(self, now: float) -> float:
-        lately = sum(now - change.x <= LATELY for change in self._changes)
-        return AGAIN if self._has_followed and lately > FEW else FOLLOWED_AFTER
+
+def _between(points: Sequence[CurvePoint], first: float, last: float) -> list[CurvePoint]:
+    return [point for point in points if first <= point.x <= last]
 
 
-class _Rates:
-    """Rates between two points of a course, whose first and last are found without a search."""
+def _is_steady(points: Sequence[CurvePoint]) -> bool:
+    """Whether both halves of that time had about the same rate."""
+    first, last = points[0].x, points[-1].x
+    middle = (first + last) / 2
+    early, late = _rate(_between(points, first, middle)), _rate(_between(points, middle, last))
+    return bool(early and late) and not _is_other(late / early, SAME_LEVEL)
 
-    def __init__(self, points: Sequence[CurvePoint], least: float) -> None:
-        """``least``: seconds that say something of a rate."""
-        self._points, self._least = points, least
-        self._xs = [p.x for p in points]
-        self._known: dict[tuple[int, int], float] = {}
 
-    def _between(self, first: int, end: int) -> float:
-        if (first, end) not in self._known:
-            self._known[first, end] = _rate(self._points[first:end])
-        return self._known[first, end]
+def _explains(before: float, after: float, times: float) -> bool:
+    """Whether a change from one rate to another made it about ``times`` as fast.
 
-    def _settled(self, changed: float) -> int:
-        return bisect_left(self._xs, changed + SETTLE)
-
-    def after(self, changed: float) -> float:
-        """Bytes/s once a change has settled; 0 where nothing moved, or for too short a time."""
-        first = self._settled(changed)
-        last = len(self._xs) - 1
-        if last - first < ENOUGH - 1 or self._xs[last] - self._xs[first] < self._least:
-            return 0.0
-        return self._between(first, last + 1)
-
-    def is_steady(self, changed: float) -> bool:
-        """Whether both halves of that time had about the same rate."""
-        first, end = self._settled(changed), len(self._xs)
-        middle = (self._xs[first] + self._xs[-1]) / 2
-        early = self._between(first, bisect_right(self._xs, middle))
-        late = self._between(bisect_left(self._xs, middle), end)
-        return bool(early and late) and not _is_other(late / early, SAME_LEVEL)
-
-    def explain(self, begin: float, end: float, times: float) -> bool:
-        """Whether changes between ``begin`` and ``end`` made the rate about ``times`` as fast.
-
-        What the hour or the place on the disk bring is no news to an estimate.
-        """
-        first = bisect_left(self._xs, begin - FOLLOWED_AFTER)
-        before, after = self._between(first, bisect_right(self._xs, begin)), self.after(end)
-        if not before or not after:
-            return False
-        change, wanted, slack = log(after / before), log(times), log(SAME_LEVEL)
-        return change * wanted > 0 and abs(change) >= max(slack, abs(wanted) - slack)
+    What the hour or the place on the disk bring is no news to an estimate.
+    """
+    if not before or not after:
+        return False
+    change, wanted, slack = log(after / before), log(times), log(SAME_LEVEL)
+    return change * wanted > 0 and abs(change) >= max(slack, abs(wanted) - slack)
 
 
 def _placed(times: Iterable[float], points: Sequence[CurvePoint]) -> Iterator[_Change]:

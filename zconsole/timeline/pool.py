@@ -6,7 +6,7 @@ sample, and rings and windows bound the memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TypeVar
@@ -18,13 +18,13 @@ from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
 from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
-from zconsole.pool.model import Sample, SampleFailure, Vdev
+from zconsole.pool.model import Sample, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import of_pool
 from zconsole.pool.spares import spare_troubles
 from zconsole.pool.topology import Placed, placed
 from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
-from zconsole.timeline.events import Absences, EventLog
+from zconsole.timeline.events import LEAST_LEAP, Absences, EventLog, is_ahead
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 from zconsole.timeline.rates import NONE, PoolRates
 from zconsole.timeline.scans import ScanTracker
@@ -61,6 +61,10 @@ class PoolTimeline:
         """The vdevs of the newest sample by key, in the order ``zpool status`` prints."""
         self._known: Mapping[str, Placed] = {}
         """The same, with those that it did not show although nothing says that they left."""
+        self._newest: Sample | SampleFailure | None = None
+        self._leaps: dict[tuple[str, float], float] = {}
+        """Seconds by which scans are to be dated anew that are of before the clock was set back;
+        by function, and start or end."""
 
     def push(self, sample: Sample) -> Frame:
         """Take in a sample and build its frame."""
@@ -68,17 +72,17 @@ class PoolTimeline:
         tree = self._tree = {place.key: place for place in placed(pool.root)}
         known = self._known = _with_unshown(tree, self._known, pool.root)
         last = self.frame.sample if self.frame else None
-        if last is not None and sample.clock >= last.clock:
-            leap = sample.t - last.t - (sample.clock - last.clock)
-            if abs(leap) >= LEAST_LEAP:
-                self._errors.shift(leap)
-                self.scans.shift(leap)
+        self._follow_clock(sample, pool.scans)
+        # As the clock has it now, which is how all that is remembered is dated.
+        dated = sample
+        if self._leaps:
+            dated = replace(sample, pool=replace(pool, scans=tuple(map(self._dated, pool.scans))))
 
         # What changed. Changes of devices come before what scans did: a restart has its cause
         # among them.
         self.events.push(sample, known)
-        self.absences.push(sample, known)
-        self.damage.push(sample, known)
+        self.absences.push(dated, known)
+        self.damage.push(dated, known)
         self._errors.push(sample.t, known)
 
         # How fast it goes, and until when.
@@ -93,7 +97,7 @@ class PoolTimeline:
         if last is not None and sample.clock < last.clock:
             self._limit = BottleneckTracker()  # all it knows is by the clock from before a reboot
         self._limit.push(sample, tree, self.rates.now, [view.watched for view in scans])
-        troubles = self._errors.faults(sample.t, tree, events, pool.scans)
+        troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
         spares = spare_troubles(pool.root, pool.scans, sample.t, self.absences.returned)
         redundancy = of_pool(pool, self.absences.returned)
         word = health(
@@ -101,9 +105,9 @@ class PoolTimeline:
             sample.t,
             regrouped=self.absences.regrouped,
             unsteady=(f"{each.name}: {returned(each.flaps)}" for each in troubles if each.flaps),
-            damaged=self._errors.damaged(pool.scans),
+            damaged=self._errors.damaged(dated.pool.scans),
             spares=spares,
-            unchecked=self.damage.unchecked(pool, sample.t),
+            unchecked=self.damage.unchecked(dated.pool, sample.t),
         )
         self.frame = Frame(
             pool=pool.name,
@@ -123,7 +127,7 @@ class PoolTimeline:
             ceiling=self._limit.ceiling,
             troubles=troubles,
             spares=spares,
-            scrub=self.scrubs.push(sample),
+            scrub=self.scrubs.push(dated),
             past=self.scans.past,
         )
         return self.frame
@@ -135,6 +139,7 @@ class PoolTimeline:
         that diskstats still has. While it is suspended nothing moves, so there is no ETA. A pool
         that never gave a sample has only its name and the reason.
         """
+        self._follow_clock(failure, self.frame.seen.scans if self.frame else ())
         tree = {key: _with_block(place, failure) for key, place in self._known.items()}
         self.events.push_failure(failure, self.absences.push_failure(failure, tree))
         self.rates.push(failure.t, failure.clock, tree)
@@ -157,6 +162,34 @@ class PoolTimeline:
             events=self.events.all,
         )
 
+    def _follow_clock(self, seen: Sample | SampleFailure, scans: Sequence[Scan]) -> None:
+        """Date what is remembered anew where the clock was set since the sample before.
+
+        After a reboot, and of damage that an earlier console saw, only that it was set back shows.
+        """
+        last, self._newest = self._newest, seen
+        if last is None or seen.clock < last.clock:
+            leap = min(0.0, seen.t - (last or self.damage.last).t)
+        else:
+            leap = seen.t - last.t - (seen.clock - last.clock)
+        if abs(leap) < LEAST_LEAP:
+            return
+        for tracker in (self.events, self.absences, self._errors, self.scans):
+            tracker.shift(leap)
+        if leap < 0:
+            self.damage.set_back(leap)
+            for scan in scans:
+                known = self._leaps.get(_when(scan), 0.0)
+                if is_ahead(_when(scan)[1] + known, seen.t):
+                    self._leaps[_when(scan)] = known + leap
+
+    def _dated(self, scan: Scan) -> Scan:
+        """A scan as it is dated by the clock of now."""
+        leap, start, end = self._leaps.get(_when(scan), 0.0), scan.start, scan.end
+        if end is not None and end >= (start or 0.0):  # else it ended after the clock was set back
+            end += leap
+        return scan._replace(start=start and start + leap, end=end)
+
     def _rows(self) -> tuple[VdevRow, ...]:
         places = tuple(self._tree.values())
         rates, missing = self.rates.now, self.absences.missing
@@ -172,10 +205,6 @@ class PoolTimeline:
         )
 
 
-LEAST_LEAP = 60.0
-"""Seconds by which a clock is set at least where times that are remembered would mislead."""
-
-
 def _with_unshown(
     tree: Mapping[str, Placed], before: Mapping[str, Placed], root: Vdev
 ) -> Mapping[str, Placed]:
@@ -183,6 +212,11 @@ def _with_unshown(
     if not root.children:
         return before
     return {**before, **tree} if any(top.partial for top in root.children) else tree
+
+
+def _when(scan: Scan) -> tuple[str, float]:
+    """What names a scan by its time: text has no start of one that is over."""
+    return scan.function, scan.start or scan.end or 0.0
 
 
 _View = TypeVar("_View", ScanView, ActivityView)

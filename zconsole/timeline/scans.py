@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 
 from zconsole.pool.model import Event, Pool, Sample, Scan
+from zconsole.pool.scan_outcome import same_scan, started
 from zconsole.timeline.eta.past import PastScan
 from zconsole.timeline.eta.progress import ProgressCurve
 from zconsole.timeline.frame import RESTARTED, ScanView
@@ -83,13 +84,11 @@ class ScanTracker:
     def _follow(self, sample: Sample, scan: Scan, recent: Sequence[Event]) -> list[Event]:
         slot = scan_slot(scan)
         track = self._tracks.get(slot)
-        if track is not None and _same(track.scan, scan):
+        if track is not None and same_scan(track.scan, scan):
             events = list(_changes(sample.t, track.scan, scan))
             if track.scan.active:
                 self.learn(track.finished(sample, scan))
-        elif track is not None and not (
-            scan.active or (scan.start or 0.0) > (track.scan.start or 0.0)
-        ):
+        elif track is not None and not _is_later(scan, track.scan):
             return []
         else:
             track, events = self._open(sample, scan, track, recent)
@@ -123,8 +122,9 @@ class ScanTracker:
             text = f"follow-on pass since {self._clock(scan.start)} for {names}"
             track.notes = [text]
             track.go_on(before, scan.start or sample.t, "next pass")
+        begun = started(scan) or (sample.t if scan.active else None)
         words = f"{_word(scan)} {text}"
-        events = [Event(scan.start or sample.t, name, words, severity, scan.vdev, "console")]
+        events = [Event(begun, name, words, severity, scan.vdev, "console")] if begun else []
         if not scan.active:  # it was over before it was seen
             events += _changes(sample.t, scan._replace(state="running"), scan)
         return track, events
@@ -153,7 +153,7 @@ class ScanTracker:
         found = []
         for scan in sample.pool.scans:
             track = self._tracks.get(scan_slot(scan))
-            if track is None or not _same(track.scan, scan):
+            if track is None or not same_scan(track.scan, scan):
                 track = ScanTrack(scan)
             found.append(track.view(sample, scan))
         return tuple(found)
@@ -162,17 +162,12 @@ class ScanTracker:
         return "" if t is None else datetime.fromtimestamp(t, self._tz).strftime("%H:%M")
 
 
-def _same(known: Scan, scan: Scan) -> bool:
-    """Whether it is the scan followed so far; text does not print the start of a finished one.
-
-    Solaris 10 prints none at all: one that runs after another has ended is the next.
-    """
-    if scan.start is None and scan.active and not known.active:
-        return False
-    if scan.start is None and known.start is not None:
-        ended = scan.end is None or scan.end >= known.start
-        return not scan.active and ended and known.key[:2] == scan.key[:2]
-    return known.key == scan.key
+def _is_later(scan: Scan, known: Scan) -> bool:
+    """Whether a scan runs, or is over and of after another one."""
+    if scan.active or scan.end is None or known.end is None:
+        begun = started(scan) or scan.end or 0.0
+        return scan.active or begun > (started(known) or 0.0)
+    return scan.end > known.end
 
 
 def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event]) -> bool:

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
+from math import inf
 from typing import NamedTuple
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.pool.model import Pool, Sample, Scan, parse_version
-from zconsole.pool.scan_outcome import started
+from zconsole.pool.scan_outcome import SAME_END, started
 from zconsole.pool.topology import Placed, data_vdevs
+from zconsole.timeline.events import is_ahead
 from zconsole.units import counted, days
 
 PARTIAL_SINCE = (2, 3)
 """The first OpenZFS whose scrubs may be of a part (``-C``, ``-S``, ``-E``)."""
-SAME = 2.0
-"""Seconds by which the ends of one scan may differ between sources."""
 NEARLY_ALL = 0.9
 """Share of a pool that a full scrub reads at least; it was freed meanwhile if it reads less."""
 
@@ -62,9 +62,16 @@ class ScrubTracker:
         self._last: float | None = None
         self._guid: str | None = None
 
-    def recall(self, end: float | None) -> None:
-        """Take in the end of a full scrub; of one that is known already, times differ a little."""
-        if end is not None and (self._last is None or end > self._last + SAME):
+    def recall(self, end: float | None, now: float = inf) -> None:
+        """Take in the end of a full scrub; of one that is known already, times differ a little.
+
+        By a clock that was ahead it ended at an unknown time before ``now``.
+        """
+        if is_ahead(self._last, now):
+            self._last = now
+        if is_ahead(end, now):
+            end = now if self._last is None else None
+        if end is not None and (self._last is None or end > self._last + SAME_END):
             self._last = end
 
     def push(self, sample: Sample) -> ScrubAge:
@@ -75,8 +82,8 @@ class ScrubTracker:
             self._last = None
         for scan in pool.scans:
             if is_full_scrub(scan, sample.version):
-                self.recall(scan.end)
-        self.recall(pool.full_scrub)
+                self.recall(scan.end, sample.t)
+        self.recall(pool.full_scrub, sample.t)
         told = pool.scans_told and not pool.lacks
         never = self._last is None and (pool.created is not None or (told and not pool.scans))
         since = self._last if self._last is not None else pool.created
@@ -136,6 +143,16 @@ class DamageTracker:
     def __init__(self, tz: tzinfo) -> None:
         self._tz = tz
         self.last = Damage()
+
+    def set_back(self, seconds: float) -> None:
+        """Date all that is remembered anew: the clock was set back, by less than 0 seconds."""
+        last = self.last
+        self.last = replace(
+            last,
+            t=last.t + seconds,
+            risen=last.risen and last.risen + seconds,
+            cleared=last.cleared and last.cleared + seconds,
+        )
 
     def push(self, sample: Sample, tree: Mapping[str, Placed]) -> None:
         """Take in a sample and the vdevs of its tree by key."""

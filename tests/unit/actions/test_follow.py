@@ -10,7 +10,7 @@ from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import ActionOutcome, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap
-from zconsole.pool.model import Activity, ErrorCounters
+from zconsole.pool.model import Activity, ErrorCounters, Scan
 
 AWAY = raidz2(changes=(disk("d00", 1000, "OFFLINE"),))
 
@@ -171,3 +171,31 @@ def test_an_older_scan_that_a_rewound_pool_has_is_not_the_one_that_was_begun(kno
     assert ends(later(top("mirror", 0, 2), scan=own)) == ActionOutcome(
         True, "the scrub of tank finished with 0 errors"
     )
+
+
+def told(function: str, end: float, seconds: float) -> Scan:
+    """A scan that is over as text tells it: how long it took, and not when it began."""
+    return Scan(function, "finished", end=end, duration=seconds, errors=0)
+
+
+@rows("before", [(), (told("scrub", 990.0, 60.0),), (running("scrub", start=900.0),)])
+def test_a_scrub_that_text_tells_has_ended_if_it_is_another_than_before(before):
+    ends = scan_ended(at(pool(top("mirror", 0, 2), scans=before)), "scrub")
+    assert all(ends(later(top("mirror", 0, 2), scan=one)) is None for one in before)
+    end = ends(later(top("mirror", 0, 2), scan=told("scrub", 1100.0, 60.0)))
+    assert end == ActionOutcome(True, "the scrub of tank finished with 0 errors")
+
+
+@rows("of_action", [of_replace, of_attach, of_online])
+def test_a_resilver_that_text_tells_is_the_one_of_the_action(of_action):
+    end = of_action(NEWCOMER, told("resilver", 1300.0, 200.0))
+    assert end is not None
+    assert end.text.endswith("and complete")
+
+
+def test_a_resilver_that_ran_before_the_action_is_not_that_of_the_action():
+    ran = running("resilver", start=900.0)
+    ends = onlined(raidz2(ran, changes=(disk("d00", 1000, "OFFLINE"),)), "1000", "d00")
+    end = ends(raidz2(told("resilver", 1020.0, 120.0)))
+    assert end is not None
+    assert "begins now" in end.text

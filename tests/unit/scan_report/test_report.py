@@ -13,16 +13,19 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.scan_report.recording import record
+from tests.unit.timeline.following import MIB, T, resilver, sample
 from zconsole.cli import event_loop, report
 from zconsole.cli.main import main
 from zconsole.cli.report import recorded
 from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import Scan
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.renderer import compared, markdown, svg
 from zconsole.scan_report.report import dumped, loaded
 from zconsole.scan_report.statistics import differences, promises
 from zconsole.scan_report.store import ReportStore
 from zconsole.sim.source import World
+from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
 
 pytestmark = pytest.mark.slow
@@ -341,3 +344,13 @@ def test_a_disk_that_does_not_answer_is_said(monkeypatch, capsys):
     finally:
         answers.set()
     assert "no answer in 0.1 s. Check its disk" in capsys.readouterr().err
+
+
+@rows(("end", "state"), [(600.0, "finished"), (9000.0, "restarted")])
+def test_an_end_that_text_tells_closes_the_report_of_its_own_scan(end, state):
+    """Text tells no start of a scan that is over; another may have begun and ended meanwhile."""
+    keeper, timeline = ReportKeeper(), PoolTimeline()
+    keeper.push(timeline.push(sample(10, resilver(MIB, function="scrub"))))
+    over = Scan("scrub", "finished", end=T + end, duration=600.0, errors=0)
+    (report,) = keeper.push(timeline.push(sample(9100, over)))
+    assert report.state == state

@@ -126,8 +126,8 @@ def test_another_change_or_another_scan_stays():
         zpools(5.0, "scrub_start", "scrub start"),
         seen(5.0, "resilver_start", "resilver started"),
         seen(5.0, "scrub_finish", "scrub finished"),
-        seen(500.0, "scrub_start", "scrub started"),
         seen(5.0, "statechange", "sda went from ONLINE to OFFLINE", vdev="sda"),
+        seen(500.0, "scrub_start", "scrub started"),
     ]
     assert without_duplicates([], events, 1.0) == events
 
@@ -146,14 +146,12 @@ def test_each_of_two_rebuilds_is_zpools():
         ]
 
 
-def test_what_is_told_late_has_its_place_but_a_clock_set_back_hides_nothing_new():
+def test_what_is_told_late_has_its_place():
     early, late = (
         seen(5.0, "scrub_start", "scrub started"),
         zpools(8.0, "vdev_remove", "vdev remove"),
     )
-    assert without_duplicates([late], [early], 1.0, now=9.0) == [early, late]
-    before = zpools(9000.0, "vdev_remove", "vdev remove")
-    assert without_duplicates([before], [early], 1.0, now=9.0) == [before, early]
+    assert without_duplicates([late], [early], 1.0) == [early, late]
 
 
 def replacing(*leaves: Vdev):

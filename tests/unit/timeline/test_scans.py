@@ -273,3 +273,59 @@ def test_a_scan_without_a_start_that_was_paused_goes_on():
     paused = Scan("scrub", "paused", total_bytes=TOTAL, issued_bytes=MIB)
     timeline = watched(sample(0, paused), sample(60, replace(paused, state="running")))
     assert names(timeline) == ["scrub_resume"]
+
+
+def told(end: float, minutes: int = 2, state: str = "finished") -> Scan:
+    """A scrub that is over as text tells it: without its start, in whole minutes before 0.8."""
+    taken = None if state == "canceled" else minutes * 60.0
+    return Scan("scrub", state, end=T + end, duration=taken, errors=0)
+
+
+@rows("state", ["finished", "canceled"])
+@rows("end", [600.0, 4000.0])
+def test_two_ends_that_text_tells_are_two_scans(state, end):
+    timeline = watched(
+        sample(100, told(0)), sample(130, told(0)), sample(5000, told(end, 2, state))
+    )
+    begun = [] if state == "canceled" else ["scrub_start"]
+    assert names(timeline) == [*begun, "scrub_finish" if begun else "scrub_canceled"]
+    assert timeline.events.all[-1].t == T + end
+    assert all(end - 121 <= event.t - T <= end for event in timeline.events.all)
+
+
+def test_an_end_that_text_tells_again_and_again_is_one():
+    timeline = watched(*(sample(n, told(0)) for n in range(10, 500, 60)))
+    assert names(timeline) == []
+
+
+@rows("exact_first", [True, False])
+def test_an_end_that_another_source_tells_is_the_same(exact_first):
+    exact = resilver(TOTAL, start=-119, function="scrub", state="finished", stage=None, end=T)
+    one, other = (exact, told(1)) if exact_first else (told(1), exact)
+    timeline = watched(sample(10, one), sample(20, other), sample(30, one))
+    assert names(timeline) == []
+
+
+@rows("exact_first", [True, False])
+def test_a_later_end_that_another_source_tells_is_another_scan(exact_first):
+    exact = resilver(TOTAL, start=-119, function="scrub", state="finished", stage=None, end=T)
+    later = resilver(TOTAL, start=380, function="scrub", state="finished", stage=None, end=T + 500)
+    samples = (exact, told(500)) if exact_first else (told(0), later)
+    timeline = watched(sample(10, samples[0]), sample(520, samples[1]))
+    assert names(timeline) == ["scrub_start", "scrub_finish"]
+
+
+def test_an_end_of_another_scan_is_not_that_of_the_one_that_ran():
+    """It ended while nobody looked, and a further one has begun and ended since."""
+    ran = [sample(n, resilver(n * MIB, function="scrub")) for n in (10, 20)]
+    timeline = watched(*ran, sample(9000, told(8000, 10)))
+    assert names(timeline) == ["scrub_start", "scrub_finish"]
+    assert timeline.scans.past == ()
+
+
+@rows("minutes", [0.0, 59.0])
+def test_whole_minutes_of_a_scan_that_was_followed_are_its_own(minutes):
+    ran = [sample(n, resilver(n * MIB, function="scrub")) for n in (10, 20)]
+    timeline = watched(*ran, sample(300, told(240 + minutes, 4)))
+    assert names(timeline) == ["scrub_finish"]
+    assert len(timeline.scans.past) == 1

@@ -45,7 +45,7 @@ class BottleneckTracker:
         self._scan, self._since = scan, clock
         self._turns = StageCycleTracker()
         self._sorted: float | None = None
-        self._steady, self._settled = Hysteresis(), Settled()
+        self._settled = Settled()
         self._trials = TunableTrials()
         for past in self._past.values():
             past.begin()
@@ -129,8 +129,7 @@ class BottleneckTracker:
 
         found = judge(seen)
         between = self._turns.stage is not None and turns.limited
-        shown = self._steady if between else self._settled
-        self.verdict = shown.push(sample.clock, seen.stage, found)
+        self.verdict = self._settled.push(sample.clock, seen.stage, found, between)
         shared = self.verdict is not None and self.verdict.cause == "bus"
         if not between or seen.stage == "issuing":
             self.ceiling = ceiling_of(seen, self._load.most if shared else None)
@@ -151,9 +150,19 @@ class Settled:
         """Cause and device of a verdict that may take its place."""
         self._since = 0.0
 
-    def push(self, clock: float, stage: str | None, found: Verdict | None) -> Verdict | None:
-        """Take in a verdict found at the monotonic ``clock``; returns the one to show."""
+    def push(
+        self, clock: float, stage: str | None, found: Verdict | None, alternates: bool = False
+    ) -> Verdict | None:
+        """Take in a verdict found at the monotonic ``clock``; returns the one to show.
+
+        ``alternates``: whether stages do. Then the one to show is what limits issuing, once known.
+        """
         shown = self._shown
+        if alternates and stage != "issuing" and shown is not None and self._stage == "issuing":
+            if shown.sure == 0:
+                return found
+            walking = f"{shown.text}, while issuing; now scanning metadata"
+            return shown if shown.cause == "memory" else shown._replace(text=walking)
         if found is None or shown is None or shown.sure == 0 or stage != self._stage:
             self._shown, self._stage, self._other = found, stage, None
         elif (found.cause, found.disk) == (shown.cause, shown.disk):
@@ -163,45 +172,6 @@ class Settled:
         elif clock - self._since >= LASTING:
             self._shown, self._other = found, None
         return self._shown
-
-
-SPAN = 120.0
-"""Seconds of issuing that count."""
-
-
-class Hysteresis:
-    """One verdict for a scan whose stages alternate: what recently limited its issuing longest."""
-
-    def __init__(self) -> None:
-        self._found: deque[tuple[float, Verdict]] = deque()
-        self._clock: float | None = None
-
-    def push(self, clock: float, stage: str | None, found: Verdict | None) -> Verdict | None:
-        """Take in a verdict found at the monotonic ``clock``; returns the one to show.
-
-        Verdicts while scanning metadata are shown only until issuing was seen.
-        """
-        seconds, self._clock = clock - (self._clock or clock), clock
-        issuing = stage == "issuing"
-        if issuing and found is not None and found.sure > 0:
-            self._found.append((seconds, found))
-        while self._found and sum(s for s, _ in self._found) - self._found[0][0] > SPAN:
-            self._found.popleft()
-        shown = self._longest()
-        if shown is None:
-            return found
-        if issuing or shown.cause == "memory":
-            return shown
-        return shown._replace(text=f"{shown.text}, while issuing; now scanning metadata")
-
-    def _longest(self) -> Verdict | None:
-        """The newest verdict of the cause that was found for longest."""
-        times: dict[str, float] = {}
-        newest: dict[str, Verdict] = {}
-        for seconds, found in self._found:
-            times[found.cause] = times.get(found.cause, 0.0) + seconds
-            newest[found.cause] = found
-        return newest[max(times, key=lambda cause: times[cause])] if times else None
 
 
 UNEVEN = 0.9

@@ -16,6 +16,7 @@ from zconsole.system.async_process import ProcessRunner
 from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
 from zconsole.timeline.alerts.rules import Alert, AlertRules
+from zconsole.timeline.events import is_ahead
 from zconsole.timeline.frame import Frame
 
 HOOK_DEADLINE = 60.0
@@ -45,9 +46,13 @@ class Alerting:
     def look(self, frames: Sequence[Frame]) -> tuple[tuple[Alert, ...], str]:
         """The alerts of a round, whose hooks are now running, and what to write to the terminal."""
         alerts = self.rules.look(frames)
+        for frame in frames:
+            for event in self._events.pop(frame.pool, ()):
+                ahead = is_ahead(event.t, frame.t)  # the clock was set back
+                self._keep(frame.pool, event._replace(t=frame.t) if ahead else event)
         for alert in alerts:
             event = Event(alert.t, alert.kind, alert.text, alert.severity, origin="console")
-            self._events.setdefault(alert.pool, deque(maxlen=KEPT)).append(event)
+            self._keep(alert.pool, event)
         for alert in alerts if self.hook else ():
             task = asyncio.create_task(self._run(alert))
             self._hooks.add(task)
@@ -60,6 +65,9 @@ class Alerting:
     def events(self, pool: str) -> tuple[Event, ...]:
         """The newest alerts of a pool, for its frames."""
         return tuple(self._events.get(pool, ()))
+
+    def _keep(self, pool: str, event: Event) -> None:
+        self._events.setdefault(pool, deque(maxlen=KEPT)).append(event)
 
     async def aclose(self) -> None:
         """Wait for running hooks; each has its own deadline."""

@@ -111,9 +111,9 @@ def _windows(slopes: Slopes, rounding: float) -> list[Window]:
     span = slopes.last - slopes.first
     found: list[Window] = []
     for seconds in (*(w for w in WINDOWS if w < span), span):
-        line = slopes.line(slopes.last - seconds, slopes.last)
-        if line and line.slope * seconds >= max(LEAST_MOVED, ROUNDINGS * rounding):
-            found.append(Window(seconds, line.slope, _hindcast(slopes, seconds)))
+        rate = slopes.between(slopes.last - seconds, slopes.last)
+        if rate is not None and rate * seconds >= max(LEAST_MOVED, ROUNDINGS * rounding):
+            found.append(Window(seconds, rate, _hindcast(slopes, seconds)))
     return found
 
 
@@ -126,10 +126,10 @@ def _hindcast(slopes: Slopes, seconds: float) -> float | None:
         then = now - ago
         if then - first < LEAST_PAST:
             break
-        predicted = slopes.line(max(first, then - seconds), then)
-        came = slopes.line(then, min(now, then + max(SHORTEST_HINDCAST, 0.5 * (then - first))))
-        if predicted and came and predicted.slope > 0 and came.slope > 0:
-            squares += (log(predicted.slope) - log(came.slope)) ** 2 / ago
+        predicted = slopes.between(max(first, then - seconds), then)
+        came = slopes.between(then, min(now, then + max(SHORTEST_HINDCAST, 0.5 * (then - first))))
+        if predicted and came and min(predicted, came) > 0:
+            squares += (log(predicted) - log(came)) ** 2 / ago
             weights += 1 / ago
     return sqrt(squares / weights) if weights else None
 
@@ -142,8 +142,8 @@ def _present(slopes: Slopes) -> Present | None:
     if count < 3:
         return None
     ends = [slopes.last - k * length for k in range(count)]
-    lines = [slopes.line(end - length, end) for end in ends]
-    logs = [log(line.slope) if line and line.slope > 0 else None for line in lines]
+    rates = [slopes.between(end - length, end) for end in ends]
+    logs = [log(rate) if rate and rate > 0 else None for rate in rates]
     if logs[0] is None or logs[1] is None or logs.count(None) > 0.2 * count:
         return None
     changes = [abs(a - b) for a, b in pairwise(logs[1:]) if a is not None and b is not None]
@@ -157,17 +157,10 @@ def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:
     return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
 
 
-class Line(NamedTuple):
-    """A least-squares line: its slope and its value at the end of the stretch."""
-
-    slope: float
-    end: float
-
-
 class Slopes:
-    """Straight lines through any stretch of a course, by prefix sums: each costs two bisections.
+    """Slopes of least-squares lines through any stretch of a course, by prefix sums.
 
-    Every point weighs the time it stands for, so thinning is fair.
+    Each costs two bisections. Every point weighs the time it stands for, so thinning is fair.
     """
 
     def __init__(self, xs: Sequence[float], ys: Sequence[float]) -> None:
@@ -175,7 +168,6 @@ class Slopes:
         self.first, self.last = xs[0], xs[-1]
         self.mean = (ys[-1] - ys[0]) / (xs[-1] - xs[0]) if xs[-1] > xs[0] else 0.0
         """The slope between the first point and the last."""
-        self._x0, self._y0 = xs[0], ys[0]
         # A long scan has hundreds of points, and a new one every second: columns, not rows.
         weights = [1.0, *(max(0.1, b - a) for a, b in pairwise(xs))]
         across, up = [x - xs[0] for x in xs], [y - ys[0] for y in ys]
@@ -184,8 +176,8 @@ class Slopes:
         self._sy = _sums(map(mul, weights, up))
         self._sxx, self._sxy = _sums(map(mul, weighted, across)), _sums(map(mul, weighted, up))
 
-    def line(self, start: float, end: float) -> Line | None:
-        """The line through the points from ``start`` to ``end``; None with fewer than two."""
+    def between(self, start: float, end: float) -> float | None:
+        """The slope of the points from ``start`` to ``end``; None with fewer than two."""
         i, j = bisect_left(self._xs, start - 1e-6), bisect_right(self._xs, end + 1e-6)
         if j - i < 2:
             return None
@@ -194,8 +186,7 @@ class Slopes:
         spread = n * sxx - sx * sx
         if spread <= 0:
             return None
-        slope = (n * sxy - sx * sy) / spread
-        return Line(slope, self._y0 + (sy - slope * sx) / n + slope * (end - self._x0))
+        return (n * sxy - sx * sy) / spread
 
 
 def _sums(values: Iterable[float]) -> list[float]:

@@ -27,8 +27,6 @@ from zconsole.diagnosis.bottleneck.finding import (
 from zconsole.diagnosis.bottleneck.tracker import (
     LARGE,
     LASTING,
-    SPAN,
-    Hysteresis,
     Settled,
     TunableTrials,
     ceiling_of,
@@ -44,10 +42,10 @@ UNCLEAR = Verdict("unclear", "not clear", {"busy": 0.7})
 
 
 def told(*rounds):
-    """What is told last, of (stage, what was found) at every second."""
-    steady, last = Hysteresis(), None
+    """What is told last, of (stage, what was found) at every second, where stages alternate."""
+    settled, last = Settled(), None
     for n, (stage, found) in enumerate(rounds):
-        last = steady.push(float(n), stage, found)
+        last = settled.push(float(n), stage, found, alternates=True)
     return last
 
 
@@ -68,10 +66,6 @@ def test_before_any_issuing_was_judged_it_is_what_was_found():
     assert told(("scanning", MEMORY)) == MEMORY
     assert told(("issuing", TOO_LITTLE)) == TOO_LITTLE
     assert told(("issuing", None)) is None
-
-
-def test_what_was_long_ago_is_forgotten():
-    assert told(*[("issuing", MEMORY)] * 200, *[("issuing", NEW)] * int(SPAN)) == NEW
 
 
 THROTTLE = Verdict(
