@@ -367,7 +367,7 @@ async def test_space_marks_the_directory_at_the_cursor_which_stays_there_and_unm
 async def test_of_a_finished_job_the_figures_agree():
     async with acting(SCENARIO) as a:
         await running(a)
-        await a.pass_time(80 * 3600, 4 * 3600)
+        await a.pass_time(80 * 3600, 3600)
         await settled(a)
         (job,) = await desk_of(a).jobs(None)
         assert job.state == "finished"
