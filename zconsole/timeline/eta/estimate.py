@@ -6,13 +6,14 @@ samples, and the range from how far what they tell disagrees and was off before.
 
 **The estimators, and when each speaks**
 
-1. *Measuring*. There is a rate once ``MIN_POINTS`` samples and ``MIN_SECONDS`` of work were seen
-   after the walk and ``WARM_UP`` (an activity: two transaction groups, ``TWO_GROUPS``), and an end
-   once it had been steady for ``STEADY_SECONDS``, or ``MOST_SECONDS`` have passed. Until then the
-   reason begins with "measuring", and zpool's figure stands beside it. ``_by_average`` gives
-   zpool's average with the widest range: of a single sample if it covers ``LEAST_AVERAGED``
-   seconds, and of a scan watched for ``MOST_SECONDS`` that advances in bursts of unknown length or
-   does not move.
+1. *Measuring*. There is a rate of our own once ``MIN_POINTS`` samples and ``progress.MIN_SECONDS``
+   of work (of an activity two transaction groups, ``TWO_GROUPS``) were seen after the walk and
+   ``WARM_UP``, and an end once it had been steady for ``STEADY_SECONDS``, or ``MOST_SECONDS`` have
+   passed. Until then the reason begins with "measuring", and zpool's figure stands beside it.
+   ``_by_average`` gives zpool's average with the widest range: where only one sample is taken (not
+   ``goes_on``) if it covers ``LEAST_AVERAGED`` seconds, and of a scan watched for ``MOST_SECONDS``
+   that advances in bursts of unknown length, does not move, or is printed too coarsely. It gives no
+   end where the average counts what is skipped, beyond ``LONGEST``, and once more than all is done.
 2. *Windows* (``windows.py``) speak from then on. ``_progress`` says what was worked off at each
    moment: seconds of walking and issuing where a scan at its memory limit takes turns
    (``turn_costs``), repaired bytes where the source has them exactly (``_meter``), bytes evened out
@@ -24,22 +25,23 @@ samples, and the range from how far what they tell disagrees and was off before.
    beginning with that of an earlier scan, and the share sorted in memory, and hands the windows a
    course from which these are taken out.
 4. *Past* (``past.py``) speaks, also while it is measuring, if the pool finished a scan before from
-   which this kind learns and which was of about its size: by its place on the disks and, unless its
-   pace was even, by the hour of the day. ``together`` weighs both and the forecast made here by
-   the inverse of their variance.
+   which this kind learns, and which was a fifth to five times as large: by its place on the disks
+   and, unless its pace was even, by the hour of the day. ``together`` weighs both and the forecast
+   made here by the inverse of their variance.
 5. *Known change* (``timeline/known_change.py``) speaks last, if tunables changed and the rate has
-   been steady for minutes since: the forecast is made again from the samples after the change,
-   without the past.
+   been steady for 4 minutes since, a fifth off what is told: the forecast is made again from the
+   samples after the change, without the past.
 
-Between two forecasts the last one counts down.
+Activities beside scans (a removal, an expansion) have only the first three, anew with each sample.
+Between two forecasts of a scan the last one counts down.
 
-**The range** reaches from ``eta * e^-s - SLACK`` to ``eta * e^s + SLACK``. s is the root of three
-squares: ``BASE_SPREAD``; ``SPREAD_FACTOR`` times what the windows disagree by and were off
+**The range** reaches from ``eta * e^-s - SLACK`` to ``eta * e^s + SLACK``. s is the root of the sum
+of three squares: ``BASE_SPREAD``; ``SPREAD_FACTOR`` times what the windows disagree by and were off
 by when asked to predict the past, before the mean is blended in; and how unsure the pace is of what
-is ahead. It is at most
-``MAX_SPREAD``, which is also that of zpool's average. With an earlier scan, s is that of the
-mixture of all that speak, where ``past.PAST_SPREAD`` is the least of an earlier scan. After a known
-change the range also holds the estimate that was given up. It is never below zero.
+is ahead. It is at most ``MAX_SPREAD``, which is also that of zpool's average. With an earlier scan,
+s is that of the mixture of all that speak, where ``past.PAST_SPREAD`` is the least of an earlier
+scan. After a known change the range also holds the estimate that was given up. The low end is never
+below zero.
 
 **The constants, and what shows that they are needed.** R is the error on the eight recorded scans
 (``tests.bench.eta``, 24 moments of each) to that of zpool, L the mean error on twelve simulated
@@ -47,17 +49,18 @@ ones of 30 to 422 hours (``tests.bench.long_scans``, seed 4711), P on the next s
 pools. When the list was made R was 0.287, L 0.198, P 0.044, and on the recordings 84 % of the ends
 lay in a range of a median width of 0.89 of the time left. It has what they were *without* the thing
 named, where that differs. M is the change of the error on 124 scans of ``tests.bench.synthetic``
-(seeds 9001 to 9004) with its standard error. A constant beside the code that is not in the table
-was not measured alone.
+(seeds 9001 to 9004) without the thing, with its standard error: where it is positive, the thing
+helps. A constant beside the code that is not in the list was not measured alone.
 
 Since then an end is told only once the rate was steady, so that the first 15 to 60 s of these short
 recordings are judged by zpool's figure: R is 0.33. On eight recordings made later, each with a
 rhythm of its own (9 to 64 minutes), it is 0.16, on all sixteen 0.23, and 93 % of the ends lay in a
 range 0.96 wide that reached further towards later, by 1.15 times s. As it reaches now, it has 85 %
-and is 0.77 wide on the short ones (86 %, 0.84), and on 18 scans of ``tests.bench.synthetic`` (seeds
-81231 and 81232) 87 % and 0.87 (89 %, 0.97).
+and is 0.77 wide on the short ones (86 % and 0.84 before), and on 18 scans of
+``tests.bench.synthetic`` (seeds 81231 and 81232) 87 % and 0.87 (89 % and 0.97 before).
 
-- ``MIN_SECONDS`` 5 s, a transaction group: over 2 s, a window told 3 to 5 times too much or little.
+- ``progress.MIN_SECONDS`` 5 s, a transaction group: over 2 s, a window told 3 to 5 times too much
+  or little.
 - ``STEADY_SECONDS`` 15 s, three transaction groups: by less, an end told to the minute was a fifth
   off.
 - ``WARM_UP`` 4 s, the queues fill: R 0.362.
@@ -69,10 +72,11 @@ and is 0.77 wide on the short ones (86 %, 0.84), and on 18 scans of ``tests.benc
   ranges of made-up scans in bursts and levels are 1.15 wide instead of 1.02.
 - Turns, ``FEWEST_TURNS`` 2: L 0.201, M -0.2 % (0.2); without them an end moves to and fro with
   every turn.
-- ``WINDOWS`` 10 s to 6 h, against the mean of all: R 0.311, L 0.220, P 0.088, width 1.18.
+- ``WINDOWS`` 10 s to 5.7 h, against the mean of all: R 0.311, L 0.220, P 0.088, width 1.18.
 - ``HORIZON_SPREAD`` 1, an hour is predicted best by about an hour: R 0.285, L 0.185, M +2.0 %
   (0.9).
-- ``HINDCASTS``, who was off in the past may be now: R 0.288, L 0.204, P 0.052, width 1.19.
+- ``windows.HINDCASTS``, a window weighs by the inverse square of its misses: R 0.288, L 0.204, P
+  0.052, width 1.19.
 - ``PRESENT_SHARE`` 8 %, a window that contradicts it is out: R 0.294; where a disk became faster
   (2.3.9/mirror_slow_then_fast), the error is 0.50 instead of 0.42.
 - ``MEAN_SHARE`` 0.8, load comes and goes: R 0.285, L 0.191, M +2.8 % (0.7).
