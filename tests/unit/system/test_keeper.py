@@ -317,7 +317,7 @@ def test_who_gave_up_orders_nothing_later(tmp_path, monkeypatch):
     tmp_path.chmod(0o700)
     starts = []
 
-    def slow(argv, deadline):
+    def slow(argv, _):
         starts.append(argv)
         time.sleep(0.1)
         return Completed(argv, 0, "", "")
@@ -354,7 +354,7 @@ def test_who_gives_up_takes_the_order_back(tmp_path, monkeypatch):
 def test_a_state_directory_named_from_here_is_the_same_to_the_keeper(tmp_path, monkeypatch):
     started = []
 
-    def run(argv, deadline):
+    def run(argv, _):
         started.append(argv)
         return Completed(argv, 1, "", "enough")
 
