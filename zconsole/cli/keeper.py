@@ -182,10 +182,12 @@ async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, life: 
         by = log.by(order["by"])
         return Control(parameters, store, by, mark), parameters, by
 
-    claim = autopilot.PilotClaim(args.state, mark)
+    def _claim() -> autopilot.PilotClaim:  # one for each: what ends late drops only its own
+        return autopilot.PilotClaim(args.state, mark)
+
     orders: dict[str, Begin] = {
         guard.ORDER: lambda order: guard.begin(*_control(order), order),
-        autopilot.ORDER: lambda order: autopilot.begin(*_control(order), claim, order),
+        autopilot.ORDER: lambda order: autopilot.begin(*_control(order), _claim(), order),
     }
     feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0)
     rounds, windows = RoundsOnDemand(feed), MachineWindows(args.state)

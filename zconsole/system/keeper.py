@@ -137,6 +137,7 @@ class Keeper:
         hearing.cancel()
         await asyncio.wait([hearing])
         listening.close()
+        await asyncio.gather(*map(self._undo, list(self.duties)))
         if self._serving:  # one that begins now must be undone as well
             await asyncio.wait(self._serving, timeout=BEGUN)
         await asyncio.gather(*map(self._undo, list(self.duties)))
@@ -147,7 +148,7 @@ class Keeper:
     def begin_due(self) -> float:
         """Have every duty act that is due and not at it; seconds until the next one is."""
         now, waits = self._clock(), [LONGEST]
-        if not self.duties:
+        if not self.duties and not self._serving:
             waits.append(max(0.0, self._until - now))
         for duty in self.duties:
             if duty in self._acting:
@@ -167,7 +168,7 @@ class Keeper:
         except Exception as error:  # no duty may end the others
             self._note_failure(duty, error)
         if not goes_on and duty not in self._looked:
-            self.duties.remove(duty)
+            self._forget(duty)
         self._looked.discard(duty)
         del self._acting[duty]
         self._woken.set()
@@ -180,6 +181,7 @@ class Keeper:
 
     async def _undo(self, duty: Duty) -> None:
         """End a duty: what it is at comes to its end before, as far as its deadline allows."""
+        self._forget(duty)  # so that it does not act beside its undoing
         if (task := self._acting.get(duty)) is not None:
             await asyncio.wait([task], timeout=duty.deadline)
         try:
@@ -187,7 +189,9 @@ class Keeper:
                 await duty.undo()
         except Exception as error:  # the others are undone all the same
             self._note_failure(duty, error)
-        with contextlib.suppress(ValueError):  # its act has ended it meanwhile
+
+    def _forget(self, duty: Duty) -> None:
+        with contextlib.suppress(ValueError):  # its act or an order has ended it meanwhile
             self.duties.remove(duty)
 
     def _look(self) -> None:
@@ -207,7 +211,11 @@ class Keeper:
         # which is not there any more.
         listening.setblocking(False)
         while True:
-            line, _ = await asyncio.get_running_loop().sock_accept(listening)
+            try:
+                line, _ = await asyncio.get_running_loop().sock_accept(listening)
+            except OSError:  # no memory or descriptor is left: whoever connects waits
+                await asyncio.sleep(AGAIN)
+                continue
             task = asyncio.create_task(self._serve(line))
             self._serving.add(task)
             task.add_done_callback(self._served)
@@ -335,13 +343,15 @@ def ask(state: Path, options: Sequence[str] = (), **order: Any) -> int:
     """
     try:
         order["by"] = os.environ.get("SUDO_USER")
-        return Patient().call(partial(_ask, state, options, order), START)
+        until = time.monotonic() + START
+        return Patient().call(partial(_ask, state.absolute(), options, order, until), START)
     except (NoAnswerError, DeadlineError) as error:
         raise ZconsoleError(f"zconsole keeper: {error}") from None
 
 
-def _ask(state: Path, options: Sequence[str], order: Order) -> int:
-    while (answer := asked(state, **order)) is None:
+def _ask(state: Path, options: Sequence[str], order: Order, until: float) -> int:
+    while (answer := _asked(state, order, until)) is None:
+        _left(until)
         argv = own("zconsole.cli.keeper", "--state", str(state), *options)
         started = run_blocking(argv, START)
         if started.returncode != 0:
@@ -352,14 +362,21 @@ def _ask(state: Path, options: Sequence[str], order: Order) -> int:
 
 def asked(state: Path, **order: Any) -> int | None:
     """`ask` of a keeper that runs; None where none does. May hang with the state directory."""
+    return _asked(state, order, time.monotonic() + START)
+
+
+def _asked(state: Path, order: Order, until: float) -> int | None:
+    """The answer by then (steady seconds): who waits no longer has ordered nothing."""
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as line, contextlib.suppress(OSError):
         line.settimeout(START)
         with _address(state) as address:
             line.connect(address)
+        line.settimeout(_left(until))
         line.sendall(json.dumps(order).encode("ascii") + b"\n")
         answer = b""
         while not answer.endswith(b"\n") and (more := line.recv(1 << 16)):
             answer += more
+            line.settimeout(_left(until))
         if answer.endswith(b"\n"):
             found = parse_json(answer)
             if "error" in found:
@@ -368,13 +385,21 @@ def asked(state: Path, **order: Any) -> int | None:
     return None
 
 
+def _left(until: float) -> float:
+    """Seconds until then. Raises NoAnswerError where it is over."""
+    if (seconds := until - time.monotonic()) <= 0.0:
+        raise NoAnswerError(f"no answer in {START:g} s")
+    return seconds
+
+
 def listening_socket(state: Path) -> socket.socket:
     """The socket that orders come over, in the place of one that is there. Raises StateError.
 
-    By the umask of the keeper nobody else can connect, and in its directory nobody can replace it.
+    By its mode nobody else can connect, and in its directory nobody can replace it.
     """
     made = socket.socket(socket.AF_UNIX)
     try:
+        os.fchmod(made.fileno(), 0o600)  # also where a default ACL of the directory counts (acl(5))
         remove(state / SOCKET)
         with _address(state) as address:
             made.bind(address)

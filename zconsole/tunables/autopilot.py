@@ -174,6 +174,8 @@ class Autopilot:
         """Samples without a scan, one after another."""
         self._over = ""
         """Why it has to end."""
+        self._ends = False
+        """Whether it restores, or has."""
 
     def due(self, now: float) -> float:
         """See Duty: it looks whether to end more often than it samples."""
@@ -193,6 +195,9 @@ class Autopilot:
             why = self._over or await self._steered()
         except (ZconsoleError, OSError) as error:
             why = f"failed: {error}"
+        if self._ends:  # it took too long to be waited for, and may have set something since
+            await self._restore(time.time())
+            return False
         if not why:
             return True
         await self._end(why)
@@ -200,8 +205,8 @@ class Autopilot:
 
     async def undo(self) -> None:
         """Restore, as it was told to stop."""
-        if not self._over:
-            await self._end("told to stop")
+        if not self._ends:
+            await self._end(self._over or "told to stop")
 
     async def _steered(self) -> str:
         """Take a round; why to end, or nothing."""
@@ -247,17 +252,22 @@ class Autopilot:
 
     async def _end(self, why: str) -> None:
         """Restore, and say why it ended."""
-        self._over = why
+        self._over, self._ends = why, True
         t = time.time()
-        record = partial(recorded, self._log, t, "restore")
         try:
-            # Whatever happened: the log must not keep the originals waiting.
-            with contextlib.suppress(ZconsoleError, OSError):
-                await in_daemon_thread(self._pilot.restore, t, record)
+            await self._restore(t)
             self._log.note(t, "ended", kind="autopilot", action=ACTION, result=why)
-            await in_daemon_thread(self._claim.drop)
         finally:
-            await self._source.aclose()
+            try:
+                await in_daemon_thread(self._claim.drop)
+            finally:
+                await self._source.aclose()
+
+    async def _restore(self, t: float) -> None:
+        record = partial(recorded, self._log, t, "restore")
+        # Whatever happened: the log must not keep the originals waiting.
+        with contextlib.suppress(ZconsoleError, OSError):
+            await in_daemon_thread(self._pilot.restore, t, record)
 
 
 @dataclass(slots=True)
@@ -283,19 +293,26 @@ class PilotClaim:
         self.locks = (claim,)
         lock = try_lock(self.state / PILOT)
         if lock is None:
-            self.drop()
             raise ZconsoleError(RUNS)
         self.locks = (claim, lock)
         os.ftruncate(lock, 0)
         os.pwrite(lock, self.mark.encode(), 0)
 
     def drop(self) -> None:
-        """Make room for the next one."""
-        for lock in self.locks:
-            os.close(lock)
-        self.locks = ()
+        """Make room for the next one; what another process says of its own stays."""
+        self.release()
         with contextlib.suppress(OSError, StateError):
-            Patient().call(partial(remove, self.state / STATUS))
+            Patient().call(self._forget)
+
+    def release(self) -> None:
+        """Let go of the place, of which nothing was said."""
+        locks, self.locks = self.locks, ()
+        for lock in locks:
+            os.close(lock)
+
+    def _forget(self) -> None:
+        if read_record(Status, self.state / STATUS, 10_000).mark == self.mark:
+            remove(self.state / STATUS)
 
 
 async def begin(
@@ -304,12 +321,12 @@ async def begin(
     """Begin to steer as ordered. Raises ZconsoleError, OSError."""
     wanted = from_json(Steered, order)
     aims = targets(wanted.words)
-    await in_daemon_thread(claim.take, parameters)
     try:
+        await in_daemon_thread(claim.take, parameters)
         pilot = Pilot(control, parameters, aims, wanted.below)
         made = Autopilot(pilot, LiveSource(), wanted, log, claim)
     except BaseException:
-        claim.drop()
+        claim.release()
         raise
     await in_daemon_thread(made.tell)
     log.note(time.time(), "begun", kind="autopilot", action=ACTION, target=str(aims))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -13,9 +16,20 @@ from pathlib import Path
 import pytest
 
 from zconsole.errors import ZconsoleError
+from zconsole.system import keeper as keepers
 from zconsole.system.audit import MemoryLog
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.keeper import END, LOOK, RETRY, SOCKET, Keeper, asked, listening_socket
+from zconsole.system.keeper import (
+    END,
+    LOOK,
+    RETRY,
+    SOCKET,
+    Keeper,
+    ask,
+    asked,
+    listening_socket,
+)
+from zconsole.system.process import Completed
 
 ROUNDS = 50
 """More than any of the tests needs."""
@@ -214,3 +228,138 @@ async def test_nobody_answers_where_none_runs(tmp_path):
     assert asked(tmp_path, order=LOOK) is None
     listening_socket(tmp_path).close()
     assert asked(tmp_path, order=LOOK) is None
+
+
+async def test_an_order_that_takes_long_keeps_no_processor_busy(kept, monkeypatch):
+    kept.begins.clear()
+    asking = asyncio.create_task(kept.ask(order="hold", duty="tunable"))
+    await asyncio.sleep(0.02)
+    kept.keeper.duties.clear()
+    kept.keeper._until = 0.0
+    rounds, begin_due = [], kept.keeper.begin_due
+    monkeypatch.setattr(kept.keeper, "begin_due", lambda: rounds.append(1) or begin_due())
+    kept.keeper._woken.set()
+    await asyncio.sleep(0.2)
+    assert len(rounds) < 10
+    kept.begins.set()
+    assert await asking == 1
+
+
+async def test_it_hears_on_after_nobody_could_be_let_in(kept, monkeypatch):
+    loop = asyncio.get_running_loop()
+    accept, refused = loop.sock_accept, [OSError(errno.EMFILE, "Too many open files")]
+
+    async def full(listening):
+        if refused:
+            raise refused.pop()
+        return await accept(listening)
+
+    monkeypatch.setattr(loop, "sock_accept", full)
+    assert await kept.ask(order=LOOK) == 1
+    assert await kept.ask(order=LOOK) == 1
+    assert not refused
+
+
+async def test_what_is_undone_does_not_act_any_more(kept):
+    undoing, undo = asyncio.Event(), kept.tunable.undo
+
+    async def slow() -> None:
+        kept.tunable.at = 0.0
+        await undoing.wait()
+        await undo()
+
+    kept.tunable.undo, kept.tunable.deadline = slow, 10.0
+    await kept.ask(order="hold", duty="tunable")
+    asking = asyncio.create_task(kept.ask(order=END, duty="tunable"))
+    await asyncio.sleep(0.02)
+    kept.keeper.begin_due()
+    await settled()
+    undoing.set()
+    assert await asking == 1
+    assert (kept.tunable.acts, kept.tunable.undone) == (0, 1)
+
+
+async def test_what_hung_when_it_was_ended_leaves_nothing_behind(kept):
+    kept.tunable.hangs, kept.tunable.at, kept.tunable.most = threading.Event(), 0.0, 1
+    await kept.ask(order="hold", duty="tunable")
+    await asyncio.sleep(0.02)
+    assert await kept.ask(order=END, duty="tunable") == 1
+    kept.tunable.hangs.set()
+    await asyncio.sleep(0.05)
+    assert kept.keeper._acting == {}
+
+
+async def test_at_the_end_all_are_undone_before_an_order_that_hangs_is_waited_for(kept):
+    kept.begins.clear()
+    asking = asyncio.create_task(kept.ask(order="hold", duty="tunable"))
+    await asyncio.sleep(0.02)
+    kept.keeper.stop()
+    await asyncio.sleep(0.05)
+    assert kept.light.undone == 1
+    kept.begins.set()
+    await kept.task
+    assert (kept.light.undone, kept.tunable.undone) == (1, 1)
+    await asking
+
+
+def test_its_socket_is_its_owners_whatever_the_umask(tmp_path):
+    tmp_path.chmod(0o700)
+    before = os.umask(0)
+    try:
+        listening_socket(tmp_path).close()
+    finally:
+        os.umask(before)
+    assert (tmp_path / SOCKET).stat().st_mode & 0o777 == 0o600
+
+
+def test_who_gave_up_orders_nothing_later(tmp_path, monkeypatch):
+    """A keeper that comes up too late: whoever asked was told that nothing was done."""
+    tmp_path.chmod(0o700)
+    starts = []
+
+    def slow(argv, _):
+        starts.append(argv)
+        time.sleep(0.1)
+        return Completed(argv, 0, "", "")
+
+    monkeypatch.setattr(keepers, "START", 0.15)
+    monkeypatch.setattr(keepers, "run_blocking", slow)
+    with pytest.raises(ZconsoleError, match=r"no answer in"):
+        ask(tmp_path, order="hold")
+    time.sleep(0.3)
+    tried = len(starts)
+    with listening_socket(tmp_path) as line:
+        line.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            line.accept()
+    assert len(starts) == tried
+
+
+def test_who_gives_up_takes_the_order_back(tmp_path, monkeypatch):
+    """The line is closed then, at which a keeper undoes what it began."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(keepers, "START", 0.2)
+    with listening_socket(tmp_path) as line:
+        begun = time.monotonic()
+        with pytest.raises(ZconsoleError, match=r"no answer in"):
+            ask(tmp_path, order="hold")
+        heard, _ = line.accept()
+        heard.settimeout(1.0)
+        assert heard.recv(1 << 16).endswith(b"\n")
+        assert heard.recv(1 << 16) == b""
+        heard.close()
+        assert time.monotonic() - begun < 0.5
+
+
+def test_a_state_directory_named_from_here_is_the_same_to_the_keeper(tmp_path, monkeypatch):
+    started = []
+
+    def run(argv, _):
+        started.append(argv)
+        return Completed(argv, 1, "", "enough")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(keepers, "run_blocking", run)
+    with pytest.raises(ZconsoleError, match="enough"):
+        ask(Path("state"), order=LOOK)
+    assert str(tmp_path / "state") in started[0]

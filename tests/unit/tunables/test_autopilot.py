@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -18,8 +22,11 @@ from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.system.host import process_mark
 from zconsole.tunables import autopilot
 from zconsole.tunables.autopilot import Autopilot, PilotClaim, Status, Steered
+from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.hold_plan import Order
+from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.pilot import Pilot
 from zconsole.tunables.store import PILOT
 from zconsole.tunables.targets import Targets
 
@@ -216,7 +223,69 @@ async def test_it_is_the_only_one_of_a_machine_until_it_ends(kernel, tmp_path):
     for state in (kernel.state, tmp_path / "other"):
         with pytest.raises(ZconsoleError, match="an autopilot runs already"):
             await begin(kernel, state=state)
+    assert autopilot.status(kernel.state) is not None
     await first.undo()
+    await (await begin(kernel)).undo()
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_what_another_version_says_of_its_own_autopilot_is_left(kernel, monkeypatch, refused):
+    first = await begin(kernel)
+    place = PilotClaim(kernel.state, "1:1")
+    if refused:
+        unclaimed = partial(os.open, kernel.root, os.O_RDONLY)
+        monkeypatch.setattr(SysfsParameters, "claim", lambda _: unclaimed())
+        with pytest.raises(ZconsoleError, match="runs already"):
+            place.take(kernel.parameters)
+        place.release()
+    else:
+        place.drop()
+    assert autopilot.status(kernel.state) is not None
+    await first.undo()
+    assert autopilot.status(kernel.state) is None
+
+
+async def test_one_that_cannot_begin_leaves_room_for_the_next(kernel):
+    (kernel.state / PILOT).mkdir()
+    with pytest.raises(ZconsoleError, match=PILOT):
+        await begin(kernel)
+    (kernel.state / PILOT).rmdir()
+    await (await begin(kernel)).undo()
+
+
+async def test_what_it_sets_after_it_was_told_to_stop_goes_back_as_well(kernel, monkeypatch):
+    flight = Flight(kernel, Rounds("scrub"))
+    setting, told, control_set = threading.Event(), threading.Event(), Control.set
+
+    def slow(*args: Any, **words: Any) -> Any:
+        setting.set()
+        told.wait()
+        return control_set(*args, **words)
+
+    monkeypatch.setattr(Control, "set", slow)
+    while not setting.is_set():
+        flight.now += INTERVAL
+        acting = asyncio.create_task(flight.duty.act())
+        await asyncio.wait([acting], timeout=0.1)
+    await flight.duty.undo()
+    told.set()
+    assert not await acting
+    assert (kernel.read(TIME), kernel.read(NAME)) == (3000, 3)
+
+
+async def test_told_to_stop_after_it_failed_it_restores_though_its_console_ended(flown):
+    flown.duty._over = "its console ended"  # seen while it was not to act yet
+    await flown.duty.undo()
+    assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
+
+
+async def test_where_the_disk_hangs_at_its_end_it_makes_room_all_the_same(kernel, monkeypatch):
+    flying, hangs = await begin(kernel), threading.Event()
+    with monkeypatch.context() as patch, pytest.raises(TimeoutError):
+        patch.setattr(Pilot, "restore", lambda *_: hangs.wait())
+        async with asyncio.timeout(0.05):
+            await flying.undo()
+    hangs.set()
     await (await begin(kernel)).undo()
 
 
