@@ -178,7 +178,7 @@ def test_nothing_in_the_directory_of_the_console_is_run(kernel, tmp_path, monkey
 def test_only_its_owner_reaches_it(kernel):
     freeze(kernel)
     assert (kernel.state / keeper.SOCKET).stat().st_mode & 0o077 == 0
-    kernel.state.chmod(0o770)
+    kernel.state.chmod(0o777)
     with pytest.raises(ZconsoleError, match="others may write"):
         asked(kernel.state, order=keeper.LOOK)
     kernel.state.chmod(0o700)
