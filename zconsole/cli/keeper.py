@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import fcntl
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from zconsole.actions.backend import live_backend, live_pools
@@ -78,34 +80,47 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parent(args: argparse.Namespace, verdict: int, words: Sequence[str]) -> None:
     """The waiting process's whole life: it puts back whatever a child of its left."""
     os.setsid()
-    _quiet(keep=verdict)
+    _quiet(verdict)
     os.environ["ZCONSOLE_STATE"] = str(args.state)  # for whatever looks for it by itself
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
-    line, answer = None, HEARS
+    lock, line, answer = None, None, HEARS
     try:
         make_directory(args.state)
-        if try_lock(args.state / LOCK) is not None:  # else another one runs
+        if (lock := try_lock(args.state / LOCK)) is not None:  # else another one runs
             line = listening_socket(args.state)
     except (ZconsoleError, OSError) as error:
         answer = str(error)
     with contextlib.suppress(BrokenPipeError):  # who started it is gone, but may not be alone
         os.write(verdict, answer.encode())
     os.close(verdict)
-    if line is None:
+    if lock is None or line is None:
         return
-    mark, pause = process_mark(os.getpid()) or "", PAUSE
-    life = os.pipe()
-    while not _watch(_begin_child(args, line, mark, life, words)):
+    life, pause, is_over = os.pipe(), PAUSE, False
+    while not is_over:
+        child = _begin_child(args, lock, line, life, words)
+        mark = process_mark(child) or ""
+        is_over = _watch(child)
         _put_back(args, mark)
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
-    _put_back(args, mark)
+        if not is_over:
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+    _make_way(lock, line)
+
+
+def _make_way(lock: int, line: socket.socket) -> None:
+    """Let another keeper begin, also where a thread hangs in the kernel, which leaves all open."""
+    with contextlib.suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
+        line.setblocking(False)
+        while True:  # who has connected meanwhile asks again
+            line.accept()[0].close()
+    fcntl.flock(lock, fcntl.LOCK_UN)
 
 
 def _begin_child(
     args: argparse.Namespace,
+    lock: int,
     line: socket.socket,
-    mark: str,
     life: tuple[int, int],
     words: Sequence[str],
 ) -> int:
@@ -117,10 +132,14 @@ def _begin_child(
     if child == 0:
         code = 1
         try:
-            os.close(life[1])
-            if asyncio.run(_keep(args, line, mark, life[0])):  # what files keep goes on
+            # A thread of the parent may have a lock now, which would stay with this process.
+            _close_all_but(lock, line.fileno(), life[0])
+            heard = line.dup()
+            if asyncio.run(_keep(args, line, life[0])):  # what files keep goes on
+                _make_way(lock, heard)
                 argv = own("zconsole.cli.keeper", *words)
-                os.execv(argv[0], argv)
+                # Not execv(2), which waits for threads that hang in the kernel.
+                os.posix_spawn(argv[0], argv, os.environ)
             code = 0
         finally:
             os._exit(code)
@@ -173,9 +192,9 @@ def _put_back(args: argparse.Namespace, mark: str) -> None:
     log.settle()
 
 
-async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, life: int) -> bool:
+async def _keep(args: argparse.Namespace, line: socket.socket, life: int) -> bool:
     """Keep duties until none is left, or the child is told to end; whether it lost its parent."""
-    log = _log()
+    log, mark = _log(), process_mark(os.getpid()) or ""
     parameters, store = SysfsParameters(args.module, args.boot_id), FileTunableStore(args.state)
 
     def _control(order: Order) -> tuple[Control, SysfsParameters, Audit]:
@@ -220,6 +239,13 @@ async def _keep(args: argparse.Namespace, line: socket.socket, mark: str, life: 
     return alone.is_set()
 
 
+def _close_all_but(*kept: int) -> None:
+    """Close whatever is open but the standard streams and what is named."""
+    ends = (2, *sorted(kept), 256)
+    for low, high in pairwise(ends):
+        os.closerange(low + 1, high)
+
+
 def _quiet(keep: int) -> None:
     """Let go of the console's terminal, pipes and directory; be the last to lack memory."""
     os.umask(0o077)
@@ -227,8 +253,7 @@ def _quiet(keep: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
-    os.closerange(3, keep)
-    os.closerange(keep + 1, 256)
+    _close_all_but(keep)
     # What is held must be put back, so this process is the last to be killed (proc_pid_oom_score).
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("-1000")

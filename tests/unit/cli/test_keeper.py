@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import asyncio
+import ctypes
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,11 +22,13 @@ from tests.unit.hardware.lit_chassis import Chassis
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
 from tests.unit.waiting import soon
+from zconsole.cli import keeper as processes
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.light import LocateLights
 from zconsole.system import keeper
 from zconsole.system.host import alive, process_mark
 from zconsole.system.keeper import ask, asked, wake
+from zconsole.system.state_dir import try_lock
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.guard import Guarded
 from zconsole.tunables.targets import Targets
@@ -190,3 +196,72 @@ def test_one_that_cannot_start_says_why(kernel, monkeypatch):
     monkeypatch.setattr(keeper, "START", 0.01)
     with pytest.raises(ZconsoleError, match=r"no answer in 0\.01 s"):
         freeze(kernel)
+
+
+def test_a_child_keeps_no_lock_that_a_thread_of_its_parent_had_just_then(tmp_path, monkeypatch):
+    tmp_path.chmod(0o700)
+
+    async def keep(*_: object) -> bool:
+        await asyncio.sleep(60.0)
+        return False
+
+    monkeypatch.setattr(processes, "_keep", keep)
+    held, own = try_lock(tmp_path / "audit"), try_lock(tmp_path / keeper.LOCK)
+    assert held is not None
+    assert own is not None
+    with socket.socket(socket.AF_UNIX) as line:
+        child = processes._begin_child(argparse.Namespace(), own, line, os.pipe(), ())
+        for lock in (held, own):
+            os.close(lock)
+        assert soon(lambda: try_lock(tmp_path / "audit") is not None, 5.0)
+        assert try_lock(tmp_path / keeper.LOCK) is None
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def left_open(pid: int) -> list[int]:
+    """All that a process has open, as a thread that hangs in the kernel leaves it."""
+    getfd, handle = 438, os.pidfd_open(pid)
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    files = [int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()]
+    found = [call(getfd, handle, file, 0) for file in files if file > 2]
+    os.close(handle)
+    if -1 in found:
+        pytest.skip("a process may not be looked into here")
+    return found
+
+
+@pytest.mark.parametrize("end", ["told", "child alone"])
+def test_another_one_begins_though_a_thread_of_the_last_hangs_in_the_kernel(kernel, end):
+    freeze(kernel)
+    parent = parent_of(kernel)
+    child = child_of(parent)
+    files, mark = left_open(child), process_mark(child)
+    try:
+        os.kill(parent, signal.SIGTERM if end == "told" else signal.SIGKILL)
+        assert soon(lambda: not alive(mark))
+        assert kernel.read(FROZEN) == 0
+        begun = time.monotonic()
+        freeze(kernel)
+        assert time.monotonic() - begun < 20.0
+        assert kernel.read(FROZEN) == 1
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def test_what_the_parent_could_not_put_back_the_next_console_does(kernel):
+    freeze(kernel)
+    record = kernel.state / "tunables.json"
+    content, parent = record.read_bytes(), parent_of(kernel)
+    child = child_of(parent)
+    mark = process_mark(child)
+    record.unlink()  # as on a disk that does not answer
+    os.kill(child, signal.SIGKILL)
+    assert soon(lambda: not alive(mark))
+    assert soon(lambda: child_of(parent) != child)
+    record.write_bytes(content)
+    record.chmod(0o600)
+    assert kernel.read(FROZEN) == 1
+    assert kernel.console().settle(1.0) != ()
+    assert kernel.read(FROZEN) == 0

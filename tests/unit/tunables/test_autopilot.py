@@ -281,10 +281,9 @@ async def test_told_to_stop_after_it_failed_it_restores_though_its_console_ended
 
 async def test_where_the_disk_hangs_at_its_end_it_makes_room_all_the_same(kernel, monkeypatch):
     flying, hangs = await begin(kernel), threading.Event()
-    with monkeypatch.context() as patch:
-        patch.setattr(Pilot, "restore", lambda *_: hangs.wait())
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(flying.undo(), 0.05)
+    monkeypatch.setattr(Pilot, "restore", lambda *_: hangs.wait())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(flying.undo(), 0.05)
     hangs.set()
     await (await begin(kernel)).undo()
 
