@@ -29,8 +29,9 @@ from zconsole.errors import ZconsoleError
 from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
 from zconsole.system.audit import Audit, audit_log
 from zconsole.system.host import ROOT, process_mark, text_in
-from zconsole.system.keeper import LOCK, Begin, Keeper, Order, listening_socket
+from zconsole.system.keeper import LOCK, START, Begin, Keeper, Order, listening_socket
 from zconsole.system.launcher import own
+from zconsole.system.process import run_blocking
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import state_dir, try_lock
 from zconsole.timeline.feed import SessionFeed
@@ -137,9 +138,8 @@ def _begin_child(
             heard = line.dup()
             if asyncio.run(_keep(args, line, life[0])):  # what files keep goes on
                 _make_way(lock, heard)
-                argv = own("zconsole.cli.keeper", *words)
-                # Not execv(2), which waits for threads that hang in the kernel.
-                os.posix_spawn(argv[0], argv, os.environ)
+                # Not by execv(2), which waits for threads that hang in the kernel.
+                run_blocking(own("zconsole.cli.keeper", *words), START)
             code = 0
         finally:
             os._exit(code)

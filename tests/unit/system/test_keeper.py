@@ -213,9 +213,12 @@ async def test_all_are_undone_at_the_end_also_what_hangs_and_what_begins_just_th
     kept.light.at, kept.light.hangs = 0.0, threading.Event()
     kept.begins.clear()
     asking = asyncio.create_task(kept.ask(order="hold", duty="tunable"))
-    await asyncio.sleep(0.02)
-    kept.keeper.stop()
-    await asyncio.sleep(0.02)
+    async with asyncio.timeout(30.0):
+        while not kept.keeper._serving:
+            await asyncio.sleep(0.01)
+        kept.keeper.stop()
+        while not kept.light.undone:
+            await asyncio.sleep(0.01)
     kept.begins.set()
     await kept.task
     assert (kept.light.undone, kept.tunable.undone) == (1, 1)
