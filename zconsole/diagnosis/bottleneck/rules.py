@@ -176,6 +176,9 @@ WAITING = 8.0
 """Requests waiting to be sent, from which a queue counts as kept short."""
 AT_WORK = 0.1
 """Busy share up to which a disk that is filled has too little to do to judge its queue by."""
+AT_ONCE = 2.0
+"""Requests that a device has at once on average, from which it is hardly ever idle: the kernel adds
+to the busy time only when one ends, so a disk whose writes take a second looks idle in between."""
 
 
 def _few_writes(seen: Evidence) -> Signs | None:
@@ -185,6 +188,8 @@ def _few_writes(seen: Evidence) -> Signs | None:
     """
     disk = _busiest_new(seen)
     if disk.pending < WAITING or not AT_WORK < (disk.busy or 1.0) < SATURATED:
+        return None
+    if disk.requests * (disk.rates.latency or 0.0) >= AT_ONCE:
         return None
     flight = sum(disk.past.active.values())
     figures = {"pending": disk.pending, "in_flight": flight, "busy": disk.busy or 0.0}
