@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zconsole.actions.target import FAILED, Target, failed, find, key_of
+from zconsole.actions.target import Target, failed, find, key_of
 from zconsole.pool.model import Pool
+from zconsole.pool.topology import FAILED
 
 
 def suspects(pool: Pool, faulty: Iterable[str] = ()) -> tuple[Target, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zconsole.actions.plan import ActionOutcome, Follow, Situation
-from zconsole.actions.target import FAILED, Swap, Target, find, find_path, stands_in
+from zconsole.actions.target import Swap, Target, find, find_path, stands_in
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import same_scan, settling
+from zconsole.pool.topology import FAILED
 from zconsole.units import counted
 
 

@@ -19,11 +19,11 @@ from zconsole.actions.plan import (
     zpool,
 )
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import FAILED, Target, disk_path, find, find_path, members
+from zconsole.actions.target import Target, disk_path, find, find_path, members
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.spares import LABELS
-from zconsole.pool.topology import is_group
+from zconsole.pool.topology import FAILED, is_group
 from zconsole.units import counted, size
 
 WORTH = 0.05

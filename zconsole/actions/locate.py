@@ -18,9 +18,10 @@ from zconsole.actions.plan import (
     decide,
     refuse,
 )
-from zconsole.actions.target import FAILED, Target, find
+from zconsole.actions.target import Target, find
 from zconsole.hardware import light
 from zconsole.hardware.device import Device
+from zconsole.pool.topology import FAILED
 
 ON_LABEL = "on its label after S/N or SN, beside a bar code"
 """Where the serial number stands, on disks of every maker."""

@@ -13,8 +13,9 @@ from zconsole.actions.doubts import doubts
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import FAILED, Swap, Target, find
+from zconsole.actions.target import Swap, Target, find
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
+from zconsole.pool.topology import FAILED
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file", "replacing", "spare")
 """Top-level layouts that can be rebuilt from space maps alone; the last four are single disks."""

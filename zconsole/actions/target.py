@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.redundancy import is_complete
-from zconsole.pool.topology import FAILED as FAILED
-from zconsole.pool.topology import Placed, is_group, placed
+from zconsole.pool.topology import FAILED, Placed, is_group, placed
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from zconsole.actions.plan import ActionPlan
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.running_scans import describe
 from zconsole.actions.scrub import plan_resilver, plan_scrub
-from zconsole.actions.target import FAILED, Swap, Target, find, find_path
+from zconsole.actions.target import Swap, Target, find, find_path
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import settling
+from zconsole.pool.topology import FAILED
 from zconsole.swap.checklist import REPLACE_FIRST, SCRUB_CANCELED, Checklist
 from zconsole.swap.disk import SwapDisk, device_of
 from zconsole.swap.light import plan_light

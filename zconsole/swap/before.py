@@ -9,8 +9,9 @@ from zconsole.actions.candidates import spares
 from zconsole.actions.offline import plan_offline
 from zconsole.actions.plan import ActionPlan, Precondition, Situation
 from zconsole.actions.replace import plan_replace
-from zconsole.actions.target import FAILED, Swap, Target, find, stands_in
+from zconsole.actions.target import Swap, Target, find, stands_in
 from zconsole.pool.redundancy import is_complete
+from zconsole.pool.topology import FAILED
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.disk import device_of
 from zconsole.swap.effects import Effect, effects, hindrance, with_filled

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from zconsole.actions.target import FAILED, Target
+from zconsole.actions.target import Target
 from zconsole.diagnosis.device_errors.faults import SUSPECTS, Deltas, ProbeResults, judge
+from zconsole.pool.topology import FAILED
 from zconsole.swap.view import MachineView
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from zconsole.actions.candidates import ranked, spares, unfit_spare
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import FAILED, Target, find, stands_in
+from zconsole.actions.target import Target, find, stands_in
 from zconsole.diagnosis.device_errors.faults import SUSPECTS, DeviceFault
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import may_fail
+from zconsole.pool.topology import FAILED
 from zconsole.swap.cause import cable_advice, cause_of
 from zconsole.swap.checklist import (
     PULL_FIRST,

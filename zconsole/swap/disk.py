@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import FAILED
 from zconsole.hardware.device import Device
 from zconsole.hardware.links import PARTITION
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool, Vdev
-from zconsole.pool.topology import is_named, placed
+from zconsole.pool.topology import FAILED, is_named, placed
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
 LASTING_LINKS = "/dev/disk/"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import FAILED, Target, find, members
+from zconsole.actions.target import Target, find, members
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import (
@@ -18,7 +18,7 @@ from zconsole.pool.redundancy import (
     of_pool,
     parity,
 )
-from zconsole.pool.topology import is_group
+from zconsole.pool.topology import FAILED, is_group
 from zconsole.swap.disk import (
     SwapDisk,
     device_of,

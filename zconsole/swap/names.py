@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from zconsole.actions.doubts import suspects
-from zconsole.actions.target import FAILED, Target, failed, find
+from zconsole.actions.target import Target, failed, find
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Pool, Vdev
+from zconsole.pool.topology import FAILED
 from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.refusal import STACKED
 from zconsole.swap.view import MachineView

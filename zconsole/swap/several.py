@@ -11,10 +11,11 @@ from zconsole.actions.candidates import ranked, spares
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.replace import LITTLE
 from zconsole.actions.running_scans import progress, will_defer
-from zconsole.actions.target import FAILED, Target, find, members
+from zconsole.actions.target import Target, find, members
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, may_fail, parity
+from zconsole.pool.topology import FAILED
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
 from zconsole.swap.cause import cause_of

@@ -9,9 +9,10 @@ from zconsole.actions.clear import plan_clear
 from zconsole.actions.conditions import OTHER_HOST
 from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.target import FAILED, Target, find
+from zconsole.actions.target import Target, find
 from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import is_complete
+from zconsole.pool.topology import FAILED
 from zconsole.swap.checklist import PUT_BACK, Checklist
 from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import vdev_words

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from zconsole.actions.plan import Situation, zpool
-from zconsole.actions.target import FAILED, Target, disk_path, find, stands_in
+from zconsole.actions.target import Target, disk_path, find, stands_in
 from zconsole.hardware.light import LASTING
 from zconsole.pool.redundancy import is_complete
+from zconsole.pool.topology import FAILED
 from zconsole.swap.checklist import OPEN, Checklist
 from zconsole.swap.disk import SwapDisk, device_of
 from zconsole.swap.effects import vdev_words

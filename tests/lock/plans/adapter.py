@@ -31,10 +31,10 @@ from zconsole.actions.scrub import (
 from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.scrub_window import plan_beside_window, plan_window, plan_window_off
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
-from zconsole.actions.target import FAILED, Swap, Target, find
+from zconsole.actions.target import Swap, Target, find
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.pool.topology import placed
+from zconsole.pool.topology import FAILED, placed
 from zconsole.swap.before import plan_offline_safely
 
 DETAILS = ("check first", "where", "effect", "never undone", "bug", "warning", "needs")

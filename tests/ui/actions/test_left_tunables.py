@@ -104,6 +104,7 @@ async def test_it_is_looked_for_as_the_console_starts_and_goes_on(kernel, other)
         Seen(a, kernel)
         await a.pass_time(LOOK_SECONDS + 1, 1)
         await until(a.pilot, lambda: kernel.read(TIME) == 3000)
+        assert kernel.read(TIME) == 3000
 
 
 async def test_what_is_not_yet_due_is_said_and_restored_when_the_scan_ends(kernel, other):
@@ -269,3 +270,4 @@ async def test_what_becomes_of_a_value_is_whole_at_every_size(size):
         await shows(a, "U restores it now, E when the scan ends")
         await a.press("E")
         await shows(a, "U restores it now, E keeps it")
+        assert "E when the scan ends" not in " ".join(a.screen.split())

@@ -147,6 +147,7 @@ async def test_esc_while_the_plan_is_made_ends_its_making():
         await until(a, lambda: "counting files" in a.screen)
         await a.press("escape")
         await until(a, lambda: bool(closed))
+        assert len(closed) == 1
 
 
 async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():

@@ -9,12 +9,13 @@ import os
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.unit.waiting import PATIENCE
 from zconsole.errors import ZconsoleError
 from zconsole.system import keeper as keepers
 from zconsole.system.audit import MemoryLog
@@ -78,6 +79,13 @@ def keeper(clock: Clock, *duties: Chore) -> Keeper:
     return made
 
 
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what comes about by other tasks and threads."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
 async def settled() -> None:
     """Let every act that has begun come to its end."""
     for _ in range(5):
@@ -130,10 +138,14 @@ class Kept:
         self.keeper = Keeper({"hold": self.hold}, (self.light,), MemoryLog())
         self.begins = asyncio.Event()
         self.begins.set()
+        self.waits = False
+        """Whether an order has begun that is not carried out yet."""
         self.task = asyncio.create_task(self.keeper.run(listening_socket(state)))
 
     async def hold(self, order) -> Chore:
+        self.waits = True
         await self.begins.wait()
+        self.waits = False
         if order.get("refused"):
             raise ZconsoleError("out of range")
         self.tunable.name = order["duty"]
@@ -177,8 +189,7 @@ async def test_an_order_of_another_version_is_refused(kept, order):
 async def test_a_standing_duty_that_was_over_begins_again_when_somebody_asks_it_to_look(kept):
     kept.light.at, kept.light.most = 0.0, 1
     await kept.ask(order=LOOK)
-    while kept.keeper.duties:
-        await asyncio.sleep(0.001)
+    await until(lambda: not kept.keeper.duties)
     kept.light.most = ROUNDS
     kept.light.at = 1e9
     await kept.ask(order=LOOK)
@@ -192,8 +203,8 @@ async def test_what_is_added_while_it_finds_nothing_more_is_not_forgotten(kept):
     kept.light.most = 3
     kept.light.acts, seen = 0, kept.light.hangs
     seen.set()
-    while kept.light.acts < 2:
-        await asyncio.sleep(0.001)
+    await until(lambda: kept.light.acts >= 2)
+    assert kept.keeper.duties == [kept.light]
 
 
 async def test_what_nobody_waits_for_any_more_is_undone(kept):
@@ -201,10 +212,10 @@ async def test_what_nobody_waits_for_any_more_is_undone(kept):
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(str(kept.state / SOCKET))
         line.sendall(json.dumps({"order": "hold", "duty": "tunable"}).encode() + b"\n")
-        await asyncio.sleep(0.02)
-    await asyncio.sleep(0.02)
+        await until(lambda: kept.waits)
+    await settled()  # the loop sees that it is gone
     kept.begins.set()
-    await asyncio.sleep(0.02)
+    await until(lambda: not kept.keeper._serving)
     assert kept.tunable.undone == 1
     assert kept.tunable not in kept.keeper.duties
 
@@ -213,12 +224,9 @@ async def test_all_are_undone_at_the_end_also_what_hangs_and_what_begins_just_th
     kept.light.at, kept.light.hangs = 0.0, threading.Event()
     kept.begins.clear()
     asking = asyncio.create_task(kept.ask(order="hold", duty="tunable"))
-    async with asyncio.timeout(30.0):
-        while not kept.keeper._serving:
-            await asyncio.sleep(0.01)
-        kept.keeper.stop()
-        while not kept.light.undone:
-            await asyncio.sleep(0.01)
+    await until(lambda: kept.waits)
+    kept.keeper.stop()
+    await until(lambda: kept.light.undone)
     kept.begins.set()
     await kept.task
     assert (kept.light.undone, kept.tunable.undone) == (1, 1)
@@ -236,7 +244,7 @@ async def test_nobody_answers_where_none_runs(tmp_path):
 async def test_an_order_that_takes_long_keeps_no_processor_busy(kept, monkeypatch):
     kept.begins.clear()
     asking = asyncio.create_task(kept.ask(order="hold", duty="tunable"))
-    await asyncio.sleep(0.02)
+    await until(lambda: kept.waits)
     kept.keeper.duties.clear()
     kept.keeper._until = 0.0
     rounds, begin_due = [], kept.keeper.begin_due
@@ -274,7 +282,7 @@ async def test_what_is_undone_does_not_act_any_more(kept):
     kept.tunable.undo, kept.tunable.deadline = slow, 10.0
     await kept.ask(order="hold", duty="tunable")
     asking = asyncio.create_task(kept.ask(order=END, duty="tunable"))
-    await asyncio.sleep(0.02)
+    await until(lambda: kept.tunable.at == 0.0)
     kept.keeper.begin_due()
     await settled()
     undoing.set()
@@ -285,24 +293,11 @@ async def test_what_is_undone_does_not_act_any_more(kept):
 async def test_what_hung_when_it_was_ended_leaves_nothing_behind(kept):
     kept.tunable.hangs, kept.tunable.at, kept.tunable.most = threading.Event(), 0.0, 1
     await kept.ask(order="hold", duty="tunable")
-    await asyncio.sleep(0.02)
+    await until(lambda: kept.tunable.acts)
     assert await kept.ask(order=END, duty="tunable") == 1
     kept.tunable.hangs.set()
-    await asyncio.sleep(0.05)
-    assert kept.keeper._acting == {}
-
-
-async def test_at_the_end_all_are_undone_before_an_order_that_hangs_is_waited_for(kept):
-    kept.begins.clear()
-    asking = asyncio.create_task(kept.ask(order="hold", duty="tunable"))
-    await asyncio.sleep(0.02)
-    kept.keeper.stop()
-    await asyncio.sleep(0.05)
-    assert kept.light.undone == 1
-    kept.begins.set()
-    await kept.task
-    assert (kept.light.undone, kept.tunable.undone) == (1, 1)
-    await asking
+    await until(lambda: not kept.keeper._acting)
+    assert kept.keeper.duties == [kept.light]
 
 
 def test_its_socket_is_its_owners_whatever_the_umask(tmp_path):

@@ -13,9 +13,10 @@ from zconsole.actions.follow import leftover
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_batch, plan_replace
-from zconsole.actions.target import FAILED, Swap, Target, failed, find, key_of
+from zconsole.actions.target import Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
+from zconsole.pool.topology import FAILED
 from zconsole.ui.actions.asking import Planner, confirm, picked, situation_now, situation_shown
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import (

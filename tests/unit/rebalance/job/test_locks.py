@@ -42,7 +42,10 @@ def test_a_lock_of_somebody_on_a_directory_keeps_no_job_waiting(tree: Path) -> N
     for fd in held:
         fcntl.flock(fd, fcntl.LOCK_EX)
     try:
-        taken(tree).close()
+        locks = taken(tree)
+        with pytest.raises(BusyTreeError):
+            taken(tree)
+        locks.close()
     finally:
         for fd in held:
             os.close(fd)
