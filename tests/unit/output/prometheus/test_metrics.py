@@ -229,14 +229,16 @@ async def test_pools_are_exported_whatever_the_disk_of_the_jobs_does(resilver, m
         over.wait(60)
 
     async def rounds():
-        yield Update((resilver,), Capabilities("demo"))
+        while not asked:
+            yield Update((resilver,), Capabilities("demo"))
         yield Update((resilver,), Capabilities("demo"))
 
     monkeypatch.setattr(export.control, "listed", listed)
-    monkeypatch.setattr(export, "ANSWER", 0.05)
+    if error is None:
+        monkeypatch.setattr(export, "ANSWER", 0.05)
     page = Page()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await publish(rounds(), page, None)
     finally:
         over.set()
