@@ -174,22 +174,23 @@ def _straggles(seen: Evidence) -> Signs | None:
 
 WAITING = 8.0
 """Requests waiting to be sent, from which a queue counts as kept short."""
+SLOW_REQUEST = 0.05
+"""Device seconds a request that no working disk needs: longer than any seek."""
 AT_WORK = 0.1
 """Busy share up to which a disk that is filled has too little to do to judge its queue by."""
-AT_ONCE = 2.0
-"""Requests that a device has at once on average, from which it is hardly ever idle: the kernel adds
-to the busy time only when one ends, so a disk whose writes take a second looks idle in between."""
 
 
 def _few_writes(seen: Evidence) -> Signs | None:
     """Requests wait for the disk being filled though it is idle at times: few are sent at once.
 
-    A disk that is busy most of the time may be at its own limit, whatever waits for it.
+    A disk that is busy most of the time may be at its own limit, whatever waits for it. So may a
+    slow one: the kernel adds to the busy time when a request ends, and one whose writes take half a
+    second looks idle in between.
     """
     disk = _busiest_new(seen)
     if disk.pending < WAITING or not AT_WORK < (disk.busy or 1.0) < SATURATED:
         return None
-    if disk.requests * (disk.rates.latency or 0.0) >= AT_ONCE:
+    if (disk.rates.latency or 0.0) >= SLOW_REQUEST:
         return None
     flight = sum(disk.past.active.values())
     figures = {"pending": disk.pending, "in_flight": flight, "busy": disk.busy or 0.0}
@@ -301,10 +302,6 @@ def _link(seen: Evidence, sure: float, **more: float) -> Signs:
     total, count = sum(d.rate for d in seen.moving), len(seen.moving)
     figures = {"rate": total, "disks": float(count), "busy": seen.busiest, **more}
     return Signs(sure, figures, said={"each": total / count})
-
-
-SLOW_REQUEST = 0.05
-"""Device seconds a request that no working disk needs: longer than any seek."""
 
 
 def _all_slow(seen: Evidence) -> Signs | None:

@@ -159,10 +159,13 @@ def test_a_busy_disk_at_its_ceiling_is_never_a_throttle(busy):
     assert "raise" not in found.advice
 
 
-def test_a_disk_whose_writes_take_a_second_is_no_throttle_however_idle_it_looks():
-    """Live, one capped at 3 MB/s: busy time is counted as a request ends, 83 % in some samples."""
-    past = LeafStats(pending={"async_w": 71.0}, active={"async_w": 4.5})
-    new = Disk("new", "mirror-0", True, IoRates(0.0, 3e6, 0.0, 5.0, 2.0, 0.8), past)
+@pytest.mark.parametrize(
+    ("busy", "latency", "writes"), [(0.8, 2.0, 5.0), (0.818, 0.588, 2.8), (0.8, 0.153, 12.0)]
+)
+def test_a_disk_whose_writes_take_long_is_no_throttle_however_idle_it_looks(busy, latency, writes):
+    """Live, one capped at 3 MB/s: busy time is counted as a request ends."""
+    past = LeafStats(pending={"async_w": 60.0}, active={"async_w": 2.0})
+    new = Disk("new", "mirror-0", True, IoRates(0.0, 3e6, 0.0, writes, latency, busy), past)
     old = Disk("old", "mirror-0", False, IoRates(3e6, 0.0, 5.0, 0.0, 0.002, 0.2), LeafStats())
     scan = Scan("resilver", "running", "issuing", total_bytes=10**12, scanned_bytes=10**12)
     found = judge(Evidence(scan, "issuing", 3e6, (new, old), seconds=60.0))
