@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.cli.configuration import refuse_denied
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
-from zconsole.rebalance.backend import JobView
+from zconsole.rebalance.backend import JobView, Progress
 from zconsole.rebalance.job import control, job_store
 from zconsole.rebalance.job.control import AuditedJobs, Unread
 from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
@@ -241,19 +241,21 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
 
 
 def _printer(as_json: bool) -> Show:
-    if as_json:
-        return lambda records: print("\n".join(map(json.dumps, records)), flush=True)
-    return _print_lines
+    """Returns what prints files as they end, of text those that were left out; then the summary."""
 
+    def _print(event: Progress) -> None:
+        ended, summary = event.ended_files, event.summary
+        if as_json:
+            lines = [json.dumps(file._asdict()) for file in ended]
+            lines += [json.dumps({"summary": summary})] if summary else []
+        else:
+            left = (file for file in ended if file.outcome != "moved")
+            lines = [f"{file.outcome}: {clean(file.path)}: {file.reason}" for file in left]
+            lines += summary_lines(summary) if summary else []
+        if lines:
+            print("\n".join(lines), flush=True)
 
-def _print_lines(records: Sequence[dict[str, Any]]) -> None:
-    """Print failures and skips as they happen, and the summary."""
-    for record in records:
-        summary = record.get("summary")
-        if summary is not None:
-            print("\n".join(summary_lines(summary)), flush=True)
-        elif record["outcome"] != "moved":
-            print(f"{record['outcome']}: {clean(record['path'])}: {record['reason']}", flush=True)
+    return _print
 
 
 def _audited() -> AuditedJobs:

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 from zconsole.errors import UnavailableError
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED
+from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED, EndedFile, Progress
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, State
-from zconsole.rebalance.job.job import Job, skipped_files
+from zconsole.rebalance.job.job import PUBLISH, Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.units import size
@@ -175,19 +176,16 @@ WINDOW = 20.0
 """Seconds that the published rate covers."""
 MEASURED = 10.0
 """Seconds of work from which on their mean rate says how fast a job goes."""
-PUBLISH = 1.0
-"""Seconds between two updates in the journal."""
 
 
 @dataclass(slots=True)
 class JobAccounts:
-    """What became of a job's files: counted, published in its journal, shown, and summed up."""
+    """What became of a job's files: counted, and emitted as events."""
 
     job: Job
     directories: Directories
     watch: SpreadWatch
     show: Show
-    """Given every finished file, a batch at a time."""
     files_total: int = 0
     bytes_total: int = 0
     files_done: int = 0
@@ -215,7 +213,7 @@ class JobAccounts:
     _moved: int = 0
     """Bytes of files that this run has moved."""
     _window: deque[tuple[float, int]] = field(default_factory=deque)
-    _published: float | None = None
+    _emitted: float = -inf
     _directory: Callable[[int], bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -236,20 +234,18 @@ class JobAccounts:
         return max(0, self.bytes_total - self.bytes_done)
 
     def work(self, count: int) -> None:
-        """Account for bytes handled; publishes now and then."""
+        """Account for bytes handled; emits how far the job is every PUBLISH seconds."""
         self.handled += count
         self.unfinished += count
-        now = self.job.clocks.monotonic()
-        if self._published is None or now - self._published >= PUBLISH:
-            self._note(now)
-            self.job.journal.jot("status", self.as_json())
+        if self.job.clocks.monotonic() - self._emitted >= PUBLISH:
+            self.emit()
 
     def wait(self, why: str | None) -> None:
-        """Note that the job waits (paused, when an operator said so), or goes on."""
+        """Emit that the job waits (paused, when an operator said so), or goes on."""
         self.state = "running" if why is None else "paused" if why == "paused" else "waiting"
         self.why = why
         self._window.clear()
-        self.publish()
+        self.emit()
 
     def rate(self) -> float | None:
         """Bytes a second over the last WINDOW seconds; None before two samples."""
@@ -262,46 +258,47 @@ class JobAccounts:
         """Bytes a second of this run's work; None before there is enough of it."""
         return self.handled / self.worked if self.worked >= MEASURED and self.handled else None
 
-    def publish(self) -> None:
-        """Write the present state to the journal, durably."""
-        self._note(self.job.clocks.monotonic())
-        self.job.journal.set("status", self.as_json())
-
-    def _note(self, now: float) -> None:
-        self._published = now
+    def emit(
+        self, ended: Sequence[EndedFile] = (), summary: Mapping[str, Any] | None = None
+    ) -> None:
+        """Tell how far the job is, in its journal and to whoever watches the run."""
+        now = self._emitted = self.job.clocks.monotonic()
         if self._window:  # cleared by a wait
             self.worked += now - self._window[-1][0]
         self._window.append((now, self.handled))
         while len(self._window) > 2 and now - self._window[0][0] > WINDOW:
             self._window.popleft()
+        event = replace(self.progress(), ended_files=ended, summary=summary)
+        self.job.keep(event)
+        self.show(event)
 
-    def as_json(self) -> dict[str, Any]:
-        """The status document: what others see of the job."""
+    def progress(self) -> Progress:
+        """How far the job is now."""
         rate = self.rate() if self.state == "running" else None
         handled = min(self.bytes_total, self.bytes_done + self.unfinished)
         left = self._to_do(handled)
         outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
-        return {
-            "state": self.state,
-            "why": self.why,
-            "limits": asdict(self.job.limits),
-            "files_done": self.files_done,
-            "files_total": self.files_total,
-            "files_skipped": self.files_skipped,
-            "files_failed": self.files_failed,
-            "bytes_done": self.bytes_done,
-            "bytes_handled": handled,
-            "bytes_total": self.bytes_total,
-            "bytes_goal": handled + left,
-            "rate": rate,
-            "mean_rate": self.mean_rate(),
-            "eta_seconds": left / rate if rate else None,
-            "current": self.path(self.current) if self.current else None,
-            "vdevs": self._vdevs(),
-            "pid": os.getpid(),
-            "t": self.job.clocks.epoch(),
-            "notes": [*self.notes, *filter(None, (self.watch.total_changed, outlook))],
-        }
+        return Progress(
+            state=self.state,
+            why=self.why,
+            limits=self.job.limits,
+            files_done=self.files_done,
+            files_total=self.files_total,
+            files_skipped=self.files_skipped,
+            files_failed=self.files_failed,
+            bytes_done=self.bytes_done,
+            bytes_handled=handled,
+            bytes_total=self.bytes_total,
+            bytes_goal=handled + left,
+            rate=rate,
+            mean_rate=self.mean_rate(),
+            eta_seconds=left / rate if rate else None,
+            current=self.path(self.current) if self.current else None,
+            vdevs=self._vdevs(),
+            notes=(*self.notes, *filter(None, (self.watch.total_changed, outlook))),
+            pid=os.getpid(),
+            t=self.job.clocks.epoch(),
+        )
 
     def _to_do(self, handled: int) -> int:
         """Bytes to go to the end: of the files, or sooner at the byte limit or wanted spread."""
@@ -328,7 +325,7 @@ class JobAccounts:
         self.bytes_unmoved = done[1][1] + done[2][1]
 
     def report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
-        """Count finished files, and show them."""
+        """Count finished files, and emit them."""
         self.unfinished = 0
         self._moved += sum(done.bytes for done in outcomes if done.outcome == "moved")
         self.files_done += len(outcomes)
@@ -337,28 +334,22 @@ class JobAccounts:
         self.files_replaced += sum(done.reason == REPLACED for done in outcomes)
         self.bytes_done += sum(done.row.size for done in outcomes)
         self.bytes_unmoved += sum(done.row.size for done in outcomes if done.outcome != "moved")
-        self.show(
+        self.emit(
             [
-                {
-                    "path": self.path(done.row),
-                    "bytes": done.bytes,
-                    "engine": engine,
-                    "outcome": done.outcome,
-                    "reason": done.reason,
-                }
+                EndedFile(self.path(done.row), done.bytes, engine, done.outcome, done.reason)
                 for done in outcomes
             ]
         )
 
     def end(self, stopped_by: str) -> None:
-        """Publish how the job ended, and what the vdevs hold now; nothing moves any more."""
+        """Emit how the job ended, and what the vdevs hold now; nothing moves any more."""
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by
         if self.watch.pool:
             self.watch.look_last(wait=self.state == "finished")
             self.day()
         self.count()
-        self.publish()
+        self.emit()
 
     def day(self) -> None:
         """Write the line of today; nothing for a run that has moved nothing."""
@@ -376,15 +367,18 @@ class JobAccounts:
             "fragmentation": self.watch.fragmentation,
             "spread": self.watch.spread() if spaces else None,
             "free_bytes": round(sum(space.free for space in spaces)) if spaces else None,
-            "eta_seconds": self.as_json()["eta_seconds"],
+            "eta_seconds": self.progress().eta_seconds,
         }
         self.job.journal.add_day(day, line)
 
-    def summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
-        """The object of the contract for the whole job."""
+    def sum_up(self, stopped_by: str, seconds: float) -> dict[str, Any]:
+        """Emit and return what the whole job came to: the object of the contract.
+
+        ``seconds`` is how long this run took.
+        """
         counts = self.job.journal.counts()
         skipped = skipped_files(self.job.journal)
-        return {
+        summary = {
             "job": self.job.terms.name,
             "files_moved": counts.get(State.MOVED, (0, 0))[0],
             "bytes_moved": self.job.journal.moved_bytes(),
@@ -395,6 +389,8 @@ class JobAccounts:
             "stopped_by": stopped_by,
             "vdevs": self._vdevs(),
         }
+        self.emit(summary=summary)
+        return summary
 
     def path(self, row: FileRow) -> str:
         """The path of a file, for people."""

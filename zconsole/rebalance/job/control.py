@@ -12,12 +12,12 @@ import sys as python
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, ZconsoleError
-from zconsole.rebalance.backend import FIGURES, RUNNING, JobView
+from zconsole.rebalance.backend import RUNNING, JobView, Progress
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job import (
@@ -114,25 +114,27 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     state, why = _state(record, data, alive, job is None, agreed)
     if state not in RUNNING:  # the last figures are of when files were being moved
         data |= dict.fromkeys(("rate", "eta_seconds", "current", "limits"))
-    return JobView(
-        job=record.job,
-        state=state,
-        why=why,
-        settings=settings,
+    said = {each.name: data[each.name] for each in fields(Progress) if each.name in data}
+    told = {
+        "state": state,
+        "why": why,
         # A job at work says which it obeys; of any other, those that it will.
-        limits=settings.limits.changed(data.get("limits") or requested(journal).limits),
+        "limits": settings.limits.changed(data.get("limits") or requested(journal).limits),
+        "bytes_handled": data.get("bytes_handled") or data.get("bytes_done") or 0,
+        "notes": tuple(data.get("notes") or ()),
+    }
+    return JobView(
+        **{**said, **told},
+        job=record.job,
+        settings=settings,
         engine=",".join(sorted(set(job.engines.values()))) if job else "",
         journal=os.fspath(record.journal),
-        **{name: data[name] for name in (*FIGURES, "pid") if name in data},
-        bytes_handled=data.get("bytes_handled") or data.get("bytes_done") or 0,
         before={space.name: space.fill for space in job.spaces} if job else {},
         skipped=skipped_files(journal) if named else {},
         failed=journal.reasons(State.FAILED) if named else {},
         left_out=tuple(left_out(journal, named)),
         days=tuple(journal.days()) if job else (),
-        notes=tuple(data.get("notes") or ()),
         began=job.created if job else None,
-        ended=data.get("t") if state in ("finished", "stopped") else None,
         pools=frozenset(map(pool_of, (journal.get("keys") or {}).values())),
         agreed=agreed,
     )

@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError, ZconsoleError
 from zconsole.pool.allocator import Space
+from zconsole.rebalance.backend import Progress
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import Journal, State
@@ -108,6 +110,10 @@ class JobTerms:
         }
 
 
+PUBLISH = 1.0
+"""Seconds between two updates of the status document."""
+
+
 class Job:
     """A job at work: it owns its journal, its clocks, its free space, and what it may do now."""
 
@@ -118,6 +124,23 @@ class Job:
         self.limits = terms.settings.limits.changed(requested(journal).limits)
         """As they are now; another object once they have changed."""
         self.space = FreeSpace(self)
+        self._kept: tuple[Any, ...] = ()
+        self._noted = -inf
+
+    def keep(self, event: Progress) -> None:
+        """Keep an event as the status document.
+
+        Durably where the state has changed; else at most every PUBLISH seconds, as a power cut may
+        undo it.
+        """
+        now, told = self.clocks.monotonic(), (event.state, event.why, event.limits)
+        if told != self._kept:
+            self.journal.set("status", event.document())
+        elif now - self._noted >= PUBLISH:
+            self.journal.jot("status", event.document())
+        else:
+            return
+        self._kept, self._noted = told, now
 
     def obey(self) -> str | None:
         """Heed signals, and what other processes ask; whether that is to pause.

@@ -161,7 +161,7 @@ UMASK = 0o022
 
 
 class JobRunner:
-    """Runs one job. ``show`` is given every finished file, a batch at a time."""
+    """Runs one job. ``show`` is given each event."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class JobRunner:
         self.accounts.end(stopped_by)
         if refused:
             raise ZconsoleError(f"refused: {refused} (--accept-races)") from refused
-        return self.accounts.summary(stopped_by, seconds)
+        return self.accounts.sum_up(stopped_by, seconds)
 
     def _left_over(self) -> bool:
         """Settle what a failure left halfway; whether that put files back into the queue."""
@@ -343,7 +343,7 @@ class JobRunner:
         self._holds.tick(count, self._phase)
         if self.job.limits is not self._limits:
             self._limits = self.job.limits
-            self.accounts.publish()
+            self.accounts.emit()
             self._batches.shorten(self._engine.drop_tail)
         if self._phase is WorkPhase.REWRITING:
             self._benefit.chunk()
@@ -387,7 +387,6 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
             runner = JobRunner(system, reader, job, places, show, threads)
             with _signals(job, runner.alarm):
                 summary = runner.run()
-    show([{"summary": summary}])
     for place in places:
         if not Path(os.fsdecode(place.root)).is_dir():
             raise NotFoundError(f"{os.fsdecode(place.root)}: gone during the run")

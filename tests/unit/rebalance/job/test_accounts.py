@@ -60,21 +60,21 @@ def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Pat
     with closing(Journal.create(tmp_path / "j")) as journal:
         accounts = accounts_of(journal, lambda: 0.0)
         accounts.bytes_total = 1000
-        assert accounts.as_json()["bytes_goal"] == 1000
+        assert accounts.progress().bytes_goal == 1000
         accounts.watch = effect(Pool(hangs=False))
         accounts.watch.reader.syncs = -9  # type: ignore[attr-defined]
         accounts.job.limits = Limits(until_spread=0.3)
         assert not accounts.watch.reached(0.3, 0)
-        goal = accounts.as_json()["bytes_goal"]
+        goal = accounts.progress().bytes_goal
         assert 0 < goal < 1000
         accounts.work(goal - 5)
-        assert accounts.as_json()["bytes_goal"] == goal
+        assert accounts.progress().bytes_goal == goal
         accounts.job.limits = Limits(until_spread=0.2)
-        assert accounts.as_json()["bytes_goal"] == 1000, "not predicted yet"
+        assert accounts.progress().bytes_goal == 1000, "not predicted yet"
         accounts.job.limits = Limits(until_spread=0.3, max_bytes=goal - 2)
-        assert accounts.as_json()["bytes_goal"] == goal - 2
+        assert accounts.progress().bytes_goal == goal - 2
         accounts.state = "finished"
-        assert accounts.as_json()["bytes_goal"] == goal - 5
+        assert accounts.progress().bytes_goal == goal - 5
 
 
 def test_what_is_left_is_that_of_files_that_are_not_finished(tmp_path: Path) -> None:
@@ -115,14 +115,14 @@ def totals(tmp_path: Path, fills: list[float]) -> list[tuple[int, list[str]]]:
         pool: Any = Filling(80.0)
         planned, _ = pool.listing("tank")
         accounts.watch = SpreadWatch(pool, "tank", planned, 1.0, lambda: 0.0)
-        said = [accounts.as_json()]
+        said = [accounts.progress()]
         for fill in fills:
             pool.fill = fill
             accounts.watch.next_look = 0
             assert not accounts.watch.reached(0.3, accounts.handled)
-            said.append(accounts.as_json())
+            said.append(accounts.progress())
             accounts.work(GIB)
-        return [(each["bytes_goal"], each["notes"]) for each in said]
+        return [(each.bytes_goal or 0, list(each.notes)) for each in said]
 
 
 def test_the_total_is_that_of_the_plan_from_the_first_moment(tmp_path: Path) -> None:
@@ -160,9 +160,9 @@ def test_the_byte_limit_spares_what_was_skipped_or_failed(
         row = FileRow(number=1, directory=1, name=b"f", ino=1, size=300, nlink=1)
         accounts.bytes_total = 1000
         accounts.report([FileOutcome(row, "skipped", reason="open")], "copy")
-        assert accounts.as_json()["bytes_goal"] == 700
+        assert accounts.progress().bytes_goal == 700
         accounts.report([FileOutcome(row, "moved")], "copy")
-        assert accounts.as_json()["bytes_goal"] == 700
+        assert accounts.progress().bytes_goal == 700
 
 
 def test_the_mean_rate_is_that_of_the_work_without_the_waits(tmp_path: Path) -> None:
@@ -173,13 +173,13 @@ def test_the_mean_rate_is_that_of_the_work_without_the_waits(tmp_path: Path) -> 
         for second in range(21):
             now = float(second)
             accounts.work(1000)
-            early = accounts.as_json()["mean_rate"]
+            early = accounts.progress().mean_rate
             assert (early is None) == (second < 10)
         left = (1 << 30) - 21 * 1000
-        assert accounts.as_json()["eta_seconds"] == pytest.approx(left / 1000)
+        assert accounts.progress().eta_seconds == pytest.approx(left / 1000)
         accounts.wait("paused")
         now += 5000.0
         accounts.wait(None)
         accounts.end("stop")
-        accounts.publish()
-        assert accounts.as_json()["mean_rate"] == pytest.approx(21 * 1000 / 20.0)
+        accounts.emit()
+        assert accounts.progress().mean_rate == pytest.approx(21 * 1000 / 20.0)

@@ -67,7 +67,7 @@ def test_what_has_become_read_only_is_not_begun(
     read_only = MountPoint(1, 0, b"", b"/", b"/", b"ext4", b"", b"/dev/sda1", read_only=True)
     monkeypatch.setattr(plan.facts, "mount_of", lambda number: read_only)
     with pytest.raises(ZconsoleError, match="tree: mounted read-only"):
-        execute(record, lambda records: None)
+        execute(record, lambda event: None)
 
 
 MB = 1 << 20
