@@ -108,7 +108,7 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 def _plan(args: argparse.Namespace) -> int:
     from zconsole.rebalance.engine.syscalls import Sys
-    from zconsole.rebalance.job.locks import job_at_work
+    from zconsole.rebalance.job.locks import job_in_the_way
     from zconsole.rebalance.planning import plan
     from zconsole.rebalance.planning.facts import FactsReader
 
@@ -116,7 +116,7 @@ def _plan(args: argparse.Namespace) -> int:
     found = plan.places(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
     made = plan.make(Sys(), reader, found, settings, sink).document
-    if busy := job_at_work([place.root for place in found]):
+    if busy := job_in_the_way([place.root for place in found]):
         made = replace(made, notes=(*made.notes, busy))
     if args.json:
         _print_json(made.as_json())

@@ -23,7 +23,7 @@ from zconsole.rebalance.job import control, creation, job_store
 from zconsole.rebalance.job.control import AuditedJobs
 from zconsole.rebalance.job.creation import how_it_differs, is_same_filesystem
 from zconsole.rebalance.job.job import WALKING, request_file
-from zconsole.rebalance.job.locks import BusyTreeError
+from zconsole.rebalance.job.locks import BusyTreeError, job_in_the_way
 from zconsole.rebalance.planning.facts import FactsReader, mount_of
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit import MemoryLog
@@ -200,6 +200,15 @@ def test_it_is_refused_through_a_bind_mount(small: Path) -> None:
         pytest.skip(done.stderr)
     assert done.returncode == 1
     assert f"job {dead.job} was interrupted in {small}: let it go on first" in done.stderr
+
+
+def test_a_plan_tells_of_it(small: Path) -> None:
+    dead = died(small, State.SWAPPING).record
+    said = job_in_the_way([os.fsencode(small / "below")])
+    assert said is not None
+    assert said.startswith(f"job {dead.job} was interrupted in {small}: let it go on first")
+    (beside := small.with_name("beside")).mkdir()
+    assert job_in_the_way([os.fsencode(beside)]) is None
 
 
 def test_one_beside_it_begins(small: Path) -> None:
