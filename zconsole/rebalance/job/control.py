@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -362,20 +363,12 @@ NAMED = 20
 
 
 @dataclass(slots=True)
-class _Known:
-    """What was read of a job: when it had been written to last, and when reasons were counted."""
-
-    written: Sequence[int]
-    view: JobView
-    counted: float
-
-
-@dataclass(slots=True)
 class JobReader:
     """Reads every job; one that has ended is not read again until somebody writes to it."""
 
     clock: Callable[[], float]
-    _known: dict[str, _Known] = field(default_factory=dict)
+    _known: dict[str, tuple[Sequence[int], JobView, float]] = field(default_factory=dict)
+    """By id: when a job had been written to last, the job then, and when reasons were counted."""
 
     def read(self, pool: str | None) -> tuple[JobView, ...]:
         """The jobs on a pool, or all for None, newest first; unreadable ones are left out."""
@@ -388,20 +381,19 @@ class JobReader:
         return tuple(reversed(found))
 
     def _read(self, record: Record) -> JobView:
-        alive, known, now = job_store.is_alive(record), self._known.get(record.job), self.clock()
+        alive, now = job_store.is_alive(record), self.clock()
         written = [alive, *_written(record)]
+        before, old, counted = self._known.get(record.job, ((), None, -inf))
         # A running job is always read: SQLite writes first and commits after, so times may be late.
-        if known is not None and known.written == written and not alive:
-            return known.view
-        counted = now
-        if known is None or not alive or now - known.counted >= RECOUNT:
-            view = status(record, NAMED)
+        if old is not None and before == written and not alive:
+            return old
+        if old is None or not alive or now - counted >= RECOUNT:
+            view, counted = status(record, NAMED), now
         else:
-            old, counted = known.view, known.counted
             view = replace(
                 status(record), skipped=old.skipped, failed=old.failed, left_out=old.left_out
             )
-        self._known[record.job] = _Known(written, view, counted)
+        self._known[record.job] = written, view, counted
         return view
 
 

@@ -205,7 +205,6 @@ def _values(
         "raw_factor": pool.raw_factor if pool else 1.0,
         "floors": {os.fsdecode(d.place.root): d.found.floor for d in made.directories},
         "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
-        "bytes_to_target": made.document.bytes_to_target,
         "created": time.time(),
     }
 

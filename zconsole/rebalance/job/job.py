@@ -93,7 +93,6 @@ class JobTerms:
     raw_factor: float
     floors: Mapping[str, Floor]
     """By root path."""
-    bytes_to_target: int | None
     created: float | None = None
     """When its walk was over, epoch seconds."""
     rooms: Mapping[bytes, int] = field(default_factory=dict)
@@ -319,7 +318,6 @@ def terms_of(journal: Journal) -> JobTerms:
             spaces=tuple(Space(*space) for space in data["spaces"]),
             raw_factor=data["raw_factor"],
             floors={root: Floor(*floor) for root, floor in data["floors"].items()},
-            bytes_to_target=data["bytes_to_target"],
             created=data.get("created"),
             rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
         )

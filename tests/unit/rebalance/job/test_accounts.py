@@ -11,9 +11,11 @@ from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
+from zconsole.rebalance.backend import EndedFile, Progress
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
+from zconsole.rebalance.job.job import PUBLISH
 from zconsole.rebalance.planning.settings import Limits
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
@@ -183,3 +185,35 @@ def test_the_mean_rate_is_that_of_the_work_without_the_waits(tmp_path: Path) -> 
         accounts.end("stop")
         accounts.emit()
         assert accounts.progress().mean_rate == pytest.approx(21 * 1000 / 20.0)
+
+
+def test_each_event_is_shown_and_the_newest_kept_without_what_is_only_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JobAccounts, "path", lambda *_: "/d/f")
+    now, events = 0.0, list[Progress]()
+    with closing(Journal.create(tmp_path / "j")) as journal:
+        accounts = accounts_of(journal, lambda: now)
+        accounts.show = events.append
+        jotted = list[str]()
+        journal.jot = lambda key, value: jotted.append(value["why"])  # type: ignore[method-assign]
+
+        def kept() -> tuple[str, str | None]:
+            status = journal.get("status")
+            assert not {"ended_files", "summary"} & status.keys()
+            return status["state"], status["why"]
+
+        accounts.work(1)
+        accounts.work(1)
+        assert (len(events), kept(), jotted) == (1, ("running", None), [])
+        now += PUBLISH
+        accounts.work(1)
+        assert (len(events), jotted) == (2, [None])
+        accounts.wait("disk latency is high")
+        assert kept() == ("waiting", "disk latency is high")
+        row = FileRow(1, 1, b"f", 7, 10, 1)
+        accounts.report([FileOutcome(row, "skipped", 0, "locked")], "copy")
+        assert events[-1].ended_files == [EndedFile("/d/f", 0, "copy", "skipped", "locked")]
+        assert (events[-1].files_done, len(jotted)) == (1, 1)
+        accounts.sum_up("done", 1.0)
+        assert [event.summary is None for event in events] == [True] * 4 + [False]
