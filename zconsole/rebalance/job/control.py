@@ -121,7 +121,6 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         "why": why,
         # A job at work says which it obeys; of any other, those that it will.
         "limits": settings.limits.changed(data.get("limits") or requested(journal).limits),
-        "bytes_handled": data.get("bytes_handled") or data.get("bytes_done") or 0,
         "notes": tuple(data.get("notes") or ()),
     }
     return JobView(

@@ -16,8 +16,12 @@ import pytest
 
 from tests.table import rows
 from tests.unit.cli.test_rebalance import Shell
+from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Intent, Journal, State
+from zconsole.rebalance.engine.journal_database import INDEXES, SCHEMA
+from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import control, creation, job_store
 from zconsole.rebalance.job.control import AuditedJobs
@@ -236,20 +240,6 @@ def test_nor_one_whose_journal_is_damaged(small: Path) -> None:
 pytestmark = pytest.mark.slow
 
 JOB = "112651"
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
-CREATE TABLE dirs (id INTEGER PRIMARY KEY, parent INTEGER, name BLOB NOT NULL,
-    dev INTEGER NOT NULL, ino INTEGER NOT NULL, mtime INTEGER, intent REAL);
-CREATE TABLE files (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, name BLOB NOT NULL,
-    ino INTEGER NOT NULL, size INTEGER NOT NULL, nlink INTEGER NOT NULL, rank INTEGER NOT NULL,
-    state INTEGER NOT NULL, reason TEXT, temp BLOB, old INTEGER, new INTEGER, digest BLOB,
-    offset INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX dirs_open ON dirs (id) WHERE intent IS NOT NULL;
-CREATE TABLE days (day TEXT PRIMARY KEY, line TEXT) WITHOUT ROWID;
-CREATE INDEX files_order ON files (rank, dir, id);
-CREATE INDEX files_links ON files (ino) WHERE nlink > 1;
-CREATE INDEX files_open ON files (state) WHERE state IN (1, 2);
-"""
 CHANGED = {"rate": 9000000, "min_free": 0.0}
 TEMP = ".zc-f6ec9567fd671c89-1"
 DIGEST = bytes.fromhex("b9adae49af02dec6547077986b2d8ff0fd3677a02d76988b77bd2258405f35fa")
@@ -280,17 +270,21 @@ def shell(tmp_path: Path, half: Path) -> Shell:
     (where / f"{JOB}.log").write_text(f"job {JOB}\n")
     with closing(sqlite3.connect(journal)) as db, db:
         db.execute("PRAGMA journal_mode = WAL")
-        db.executescript(SCHEMA)
+        db.executescript(SCHEMA + INDEXES)
         db.executemany("INSERT INTO meta VALUES (?, ?)", meta(half).items())
         status = half.stat()
         row = (1, None, os.fsencode(half), status.st_dev, status.st_ino, None, None)
         db.execute("INSERT INTO dirs VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         old, new = (half / TEMP).stat().st_ino, (half / "first").stat().st_ino
+        with (half / TEMP).open("rb") as original:
+            carried = metadata.read(Sys(), original.fileno(), Abilities())[0].digest()
+        none = (b"", b"")
+        began = (TEMP.encode(), old, new, DIGEST, 0, carried, b"")
         files = [
-            (1, 1, b"first", old, 3, 1, 42, 2, None, TEMP.encode(), old, new, DIGEST, 0),
-            (2, 1, b"second", (half / "second").stat().st_ino, 5, 1, 42, 0, *[None] * 5, 0),
+            (1, 1, b"first", old, 3, 1, 42, 2, None, *began),
+            (2, 1, b"second", (half / "second").stat().st_ino, 5, 1, 42, 0, *[None] * 5, 0, *none),
         ]
-        db.executemany(f"INSERT INTO files VALUES ({', '.join('?' * 14)})", files)
+        db.executemany(f"INSERT INTO files VALUES ({', '.join('?' * 16)})", files)
     for path in where.iterdir():
         path.chmod(0o644 if path.suffix == ".log" else 0o600)
     return Shell(tmp_path)
