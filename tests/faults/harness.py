@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import zconsole
-from zconsole.rebalance.backend import Progress
+from zconsole.rebalance.backend import JobStatus
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.holders import Holders
 from zconsole.rebalance.engine.journal import Journal
@@ -221,7 +221,7 @@ def run(
     """Run or resume a job in this process: the finished files and the summary."""
     shown: list[dict[str, Any]] = []
 
-    def _show(event: Progress) -> None:
+    def _show(event: JobStatus) -> None:
         shown.extend(file._asdict() for file in event.ended_files)
 
     journal = Journal.open(journal_path)

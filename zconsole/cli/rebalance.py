@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.cli.configuration import refuse_denied
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
-from zconsole.rebalance.backend import JobView, Progress
+from zconsole.rebalance.backend import JobStatus, JobView
 from zconsole.rebalance.job import control, job_store
 from zconsole.rebalance.job.control import AuditedJobs, Unread
 from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
@@ -243,7 +243,7 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
 def _printer(as_json: bool) -> Show:
     """Returns what prints files as they end, of text those that were left out; then the summary."""
 
-    def _print(event: Progress) -> None:
+    def _print(event: JobStatus) -> None:
         ended, summary = event.ended_files, event.summary
         if as_json:
             lines = [json.dumps(file._asdict()) for file in ended]

@@ -49,7 +49,7 @@ class EndedFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class JobStatus:
     """How far a job is: the event that its run emits, which is printed, kept and drawn.
 
     The journal keeps the newest as the job's status document. Times in seconds, sizes in bytes.
@@ -93,7 +93,7 @@ class Progress:
 
     def document(self) -> dict[str, Any]:
         """The status document that the journal keeps: all but what is only printed."""
-        kept = (each.name for each in fields(Progress) if each.name not in _PRINTED)
+        kept = (each.name for each in fields(JobStatus) if each.name not in _PRINTED)
         limits = asdict(self.limits) if self.limits else None
         return {**{name: getattr(self, name) for name in kept}, "limits": limits}
 
@@ -104,12 +104,12 @@ _FIGURES = (
     "bytes_done", "bytes_total", "bytes_goal", "rate", "mean_rate",
     "eta_seconds", "current", "vdevs",
 )  # fmt: skip
-"""Those of a job's progress that its JSON object has."""
+"""Fields of its status that a job's JSON object has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobView(Progress):
-    """What is known of one job now: its progress, and what else its journal says."""
+class JobView(JobStatus):
+    """What is known of one job now: its status, and what else its journal says."""
 
     job: str
     settings: Settings

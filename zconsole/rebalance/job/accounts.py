@@ -16,7 +16,7 @@ from typing import Any
 from zconsole.errors import UnavailableError
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED, EndedFile, Progress
+from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED, EndedFile, JobStatus
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, State
@@ -268,17 +268,17 @@ class JobAccounts:
         self._window.append((now, self.handled))
         while len(self._window) > 2 and now - self._window[0][0] > WINDOW:
             self._window.popleft()
-        event = replace(self.progress(), ended_files=ended, summary=summary)
+        event = replace(self.status(), ended_files=ended, summary=summary)
         self.job.keep(event)
         self.show(event)
 
-    def progress(self) -> Progress:
+    def status(self) -> JobStatus:
         """How far the job is now."""
         rate = self.rate() if self.state == "running" else None
         handled = min(self.bytes_total, self.bytes_done + self.unfinished)
         left = self._to_do(handled)
         outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
-        return Progress(
+        return JobStatus(
             state=self.state,
             why=self.why,
             limits=self.job.limits,
@@ -367,7 +367,7 @@ class JobAccounts:
             "fragmentation": self.watch.fragmentation,
             "spread": self.watch.spread() if spaces else None,
             "free_bytes": round(sum(space.free for space in spaces)) if spaces else None,
-            "eta_seconds": self.progress().eta_seconds,
+            "eta_seconds": self.status().eta_seconds,
         }
         self.job.journal.add_day(day, line)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, ZconsoleError
-from zconsole.rebalance.backend import RUNNING, JobView, Progress
+from zconsole.rebalance.backend import RUNNING, JobStatus, JobView
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job import (
@@ -115,7 +115,7 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     state, why = _state(record, data, alive, job is None, agreed)
     if state not in RUNNING:  # the last figures are of when files were being moved
         data |= dict.fromkeys(("rate", "eta_seconds", "current", "limits"))
-    said = {each.name: data[each.name] for each in fields(Progress) if each.name in data}
+    said = {each.name: data[each.name] for each in fields(JobStatus) if each.name in data}
     told = {
         "state": state,
         "why": why,

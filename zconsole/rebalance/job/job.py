@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError, ZconsoleError
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.backend import Progress
+from zconsole.rebalance.backend import JobStatus
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import Journal, State
@@ -126,7 +126,7 @@ class Job:
         self._kept: tuple[Any, ...] = ()
         self._noted = -inf
 
-    def keep(self, event: Progress) -> None:
+    def keep(self, event: JobStatus) -> None:
         """Keep an event as the status document.
 
         Durably where the state has changed; else at most every PUBLISH seconds, as a power cut may

@@ -11,21 +11,21 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from zconsole.rebalance.backend import Progress, own_days
+from zconsole.rebalance.backend import JobStatus, own_days
 from zconsole.system.broken_pipe import swallow
 from zconsole.system.printable import clean
 from zconsole.units import counted, duration, rate, size
 
 OURS = "zconsole: "
 """How a message of ours begins."""
-Show = Callable[[Progress], None]
+Show = Callable[[JobStatus], None]
 """Given each event of a run."""
 
 
 def lasting(show: Show) -> Show:
     """Ignore a closed pipe: the job goes on to its end, and ``status`` has what it came to."""
 
-    def _show(event: Progress) -> None:
+    def _show(event: JobStatus) -> None:
         try:
             show(event)
         except OSError as error:

@@ -105,9 +105,9 @@ def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.Monke
         accounts = accounts_of(journal, Clock())
         monkeypatch.setattr(Trend, "outlook", lambda trend: "free space falls")
         accounts.notes.append("kept")
-        assert accounts.progress().notes == ("kept", "free space falls")
+        assert accounts.status().notes == ("kept", "free space falls")
         accounts.state = "finished"
-        assert accounts.progress().notes == ("kept",)
+        assert accounts.status().notes == ("kept",)
 
 
 def space_of(floors: dict[str, Floor], rooms: dict[bytes, int] | None = None) -> FreeSpace:
