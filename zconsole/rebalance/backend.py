@@ -80,7 +80,7 @@ class JobStatus:
     current: str | None = None
     """The path of the file that is worked on."""
     vdevs: Sequence[Mapping[str, Any]] | None = None
-    """Allocation of each, before and as of the last look: see ``accounts.vdevs_as_json``."""
+    """Allocation of each, before and as of the last look: see ``JobAccounts._vdevs``."""
     notes: Sequence[str] = ()
     pid: int | None = None
     """Of the process that emitted it."""

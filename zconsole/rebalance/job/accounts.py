@@ -6,7 +6,7 @@ With what the vdevs of its pool hold meanwhile, and how far it is to a wanted sp
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -20,6 +20,7 @@ from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED, EndedFile, JobSt
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, State
+from zconsole.rebalance.engine.results import STATES
 from zconsole.rebalance.job.job import PUBLISH, Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
@@ -161,14 +162,6 @@ class SpreadWatch:
         return self._strikes >= STRIKES
 
 
-def vdevs_as_json(before: Sequence[Space], after: Sequence[Space]) -> list[dict[str, Any]]:
-    """Allocation of every vdev before and after, raw bytes."""
-    return [
-        {"name": b.name, "alloc_before": round(b.alloc), "alloc_after": round(a.alloc)}
-        for b, a in zip(before, after, strict=False)
-    ]
-
-
 PATHS = 1000
 """Directories whose path is kept at hand."""
 GOALS = ("done", "target spread reached", "byte limit reached")
@@ -188,15 +181,12 @@ class JobAccounts:
     show: Show
     files_total: int = 0
     bytes_total: int = 0
-    files_done: int = 0
-    files_skipped: int = 0
-    files_failed: int = 0
+    ended: Counter[str] = field(default_factory=Counter)
+    """Files that have, in this run or before, by outcome."""
     files_replaced: int = 0
     """Those of the skipped ones that need no move any more."""
-    bytes_done: int = 0
-    """Of finished files, by their size when they were walked."""
-    bytes_unmoved: int = 0
-    """Those of them that are of skipped and failed files: the byte limit spares them."""
+    ended_bytes: Counter[str] = field(default_factory=Counter)
+    """Of files that have ended, by their size when they were walked."""
     handled: int = 0
     """Bytes this run has worked through, unfinished files included."""
     unfinished: int = 0
@@ -231,7 +221,7 @@ class JobAccounts:
 
     def left(self) -> int:
         """Bytes of files that are not finished."""
-        return max(0, self.bytes_total - self.bytes_done)
+        return max(0, self.bytes_total - self.ended_bytes.total())
 
     def work(self, count: int) -> None:
         """Account for bytes handled; emits how far the job is every PUBLISH seconds."""
@@ -275,18 +265,18 @@ class JobAccounts:
     def status(self) -> JobStatus:
         """How far the job is now."""
         rate = self.rate() if self.state == "running" else None
-        handled = min(self.bytes_total, self.bytes_done + self.unfinished)
+        handled = min(self.bytes_total, self.ended_bytes.total() + self.unfinished)
         left = self._to_do(handled)
         outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
         return JobStatus(
             state=self.state,
             why=self.why,
             limits=self.job.limits,
-            files_done=self.files_done,
+            files_done=self.ended.total(),
             files_total=self.files_total,
-            files_skipped=self.files_skipped,
-            files_failed=self.files_failed,
-            bytes_done=self.bytes_done,
+            files_skipped=self.ended["skipped"],
+            files_failed=self.ended["failed"],
+            bytes_done=self.ended_bytes.total(),
             bytes_handled=handled,
             bytes_total=self.bytes_total,
             bytes_goal=handled + left,
@@ -306,7 +296,8 @@ class JobAccounts:
             return 0
         limits, left = self.job.limits, [self.bytes_total - handled]
         if limits.max_bytes is not None:
-            left.append(limits.max_bytes - (handled - self.bytes_unmoved))
+            spared = self.ended_bytes["skipped"] + self.ended_bytes["failed"]
+            left.append(limits.max_bytes - (handled - spared))
         if limits.until_spread is not None:
             to_target = self.watch.left(limits.until_spread, self.handled)
             left += [] if to_target is None else [to_target]
@@ -315,25 +306,20 @@ class JobAccounts:
     def count(self) -> None:
         """Take the counts of the whole job from the journal."""
         counts = self.job.journal.counts()
-        done = [counts.get(s, (0, 0)) for s in (State.MOVED, State.SKIPPED, State.FAILED)]
         self.files_total = sum(files for files, _ in counts.values())
         self.bytes_total = sum(size for _, size in counts.values())
-        self.files_done = sum(files for files, _ in done)
-        self.files_skipped, self.files_failed = done[1][0], done[2][0]
+        for outcome, state in STATES.items():
+            self.ended[outcome], self.ended_bytes[outcome] = counts.get(state, (0, 0))
         self.files_replaced = self.job.journal.reasons(State.SKIPPED).get(REPLACED, 0)
-        self.bytes_done = sum(size for _, size in done)
-        self.bytes_unmoved = done[1][1] + done[2][1]
 
     def report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
         """Count finished files, and emit them."""
         self.unfinished = 0
-        self._moved += sum(done.bytes for done in outcomes if done.outcome == "moved")
-        self.files_done += len(outcomes)
-        self.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
-        self.files_failed += sum(done.outcome == "failed" for done in outcomes)
-        self.files_replaced += sum(done.reason == REPLACED for done in outcomes)
-        self.bytes_done += sum(done.row.size for done in outcomes)
-        self.bytes_unmoved += sum(done.row.size for done in outcomes if done.outcome != "moved")
+        for done in outcomes:
+            self.ended[done.outcome] += 1
+            self.ended_bytes[done.outcome] += done.row.size
+            self.files_replaced += done.reason == REPLACED
+            self._moved += done.bytes
         self.emit(
             [
                 EndedFile(self.path(done.row), done.bytes, engine, done.outcome, done.reason)
@@ -360,10 +346,10 @@ class JobAccounts:
         line = {
             "day": day,
             "moved_bytes": self.moved_before + self.moved,
-            "files_done": self.files_done,
-            "files_skipped": self.files_skipped,
+            "files_done": self.ended.total(),
+            "files_skipped": self.ended["skipped"],
             "files_replaced": self.files_replaced,
-            "files_failed": self.files_failed,
+            "files_failed": self.ended["failed"],
             "fragmentation": self.watch.fragmentation,
             "spread": self.watch.spread() if spaces else None,
             "free_bytes": round(sum(space.free for space in spaces)) if spaces else None,
@@ -376,14 +362,13 @@ class JobAccounts:
 
         ``seconds`` is how long this run took.
         """
-        counts = self.job.journal.counts()
         skipped = skipped_files(self.job.journal)
         summary = {
             "job": self.job.terms.name,
-            "files_moved": counts.get(State.MOVED, (0, 0))[0],
+            "files_moved": self.ended["moved"],
             "bytes_moved": self.job.journal.moved_bytes(),
             "files_skipped": sum(skipped.values()),
-            "files_failed": counts.get(State.FAILED, (0, 0))[0],
+            "files_failed": self.ended["failed"],
             "skipped": skipped,
             "seconds": seconds,
             "stopped_by": stopped_by,
@@ -397,5 +382,9 @@ class JobAccounts:
         return os.fsdecode(self._directory(row.directory).rstrip(b"/") + b"/" + row.name)
 
     def _vdevs(self) -> list[dict[str, Any]] | None:
-        known = self.watch.now_spaces
-        return vdevs_as_json(self.job.terms.spaces, known) if known else None
+        """Allocation of every vdev when the job began and as of the last look, raw bytes."""
+        pairs = zip(self.job.terms.spaces, self.watch.now_spaces, strict=False)
+        return [
+            {"name": then.name, "alloc_before": round(then.alloc), "alloc_after": round(now.alloc)}
+            for then, now in pairs
+        ] or None

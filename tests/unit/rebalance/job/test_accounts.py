@@ -82,9 +82,9 @@ def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Pat
 def test_what_is_left_is_that_of_files_that_are_not_finished(tmp_path: Path) -> None:
     with closing(Journal.create(tmp_path / "j")) as journal:
         accounts = accounts_of(journal, lambda: 0.0)
-        accounts.bytes_total, accounts.bytes_done = 1000, 400
+        accounts.bytes_total, accounts.ended_bytes["moved"] = 1000, 400
         assert accounts.left() == 600
-        accounts.bytes_done = 1100  # a file grew
+        accounts.ended_bytes["moved"] = 1100  # a file grew
         assert accounts.left() == 0
 
 
