@@ -292,8 +292,6 @@ class AuditedJobs:
     """Orders to jobs, each with a line before and after it."""
 
     log: Log
-    argv: Sequence[str] = field(default_factory=lambda: tuple(python.argv))
-    clock: Callable[[], float] = time.time
 
     def steer(
         self, record: Record, order: str | None, limits: Mapping[str, Any] | None = None
@@ -340,9 +338,9 @@ class AuditedJobs:
         at_once: bool = False,
         **more: Any,
     ) -> Iterator[None]:
-        what = {"kind": "job", "action": action, "job": record.job, "argv": list(self.argv)}
+        what = {"kind": "job", "action": action, "job": record.job, "argv": list(python.argv)}
         fields = {**what, "limits": dict(limits or {}), **more}
-        (self.log.note if at_once else self.log.write)(self.clock(), "begun", **fields)
+        (self.log.note if at_once else self.log.write)(time.time(), "begun", **fields)
         result = "failed"
         try:
             yield
@@ -351,7 +349,7 @@ class AuditedJobs:
             result = f"failed: {error}"
             raise
         finally:
-            self.log.note(self.clock(), "ended", **what, ok=result == "done", result=result)
+            self.log.note(time.time(), "ended", **what, ok=result == "done", result=result)
 
 
 RECOUNT = 5.0

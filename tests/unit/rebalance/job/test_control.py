@@ -336,7 +336,7 @@ def made(monkeypatch: pytest.MonkeyPatch, log: MemoryLog) -> tuple[AuditedJobs, 
     monkeypatch.setattr(job_store, "is_alive", lambda record: True)
     monkeypatch.setattr(control, "ask", orders.take)
     monkeypatch.setattr(control, "start", orders.start)
-    return AuditedJobs(log, ("zconsole", "rebalance"), lambda: 5.0), orders
+    return AuditedJobs(log), orders
 
 
 def test_each_order_is_told_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
