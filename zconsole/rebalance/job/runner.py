@@ -172,8 +172,7 @@ class JobRunner:
         )
         self._engine = copy_engine(self._place, policy, self._sync, self._tick)
         self._rewriter = Rewriter(
-            sys, journal, self._directories, self._tick, clocks.monotonic,
-            results=self._engine.results.waiting,
+            sys, self._directories, self._engine.results, self._tick, clocks.monotonic,
             flags=flags_of(terms.settings.rewrite_options),
         )  # fmt: skip
         service = self._engine.leases.service
