@@ -203,7 +203,7 @@ class JobAccounts:
     _moved: int = 0
     """Bytes of files that this run has moved."""
     _window: deque[tuple[float, int]] = field(default_factory=deque)
-    _emitted: float = -inf
+    _timed: float = -inf
     _directory: Callable[[int], bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -227,7 +227,8 @@ class JobAccounts:
         """Account for bytes handled; emits how far the job is every PUBLISH seconds."""
         self.handled += count
         self.unfinished += count
-        if self.job.clocks.monotonic() - self._emitted >= PUBLISH:
+        if self.job.clocks.monotonic() - self._timed >= PUBLISH:
+            self._time()
             self.emit()
 
     def wait(self, why: str | None) -> None:
@@ -235,6 +236,7 @@ class JobAccounts:
         self.state = "running" if why is None else "paused" if why == "paused" else "waiting"
         self.why = why
         self._window.clear()
+        self._time()
         self.emit()
 
     def rate(self) -> float | None:
@@ -252,15 +254,18 @@ class JobAccounts:
         self, ended: Sequence[EndedFile] = (), summary: Mapping[str, Any] | None = None
     ) -> None:
         """Tell how far the job is, in its journal and to whoever watches the run."""
-        now = self._emitted = self.job.clocks.monotonic()
+        event = replace(self.status(), ended_files=ended, summary=summary)
+        self.job.keep(event)
+        self.show(event)
+
+    def _time(self) -> None:
+        """Note when how much was handled, for the rates."""
+        now = self._timed = self.job.clocks.monotonic()
         if self._window:  # cleared by a wait
             self.worked += now - self._window[-1][0]
         self._window.append((now, self.handled))
         while len(self._window) > 2 and now - self._window[0][0] > WINDOW:
             self._window.popleft()
-        event = replace(self.status(), ended_files=ended, summary=summary)
-        self.job.keep(event)
-        self.show(event)
 
     def status(self) -> JobStatus:
         """How far the job is now."""
@@ -335,6 +340,7 @@ class JobAccounts:
             self.watch.look_last(wait=self.state == "finished")
             self.day()
         self.count()
+        self._time()
         self.emit()
 
     def day(self) -> None:
