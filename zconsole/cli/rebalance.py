@@ -19,7 +19,7 @@ from zconsole.cli.configuration import refuse_denied
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.rebalance.backend import JobStatus, JobView
 from zconsole.rebalance.job import control, job_store
-from zconsole.rebalance.job.control import AuditedJobs, Unread
+from zconsole.rebalance.job.control import Unread
 from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.plan_document import plan_lines
@@ -156,7 +156,7 @@ def _run(args: argparse.Namespace) -> int:
         say("stopped while counting files: nothing was moved")
         return ExitCode.OK
     if args.detach:
-        _audited().start(record)
+        control.detach(audit_log(), record)
         return ExitCode.OK
     return _execute(record, args.json, made)
 
@@ -231,7 +231,7 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
 
     # Where the log cannot be written, what was locked for it is let go, too.
     held = made.held if made and made.held else contextlib.nullcontext()
-    with control.refusals_kept(record), held, _audited().run(record):
+    with control.refusals_kept(record), held, control.running(audit_log(), record):
         failed, interrupted = runner.execute(
             record, lasting(_printer(as_json)), made.locks if made else None
         )
@@ -258,11 +258,6 @@ def _printer(as_json: bool) -> Show:
     return _print
 
 
-def _audited() -> AuditedJobs:
-    """Orders to jobs, each recorded in the audit log."""
-    return AuditedJobs(audit_log())
-
-
 def _status(args: argparse.Namespace) -> int:
     if args.job:
         _show_job(control.status(job_store.find(args.job), NAMED_FILES), args.json)
@@ -287,7 +282,7 @@ def _show_job(view: JobView, as_json: bool) -> None:
 
 def _steer(args: argparse.Namespace) -> int:
     record = job_store.find(args.job)
-    _audited().steer(record, args.action)
+    control.steer(audit_log(), record, args.action)
     say(f"{args.action}: job {record.job}")
     if args.json:
         _print_json(control.status(record).as_json())
@@ -298,7 +293,7 @@ def _resume(args: argparse.Namespace) -> int:
     if args.all == bool(args.job):
         raise UsageError("resume needs a JOB or --all")
     unread: list[Unread] = []
-    audited = _audited()
+    log = audit_log()
 
     def _records() -> list[Record]:
         if args.all:
@@ -309,7 +304,7 @@ def _resume(args: argparse.Namespace) -> int:
     code = _tell_unread(unread)
     for record in records:
         try:
-            audited.resume(record, _limits(args))
+            control.resume(log, record, _limits(args))
         except ZconsoleError as error:
             code = error.code
             say(f"zconsole: job {record.job}: {clean(str(error))}")

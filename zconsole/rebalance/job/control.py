@@ -287,69 +287,68 @@ def resumable(unread: list[Unread]) -> list[Record]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedJobs:
-    """Orders to jobs, each with a line before and after it."""
+def steer(
+    log: Log, record: Record, order: str | None, limits: Mapping[str, Any] | None = None
+) -> None:
+    """Give a running job an order (pause or stop; None keeps the last), or other limits.
 
-    log: Log
+    Raises ZconsoleError when the job does not run, and AuditError where no log can be written,
+    but not for a pause or stop that changes nothing else.
+    """
+    action = order or "limits"
+    with _logged(log, action, record, limits, at_once=action in AT_ONCE and not limits):
+        if not job_store.is_alive(record):
+            raise ZconsoleError(f"job {record.job} does not run")
+        ask(record, order, limits)
 
-    def steer(
-        self, record: Record, order: str | None, limits: Mapping[str, Any] | None = None
-    ) -> None:
-        """Give a running job an order (pause or stop; None keeps the last), or other limits.
 
-        Raises ZconsoleError when the job does not run, and AuditError where no log can be written,
-        but not for a pause or stop that changes nothing else.
-        """
-        action = order or "limits"
-        with self._logged(action, record, limits, at_once=action in AT_ONCE and not limits):
-            if not job_store.is_alive(record):
-                raise ZconsoleError(f"job {record.job} does not run")
-            ask(record, order, limits)
+def resume(log: Log, record: Record, limits: Mapping[str, Any] | None = None) -> None:
+    """Let a paused job go on, or start a dead or stopped one again, detached.
 
-    def resume(self, record: Record, limits: Mapping[str, Any] | None = None) -> None:
-        """Let a paused job go on, or start a dead or stopped one again, detached.
-
-        Raises AuditError where no log can be written, and what ``start`` raises.
-        """
-        with self._logged("resume", record, limits):
-            ask(record, "run", limits)
-            if not job_store.is_alive(record):
-                start(record)
-
-    def start(self, record: Record) -> None:
-        """Start a job detached. Raises AuditError where no log can be written."""
-        with self._logged("start", record):
+    Raises AuditError where no log can be written, and what ``start`` raises.
+    """
+    with _logged(log, "resume", record, limits):
+        ask(record, "run", limits)
+        if not job_store.is_alive(record):
             start(record)
 
-    @contextmanager
-    def run(self, record: Record) -> Iterator[None]:
-        """The life of a job in this process. Raises AuditError where no log can be written."""
-        settings = status(record).settings.as_json()
-        with self._logged("run", record, settings["limits"], settings=settings):
-            yield
 
-    @contextmanager
-    def _logged(
-        self,
-        action: str,
-        record: Record,
-        limits: Mapping[str, Any] | None = None,
-        at_once: bool = False,
-        **more: Any,
-    ) -> Iterator[None]:
-        what = {"kind": "job", "action": action, "job": record.job, "argv": list(python.argv)}
-        fields = {**what, "limits": dict(limits or {}), **more}
-        (self.log.note if at_once else self.log.write)(time.time(), "begun", **fields)
-        result = "failed"
-        try:
-            yield
-            result = "done"
-        except (OSError, ZconsoleError) as error:
-            result = f"failed: {error}"
-            raise
-        finally:
-            self.log.note(time.time(), "ended", **what, ok=result == "done", result=result)
+def detach(log: Log, record: Record) -> None:
+    """Start a job detached. Raises AuditError where no log can be written."""
+    with _logged(log, "start", record):
+        start(record)
+
+
+@contextmanager
+def running(log: Log, record: Record) -> Iterator[None]:
+    """The life of a job in this process. Raises AuditError where no log can be written."""
+    settings = status(record).settings.as_json()
+    with _logged(log, "run", record, settings["limits"], settings=settings):
+        yield
+
+
+@contextmanager
+def _logged(
+    log: Log,
+    action: str,
+    record: Record,
+    limits: Mapping[str, Any] | None = None,
+    at_once: bool = False,
+    **more: Any,
+) -> Iterator[None]:
+    """Write a line to the audit log before and after what is done to a job."""
+    what = {"kind": "job", "action": action, "job": record.job, "argv": list(python.argv)}
+    fields = {**what, "limits": dict(limits or {}), **more}
+    (log.note if at_once else log.write)(time.time(), "begun", **fields)
+    result = "failed"
+    try:
+        yield
+        result = "done"
+    except (OSError, ZconsoleError) as error:
+        result = f"failed: {error}"
+        raise
+    finally:
+        log.note(time.time(), "ended", **what, ok=result == "done", result=result)
 
 
 RECOUNT = 5.0

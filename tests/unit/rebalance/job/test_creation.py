@@ -24,7 +24,6 @@ from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import control, creation, job_store
-from zconsole.rebalance.job.control import AuditedJobs
 from zconsole.rebalance.job.creation import how_it_differs, is_same_filesystem
 from zconsole.rebalance.job.job import WALKING, request_file
 from zconsole.rebalance.job.locks import BusyTreeError, job_in_the_way
@@ -36,7 +35,7 @@ from zconsole.system.mounts import mount_at
 pytestmark = pytest.mark.slow
 
 FILES = 20
-ORDERS = AuditedJobs(MemoryLog())
+LOG = MemoryLog()
 TEMP = b".zc-0123456789abcdef-1"
 
 
@@ -71,7 +70,7 @@ def create(tree: Path, clocks: JobClocks, agreed: bool = True) -> creation.Creat
 
 def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) -> None:
     with pytest.raises(StopJobError):
-        create(tree, meanwhile(lambda record: ORDERS.steer(record, "stop")))
+        create(tree, meanwhile(lambda record: control.steer(LOG, record, "stop")))
     (stopped,) = control.listed([])
     assert (stopped.state, stopped.why) == ("stopped", "stop")
     assert stopped.settings.dirs == (str(tree),)
@@ -87,13 +86,13 @@ def test_a_pause_while_it_counts_holds_it_until_it_is_resumed(tree: Path) -> Non
     seen = []
 
     def pause(record: job_store.Record) -> None:
-        ORDERS.steer(record, "pause")
+        control.steer(LOG, record, "pause")
 
     def sleep(_seconds: float) -> None:
         (status,) = control.listed([])
         seen.append((status.state, status.why))
         if len(seen) == 3:
-            ORDERS.resume(job_store.find(status.job))
+            control.resume(LOG, job_store.find(status.job))
 
     clocks = JobClocks(monotonic=meanwhile(pause).monotonic, sleep=sleep)
     created = create(tree, clocks)
@@ -107,7 +106,7 @@ def test_a_job_that_counts_says_so_and_takes_new_limits(tree: Path) -> None:
 
     def change(record: job_store.Record) -> None:
         said.append(control.status(record))
-        ORDERS.steer(record, None, {"rate": 1e6})
+        control.steer(LOG, record, None, {"rate": 1e6})
 
     create(tree, meanwhile(change))
     assert (said[0].state, said[0].why) == ("running", WALKING)
@@ -117,7 +116,7 @@ def test_a_job_that_counts_says_so_and_takes_new_limits(tree: Path) -> None:
 
 def test_a_stop_of_a_job_nobody_agreed_to_leaves_nothing(tree: Path) -> None:
     with pytest.raises(StopJobError):
-        create(tree, meanwhile(lambda record: ORDERS.steer(record, "stop")), agreed=False)
+        create(tree, meanwhile(lambda record: control.steer(LOG, record, "stop")), agreed=False)
     assert control.listed([]) == []
     assert list((tree.parent / "state/rebalance").iterdir()) == []
 
