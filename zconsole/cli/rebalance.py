@@ -241,7 +241,7 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
 
 
 def _printer(as_json: bool) -> Show:
-    """Returns what prints files as they end, of text those that were left out; then the summary."""
+    """Returns a printer of files as they end, of text only those left out, and of the summary."""
 
     def _print(event: JobStatus) -> None:
         ended, summary = event.ended_files, event.summary
