@@ -148,17 +148,15 @@ class LiveRebalance:
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
         """Ask a running job to pause or stop, or to obey other limits."""
-        from zconsole.rebalance.job.control import AuditedJobs
+        from zconsole.rebalance.job import control
 
-        audited = AuditedJobs(self.log)
-        await self._write(lambda: audited.steer(job_store.find(job), order, limits))
+        await self._write(lambda: control.steer(self.log, job_store.find(job), order, limits))
 
     async def resume(self, job: str) -> None:
         """Go on with a paused, stopped or dead job."""
-        from zconsole.rebalance.job.control import AuditedJobs
+        from zconsole.rebalance.job import control
 
-        audited = AuditedJobs(self.log)
-        await self._write(lambda: audited.resume(job_store.find(job)), STARTING)
+        await self._write(lambda: control.resume(self.log, job_store.find(job)), STARTING)
 
     def last_words(self, job: str) -> str:
         """Return the last line in the log of a job that was started here."""

@@ -234,7 +234,7 @@ def _seen(job: _Job) -> JobView:
         skipped=_skipped(job),
         days=tuple(job.days.values()),
         began=job.began,
-        ended=None if work.running else job.pool.now,
+        t=job.pool.now,
     )
 
 
