@@ -38,7 +38,7 @@ from zconsole.timeline.feed import SessionFeed
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
-from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.store import TunableStore
 from zconsole.zfs.sources.live import LiveSource
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -184,7 +184,7 @@ def _log() -> Audit:
 def _put_back(args: argparse.Namespace, mark: str) -> None:
     """Restore the tunables that a child held, and drop what its autopilot said."""
     parameters, log = SysfsParameters(args.module, args.boot_id), _log()
-    control = Control(parameters, FileTunableStore(args.state), log, mark)
+    control = Control(parameters, TunableStore(args.state), log, mark)
     with contextlib.suppress(OSError, ZconsoleError):
         if held := control.held():
             control.restore(time.time(), held)
@@ -195,7 +195,7 @@ def _put_back(args: argparse.Namespace, mark: str) -> None:
 async def _keep(args: argparse.Namespace, line: socket.socket, life: int) -> bool:
     """Keep duties until none is left, or the child is told to end; whether it lost its parent."""
     log, mark = _log(), process_mark(os.getpid()) or ""
-    parameters, store = SysfsParameters(args.module, args.boot_id), FileTunableStore(args.state)
+    parameters, store = SysfsParameters(args.module, args.boot_id), TunableStore(args.state)
 
     def _control(order: Order) -> tuple[Control, SysfsParameters, Audit]:
         by = log.by(order["by"])

@@ -88,3 +88,10 @@ def test_a_directory_that_does_not_answer_is_given_up_and_what_comes_late_keeps_
     answers.set()
     assert soon(path.exists)
     assert theirs.read() == Kept(("a",))
+
+
+def test_without_a_path_it_is_kept_in_memory():
+    kept = LockedRecord(Kept(()), None, "kept.lock", 1.0)
+    with kept.open() as write:
+        write(Kept(("a",)))
+    assert kept.read() == Kept(("a",))

@@ -169,11 +169,11 @@ class Refusing:
 
 def test_a_step_that_failed_in_the_middle_is_taken_back_without_the_file_of_originals(kernel):
     from zconsole.tunables.control import Control, recorded
-    from zconsole.tunables.store import FileTunableStore
+    from zconsole.tunables.store import TunableStore
     from zconsole.tunables.targets import Targets
 
     refusing = Refusing(kernel, "zfs_scan_vdev_limit")
-    control = Control(refusing, FileTunableStore(kernel.state), kernel.log, "1:1")
+    control = Control(refusing, TunableStore(kernel.state), kernel.log, "1:1")
     steered = Pilot(control, refusing, Targets(0.02))
     with pytest.raises(ZconsoleError):
         take(steered, 20, others=1)

@@ -30,7 +30,7 @@ from zconsole.system.process import Completed
 from zconsole.timeline.devices import described
 from zconsole.timeline.frame import Pairs
 from zconsole.tunables.control import Control
-from zconsole.tunables.store import VolatileTunableStore
+from zconsole.tunables.store import TunableStore
 
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend
@@ -113,7 +113,7 @@ class SimulatedFacts:
 
 def simulated_backend(world: World) -> ActionBackend:
     """The backend of simulated pools: its commands, tunables and log stay in this process."""
-    parameters, log, store = SimulatedParameters(world), MemoryLog(), VolatileTunableStore(OWNER)
+    parameters, log, store = SimulatedParameters(world), MemoryLog(), TunableStore(None, OWNER)
     control = Control(parameters, store, log, DEMO, _lives)
     pilots = Control(parameters, store, log, OWNER, _lives)
     guards = Control(parameters, store, log, GUARD, _lives)
