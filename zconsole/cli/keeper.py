@@ -1,7 +1,7 @@
-"""``zconsole keeper``: the two processes that keep duties, and what each of them does.
+"""``zconsole keeper``: what is kept in the background, and the two processes that keep it.
 
-``zconsole.system.keeper`` says what it is for, and how it is asked. Run as
-``python -m zconsole.cli.keeper``; it returns once orders are heard.
+``zconsole.system.keeper`` says what they are for, and how they are asked. They begin as
+``python -m zconsole.cli.keeper``, which returns once orders are heard.
 """
 
 from __future__ import annotations
@@ -23,14 +23,28 @@ from pathlib import Path
 from zconsole.actions.backend import live_backend, live_pools
 from zconsole.actions.window_records import MachineWindows
 from zconsole.cli import local
+from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.output import say
 from zconsole.cli.swap import RoundsOnDemand
 from zconsole.cli.window_keeper import WindowKeeper
-from zconsole.errors import ZconsoleError
+from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
+from zconsole.output import json
 from zconsole.system.audit import Audit, audit_log
 from zconsole.system.host import ROOT, process_mark, text_in
-from zconsole.system.keeper import LOCK, START, Begin, Keeper, Order, listening_socket
+from zconsole.system.keeper import (
+    END,
+    LOCK,
+    START,
+    TELL,
+    Begin,
+    Keeper,
+    Order,
+    asked,
+    listening_socket,
+)
 from zconsole.system.launcher import own
+from zconsole.system.patient import in_time
 from zconsole.system.process import run_blocking
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import state_dir, try_lock
@@ -51,6 +65,26 @@ PATIENCE = 15.0
 """Seconds that the child has to undo all once it was told to stop; then it is killed."""
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a child that was killed is followed by another one: twice as long each time."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """List what this user's keeper keeps, or end it; returns the exit code."""
+    ask = partial(asked, state_dir(create=False))
+    if args.action == "end":
+        refuse_denied(args, "end restores what is held", calms=True)
+        ended = in_time(partial(ask, order=END, duty="", by=None), START)
+        say("what was held is restored; nothing is kept" if ended else "nothing is kept")
+        return ExitCode.OK
+    found = in_time(partial(ask, order=TELL), START) or {"duties": ()}
+    if not found["duties"] and not args.json:
+        say("nothing is kept in the background")
+    for each in found["duties"]:
+        if args.json:
+            print(json.line({"process": found["process"], **each}))
+            continue
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each["since"]))
+        print(f"{each['duty']:<12} since {since}  to end it: {each['ends_by']}")
+    return ExitCode.OK
 
 
 def main(argv: Sequence[str] | None = None) -> int:

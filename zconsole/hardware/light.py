@@ -361,6 +361,7 @@ class LightDuty(StandingDuty):
     """
 
     name = "lights"
+    ends_by = "zconsole light off"
 
     def __init__(
         self, lights: LocateLights, lock: Path, clock: Callable[[], float] = time.monotonic

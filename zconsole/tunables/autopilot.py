@@ -149,6 +149,7 @@ class Autopilot:
     """Samples and steers until the scans end or somebody sets a tunable; then restores."""
 
     name = ORDER
+    ends_by = "zconsole tunables hold-latency off"
     deadline = 10.0
 
     def __init__(

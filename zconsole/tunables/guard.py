@@ -74,6 +74,7 @@ class Guard:
     """Holds a tunable until its time is over, its console ended, or its value is not ours."""
 
     name = ORDER
+    ends_by = "zconsole tunables restore"
     deadline = 10.0
 
     def __init__(
@@ -116,6 +117,7 @@ class TunableDuty(StandingDuty):
     """Restores what a console set that is gone, once it is due."""
 
     name = "tunables"
+    ends_by = "zconsole tunables restore"
 
     def __init__(
         self,

@@ -231,12 +231,16 @@ def left_by(module: Path, owner: str | None) -> None:
 
 HELD = [
     (None, None, "set to stay: nothing restores it before the next boot"),
-    (DEAD, "nobody", "its console is gone; restored in the background once no scan runs"),
+    (
+        DEAD,
+        "nobody",
+        "its console is gone; restored by the keeper or next console once no scan runs",
+    ),
     (
         process_mark(os.getpid()),
         "console",
-        f"restored in the background once the console of process {os.getpid()} is gone and no scan"
-        " runs",
+        f"restored by the keeper or next console once the console of process {os.getpid()} is gone"
+        " and no scan runs",
     ),
 ]
 
