@@ -43,9 +43,8 @@ from zconsole.system.keeper import (
     asked,
     listening_socket,
 )
-from zconsole.system.launcher import own
 from zconsole.system.patient import in_time
-from zconsole.system.process import run_blocking
+from zconsole.system.process import own, run_blocking
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import state_dir, try_lock
 from zconsole.timeline.feed import SessionFeed

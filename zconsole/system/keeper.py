@@ -41,9 +41,8 @@ from typing import Any, Protocol
 from zconsole.errors import ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.launcher import own
 from zconsole.system.patient import NoAnswerError, Patient, in_time
-from zconsole.system.process import DeadlineError, run_blocking
+from zconsole.system.process import DeadlineError, own, run_blocking
 from zconsole.system.records import parse_json
 from zconsole.system.safe_path import directory
 from zconsole.system.state_dir import StateError, remove, try_lock

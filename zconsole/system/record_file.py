@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from zconsole.errors import ZconsoleError
-from zconsole.system.patient import Patient
+from zconsole.system.patient import Patient, Worker
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import (
@@ -164,6 +164,36 @@ class LockedStore:
         for handle in self._locks.values():
             _let_go(handle)
         self._locks.clear()
+
+
+class AsyncWriter:
+    """Writes files in the background: of each, only the newest content."""
+
+    def __init__(self, write: Write = write_private) -> None:
+        """``write`` replaces the content of a file. Raises StateError."""
+        self._write = write
+        self._worker = Worker("writer")
+        self._waiting: dict[Path, bytes] = {}
+        self._failed: dict[Path, StateError] = {}
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Write it soon. Raises StateError if the last write failed."""
+        self._waiting[path] = data
+        self._worker.put(partial(self._write_newest, path))
+        if (failed := self._failed.pop(path, None)) is not None:
+            raise failed
+
+    def settle(self, patience: float) -> bool:
+        """Wait at most so many seconds until all is written; returns whether it is."""
+        return self._worker.settle(patience)
+
+    def _write_newest(self, path: Path) -> None:
+        data = self._waiting.pop(path, None)
+        if data is not None:  # else an earlier job wrote it
+            try:
+                self._write(path, data)
+            except StateError as error:
+                self._failed[path] = error
 
 
 def _let_go(handle: int | None) -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from zconsole.system.async_writer import AsyncWriter
+from zconsole.system.record_file import AsyncWriter
 from zconsole.system.state_dir import StateError
 
 
