@@ -230,16 +230,17 @@ async def _keep(args: argparse.Namespace, line: socket.socket, life: int) -> boo
     log, mark = _log(), process_mark(os.getpid()) or ""
     parameters, store = SysfsParameters(args.module, args.boot_id), TunableStore(args.state)
 
-    def _control(order: Order) -> tuple[Control, SysfsParameters, Audit]:
-        by = log.by(order["by"])
-        return Control(parameters, store, by, mark), parameters, by
+    def _control(order: Order) -> Control:
+        return Control(parameters, store, log.by(order["by"]), mark)
 
     def _claim() -> autopilot.PilotClaim:  # one for each: what ends late drops only its own
         return autopilot.PilotClaim(args.state, mark)
 
     orders: dict[str, Begin] = {
-        guard.ORDER: lambda order: guard.begin(*_control(order), order),
-        autopilot.ORDER: lambda order: autopilot.begin(*_control(order), _claim(), order),
+        guard.ORDER: lambda order: guard.begin(_control(order), parameters, order),
+        autopilot.ORDER: lambda order: autopilot.begin(
+            _control(order), parameters, log.by(order["by"]), _claim(), order
+        ),
     }
     feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0)
     rounds, windows = RoundsOnDemand(feed), MachineWindows(args.state)

@@ -26,7 +26,7 @@ from zconsole.system.patient import Patient
 from zconsole.system.record_file import read_record, write_record
 from zconsole.system.records import from_json
 from zconsole.system.state_dir import StateError, remove, try_lock
-from zconsole.tunables.control import Control, recorded
+from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import AIM, FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.parameters import SysfsParameters
 from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
@@ -265,10 +265,8 @@ class Autopilot:
                 await self._source.aclose()
 
     async def _restore(self, t: float) -> None:
-        record = partial(recorded, self._log, t, "restore")
-        # Whatever happened: the log must not keep the originals waiting.
         with contextlib.suppress(ZconsoleError, OSError):
-            await in_daemon_thread(self._pilot.restore, t, record)
+            await in_daemon_thread(self._pilot.restore, t)
 
 
 @dataclass(slots=True)

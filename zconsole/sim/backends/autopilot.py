@@ -10,7 +10,7 @@ from zconsole.pool.model import Pool, Sample
 from zconsole.sim.source import World, clock, glance
 from zconsole.system.audit import Log
 from zconsole.tunables.autopilot import RUNS, Status
-from zconsole.tunables.control import Control, recorded
+from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import INTERVAL
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.parameters import Parameters
@@ -74,7 +74,7 @@ class SimulatedAutopilots:
             why = f"somebody else set {name}"
         finally:
             t = self._world.pools[0].now
-            pilot.restore(t, lambda: recorded(self._log, t, "restore"))
+            pilot.restore(t)
             self._tell("ended", result=why)
             self._status = None
 
