@@ -234,12 +234,12 @@ HELD = [
     (
         DEAD,
         "nobody",
-        "its console is gone; restored by the keeper or next console once no scan runs",
+        "its console is gone; restored by the keeper or a console once no scan runs",
     ),
     (
         process_mark(os.getpid()),
         "console",
-        f"restored by the keeper or next console once the console of process {os.getpid()} is gone"
+        f"restored by the keeper or a console once the console of process {os.getpid()} is gone"
         " and no scan runs",
     ),
 ]

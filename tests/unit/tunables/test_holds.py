@@ -61,7 +61,7 @@ def remembered(kernel: Kernel) -> str:
 
 
 NEXT = "restored by the next console"
-LATER = "restored by the keeper or next console once"
+LATER = "restored by the keeper or a console once"
 
 
 @pytest.mark.parametrize(
