@@ -160,6 +160,7 @@ class Autopilot:
         log: Log,
         claim: PilotClaim,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._pilot = pilot
         self._source = source
@@ -167,6 +168,7 @@ class Autopilot:
         self._log = log
         self._claim = claim
         self._clock = clock
+        self._wall = wall
         self._next = clock() + INTERVAL
         """When it samples (steady seconds)."""
         self._seen = clock()
@@ -197,7 +199,7 @@ class Autopilot:
         except (ZconsoleError, OSError) as error:
             why = f"failed: {error}"
         if self._ends:  # it took too long to be waited for, and may have set something since
-            await self._restore(time.time())
+            await self._restore()
             return False
         if not why:
             return True
@@ -231,7 +233,7 @@ class Autopilot:
         return ""
 
     def _step(self, running: Sequence[Pool], active: Sequence[Pool], now: float) -> None:
-        if self._pilot.take(running, now, time.time()):
+        if self._pilot.take(running, now, self._wall()):
             self.tell(active)
 
     async def _sampled(self) -> tuple[Pool, ...] | None:
@@ -247,31 +249,29 @@ class Autopilot:
         """Write down what it does, while ``pools`` scan; may take seconds."""
         pilot, wanted, names = self._pilot, self._wanted, tuple(pool.name for pool in pools)
         mark, level = self._claim.mark, pilot.steering.level
-        now = Status(mark, time.time(), wanted.words, level, names, wanted.watch, pilot.slowest)
-        with contextlib.suppress(StateError):
-            Patient().call(partial(write_record, self._claim.state / STATUS, now))
+        t, watch = self._wall(), wanted.watch
+        self._claim.tell(Status(mark, t, wanted.words, level, names, watch, pilot.slowest))
 
     async def _end(self, why: str) -> None:
         """Restore, and say why it ended."""
         self._over, self._ends = why, True
-        t = time.time()
         try:
-            await self._restore(t)
-            self._log.note(t, "ended", kind="autopilot", action=ACTION, result=why)
+            await self._restore()
+            self._log.note(self._wall(), "ended", kind="autopilot", action=ACTION, result=why)
         finally:
             try:
                 await in_daemon_thread(self._claim.drop)
             finally:
                 await self._source.aclose()
 
-    async def _restore(self, t: float) -> None:
+    async def _restore(self) -> None:
         with contextlib.suppress(ZconsoleError, OSError):
-            await in_daemon_thread(self._pilot.restore, t)
+            await in_daemon_thread(self._pilot.restore, self._wall())
 
 
 @dataclass(slots=True)
 class PilotClaim:
-    """The place of the only autopilot of a machine, and of its state directory."""
+    """The place of the only autopilot of a machine and its state directory, and what it does."""
 
     state: Path
     mark: str
@@ -296,6 +296,11 @@ class PilotClaim:
         self.locks = (claim, lock)
         os.ftruncate(lock, 0)
         os.pwrite(lock, self.mark.encode(), 0)
+
+    def tell(self, now: Status) -> None:
+        """Write down what it does; may take seconds."""
+        with contextlib.suppress(StateError):
+            Patient().call(partial(write_record, self.state / STATUS, now))
 
     def drop(self) -> None:
         """Make room for the next one; what another process says of its own stays."""
