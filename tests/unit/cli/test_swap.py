@@ -17,7 +17,7 @@ from zconsole.cli.options import parser_of
 from zconsole.cli.swap import RoundsOnDemand, SwapListing
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.sim.backends.actions import simulated_backend
-from zconsole.sim.hands import SimulatedHands
+from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.source import SimulatedSource
 from zconsole.swap.checklist import BACKED_OUT, DONE, Checklist
 from zconsole.swap.choice import choose

@@ -13,11 +13,10 @@ from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Sample
-from zconsole.sim.backends.actions import SimulatedFacts, SimulatedRunner
-from zconsole.sim.backends.lights import SimulatedLights
+from zconsole.sim.backends.actions import SimulatedFacts, SimulatedLights, SimulatedRunner
+from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
-from zconsole.sim.hands import SimulatedHands
 from zconsole.sim.models import RED_4T
 from zconsole.sim.places import slot_name
 from zconsole.sim.source import World, clock, raw
