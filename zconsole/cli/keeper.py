@@ -21,16 +21,16 @@ from itertools import pairwise
 from pathlib import Path
 
 from zconsole.actions.backend import live_backend, live_pools
+from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.actions.window_records import MachineWindows
 from zconsole.cli import local
 from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
-from zconsole.cli.swap import RoundsOnDemand
 from zconsole.cli.window_keeper import WindowKeeper
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
 from zconsole.output import json
-from zconsole.system.audit import Audit, audit_log
+from zconsole.system.audit import audit_log
 from zconsole.system.host import ROOT, process_mark, text_in
 from zconsole.system.keeper import (
     END,
@@ -209,14 +209,9 @@ def _exit_code(child: int) -> int | None:
     return -signal.SIGKILL
 
 
-def _log() -> Audit:
-    """The audit log of this state directory, which every line checks."""
-    return audit_log(partial(state_dir, True))
-
-
 def _put_back(args: argparse.Namespace, mark: str) -> None:
     """Restore the tunables that a child held, and drop what its autopilot said."""
-    parameters, log = SysfsParameters(args.module, args.boot_id), _log()
+    parameters, log = SysfsParameters(args.module, args.boot_id), audit_log()
     control = Control(parameters, TunableStore(args.state), log, mark)
     with contextlib.suppress(OSError, ZconsoleError):
         if held := control.held():
@@ -227,7 +222,7 @@ def _put_back(args: argparse.Namespace, mark: str) -> None:
 
 async def _keep(args: argparse.Namespace, line: socket.socket, life: int) -> bool:
     """Keep duties until none is left, or the child is told to end; whether it lost its parent."""
-    log, mark = _log(), process_mark(os.getpid()) or ""
+    log, mark = audit_log(), process_mark(os.getpid()) or ""
     parameters, store = SysfsParameters(args.module, args.boot_id), TunableStore(args.state)
 
     def _control(order: Order) -> Control:

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tests.records import replace
+from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import swap
 from zconsole.cli.main import main
 from zconsole.cli.options import parser_of
-from zconsole.cli.swap import RoundsOnDemand, SwapListing
+from zconsole.cli.swap import SwapListing
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.backends.swap import SimulatedHands
