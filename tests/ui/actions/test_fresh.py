@@ -29,8 +29,7 @@ QUESTION = 100.0
 
 
 @pytest.fixture
-def frame(monkeypatch):
-    monkeypatch.setattr(watching, "PATIENCE", 0.3)
+def frame():
     (frame,) = Session().advance(World("healthy", 1).raws())
     return replace(frame, looked=QUESTION - 600)
 
@@ -52,7 +51,7 @@ def round_of(*frames) -> Update:
     return Update(frames, Capabilities("libzfs"))
 
 
-async def delivered(frame, *rounds, make=plan_scrub):
+async def delivered(frame, *rounds, make=plan_scrub, patience=30.0):
     """The events of an action whose console is given these rounds after the question."""
     watch = FollowUp(SimpleNamespace(hurried=nullcontext))
     watch.take(round_of(frame))
@@ -64,11 +63,13 @@ async def delivered(frame, *rounds, make=plan_scrub):
     async def run():
         return [event async for event in executor.run(plan, plan.needs_typed)]
 
-    running = asyncio.create_task(run())
-    for frames in rounds:
-        await asyncio.sleep(0.01)
-        watch.take(round_of(*frames))
-    return (await running), runner.ran
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watching, "PATIENCE", patience)
+        running = asyncio.create_task(run())
+        for frames in rounds:
+            await asyncio.sleep(0.01)
+            watch.take(round_of(*frames))
+        return (await running), runner.ran
 
 
 @pytest.mark.parametrize("make", [plan_scrub, plan_clear])
@@ -76,7 +77,8 @@ async def test_a_read_that_began_before_the_question_does_not_count(frame, make)
     """It may go on over any number of rounds, and what it gives is delivered afterwards."""
     silent = replace(frame, problem="no answer for 1 s", looked=QUESTION + 1)
     late = replace(frame, t=frame.t + 5, looked=QUESTION - 1)
-    events, ran = await delivered(frame, (silent,), (silent,), (silent,), (late,), make=make)
+    rounds = (silent,), (silent,), (silent,), (late,)
+    events, ran = await delivered(frame, *rounds, make=make, patience=0.3)
     assert [e.kind for e in events] == ["refused"]
     assert ran == []
     fresh = replace(late, looked=QUESTION + 2)
@@ -85,7 +87,7 @@ async def test_a_read_that_began_before_the_question_does_not_count(frame, make)
 
 async def test_an_old_frame_with_a_problem_does_not_count(frame):
     stuck = replace(frame, problem="no answer for 600 s", stale_seconds=600.0, looked=QUESTION + 1)
-    events, ran = await delivered(frame, (stuck,), (stuck,), (stuck,))
+    events, ran = await delivered(frame, (stuck,), (stuck,), (stuck,), patience=0.3)
     assert [e.kind for e in events] == ["refused"]
     assert "no answer for 600 s" in events[0].text
     assert ran == []
@@ -113,7 +115,7 @@ async def test_another_pool_of_the_same_name_is_not_acted_on(frame):
 
 
 async def test_where_no_round_comes_at_all_it_ends_in_time(frame):
-    events, ran = await delivered(frame)
+    events, ran = await delivered(frame, patience=0.3)
     assert "after you confirmed" in events[-1].text
     assert ran == []
 

@@ -258,9 +258,11 @@ async def test_a_reading_that_hangs_is_not_begun_a_second_time(tree, monkeypatch
     monkeypatch.setattr(facts, "devices", read)
     monkeypatch.setattr(facts, "DISKS", 0.05)
     machine_facts = MachineFacts(Answers(), tree.root)
-    for _ in range(3):
+    asked = 0
+    while not begun or asked < 3:
         found = await machine_facts(pool(top("mirror", 0, 2)), False)
         assert found.devices == ()
+        asked += 1
     assert len(begun) == 1
     monkeypatch.setattr(facts, "DISKS", 30.0)
     over.set()
