@@ -27,7 +27,7 @@ from zconsole.swap.record import asks, checklist_record, choice_record
 from zconsole.swap.report import markdown
 from zconsole.swap.session import SwapSession
 from zconsole.swap.stage import SwapStage
-from zconsole.swap.store import FileSwapStore, SwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.swap.view import MachineView
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id, is_root
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     args.host, args.swap_at = None, event_loop.run(_on_this_machine(args, SwapListing.meant))
     begun = time.time()
     code = console.run(args)
-    kept = FileSwapStore(None, state_dirs()).read()
+    kept = SwapStore(None, state_dirs()).read()
     mine = (c for c in kept if is_meant(c, args) and (c.state == OPEN or (c.ended or 0) >= begun))
     return code or ended(next(mine, None))
 
@@ -86,7 +86,7 @@ async def _on_this_machine(
     session = SwapSession(backend, look, rounds.frames)
     try:
         # Who only looks makes no directory, and takes no lead.
-        return await ask(SwapListing(args, session, FileSwapStore(None, state_dirs())))
+        return await ask(SwapListing(args, session, SwapStore(None, state_dirs())))
     finally:
         await feed.aclose()
 

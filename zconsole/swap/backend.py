@@ -9,7 +9,7 @@ from functools import partial
 from zconsole.diagnosis.device_errors.probes import smart_of
 from zconsole.hardware.hands import Hands
 from zconsole.swap.onlooker import SmartOf
-from zconsole.swap.store import FileSwapStore, SwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id
 from zconsole.system.patient import in_time
@@ -40,4 +40,4 @@ def _store(leads: bool) -> SwapStore:
         directory = in_time(partial(state_dir, create=True)) if leads else None
     except StateError:
         directory = None  # what is saved then says so
-    return FileSwapStore(directory, state_dirs())
+    return SwapStore(directory, state_dirs())

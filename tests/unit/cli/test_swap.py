@@ -25,7 +25,7 @@ from zconsole.swap.choice import choose
 from zconsole.swap.names import device_named
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.session import SwapSession
-from zconsole.swap.store import FileSwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
 
@@ -41,8 +41,8 @@ class Machine:
         self.hands = SimulatedHands(self.source.world)
 
     @property
-    def store(self) -> FileSwapStore:
-        return FileSwapStore(self.place)
+    def store(self) -> SwapStore:
+        return SwapStore(self.place)
 
     def swap(self, *words: str) -> int:
         return self.asked(SwapListing.show, *words)

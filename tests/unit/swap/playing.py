@@ -25,7 +25,7 @@ from zconsole.swap.checklist import Checklist
 from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.guide import Guide, own_pool, started
 from zconsole.swap.stage import SwapStage
-from zconsole.swap.store import MemorySwapStore, SwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.swap.view import MachineView
 from zconsole.system.audit import MemoryLog
 from zconsole.zfs.decode.decoder import decode
@@ -40,7 +40,7 @@ class Play:
     """One machine, one checklist, one person at the shelf."""
 
     world: World = field(default_factory=lambda: world_of("swap"))
-    store: SwapStore = field(default_factory=MemorySwapStore)
+    store: SwapStore = field(default_factory=lambda: SwapStore(None, memory={}))
     faults: tuple[DeviceFault, ...] = ()
     smart: Mapping[str, SmartCounts] = field(default_factory=dict)
     boot: str = "first"

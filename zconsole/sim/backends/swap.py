@@ -21,7 +21,7 @@ from zconsole.sim.places import machine_leaves, place_of, places
 from zconsole.sim.source import World
 from zconsole.sim.state import Host, PoolState, rng
 from zconsole.swap.backend import SwapBackend
-from zconsole.swap.store import MemorySwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.units import duration, size
 
 NEW_DISKS = 2
@@ -168,7 +168,7 @@ def _gone(pool: PoolState, leaf: Leaf) -> None:
 
 def simulated_swap(world: World) -> SwapBackend:
     """What leads through swaps of a world."""
-    store = MemorySwapStore()
+    store = SwapStore(None, memory={})
     return SwapBackend(lambda _: store, partial(_smart, world), hands=SimulatedHands(world))
 
 
