@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.OK
     found = in_time(partial(ask, order=TELL), START) or {"duties": ()}
     if not found["duties"] and not args.json:
-        say("nothing is kept in the background")
+        say("nothing is kept in the background for this user")
     for each in found["duties"]:
         if args.json:
             print(json.line({"process": found["process"], **each}))

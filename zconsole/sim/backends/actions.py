@@ -18,12 +18,12 @@ from zconsole.hardware.links import PARTITION
 from zconsole.pool.chassis import LeafDisk, SlotKey
 from zconsole.pool.model import Pool, Version, parse_version
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.sim import commands, growth, lifecycle
+from zconsole.sim import commands, lifecycle
 from zconsole.sim.backends.autopilot import OWNER, SimulatedAutopilots
 from zconsole.sim.commands import CommandError
 from zconsole.sim.disk import Leaf
-from zconsole.sim.hours import keep_hours
 from zconsole.sim.places import places
+from zconsole.sim.simulation import keep_hours
 from zconsole.sim.source import World, clock
 from zconsole.sim.state import DISCARDING, PoolState
 from zconsole.system.audit import MemoryLog
@@ -313,7 +313,7 @@ def _checkpoint(pool: PoolState, words: Words) -> None:
 
 
 _COMMANDS: dict[str, Command] = {
-    "add": lambda pool, words: growth.add(pool, words.operands),
+    "add": lambda pool, words: commands.add(pool, words.operands),
     "replace": lambda pool, words: commands.replace(pool, words[0], words[1], "s" in words.options),
     "attach": lambda pool, words: commands.attach(pool, words[0], words[1]),
     "detach": lambda pool, words: commands.detach(pool, words[0]),

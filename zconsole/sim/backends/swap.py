@@ -11,7 +11,6 @@ from itertools import count
 
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import ZconsoleError
-from zconsole.hardware.hands import BayContent
 from zconsole.pool.chassis import SlotKey
 from zconsole.sim import lifecycle
 from zconsole.sim.backends.actions import smart_counts
@@ -20,7 +19,7 @@ from zconsole.sim.disk import OFFLINE, REMOVED, Leaf
 from zconsole.sim.places import machine_leaves, place_of, places
 from zconsole.sim.source import World
 from zconsole.sim.state import Host, PoolState, rng
-from zconsole.swap.backend import SwapBackend
+from zconsole.swap.backend import BayContent, SwapBackend
 from zconsole.swap.store import SwapStore
 from zconsole.units import duration, size
 
@@ -30,7 +29,7 @@ _SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
 
 
 class SimulatedHands:
-    """See ``zconsole.hardware.hands.Hands``; the pools of a world are on one machine."""
+    """See ``zconsole.swap.backend.Hands``; the pools of a world are on one machine."""
 
     def __init__(self, world: World) -> None:
         """Puts new disks of every model into a drawer that is empty."""
