@@ -56,6 +56,7 @@ from zconsole.zfs.sources.live import LiveSource
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals at which what is held is put back."""
+NOTHING = "nothing is kept in the background for this user"
 HEARS = "hears"
 """Its word to whoever started it, once orders are heard."""
 LOOK = 0.5
@@ -72,11 +73,12 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "end":
         refuse_denied(args, "end restores what is held", calms=True)
         ended = in_time(partial(ask, order=END, duty="", by=None), START)
-        say("what was held is restored; nothing is kept" if ended else "nothing is kept")
+        rest = "lights, scrub hours and what consoles set go on with the next console"
+        say(f"what was held is restored; {rest}" if ended else NOTHING)
         return ExitCode.OK
     found = in_time(partial(ask, order=TELL), START) or {"duties": ()}
     if not found["duties"] and not args.json:
-        say("nothing is kept in the background for this user")
+        say(NOTHING)
     for each in found["duties"]:
         if args.json:
             print(json.line({"process": found["process"], **each}))

@@ -271,7 +271,10 @@ def test_what_the_parent_could_not_put_back_the_next_console_does(kernel):
 def test_what_is_kept_is_listed_and_ended_by_a_command(kernel, monkeypatch, capsys):
     monkeypatch.setenv("ZCONSOLE_STATE", str(kernel.state))
     assert main(["keeper"]) == 0
-    assert capsys.readouterr() == ("", "zconsole: nothing is kept in the background for this user\n")
+    assert capsys.readouterr() == (
+        "",
+        "zconsole: nothing is kept in the background for this user\n",
+    )
     freeze(kernel)
     assert main(["keeper"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
