@@ -12,7 +12,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -123,10 +123,14 @@ def start(
     ask(state, options, **asdict(Steered(wanted.words, below, watch)))
 
 
-def status(state: Path) -> Status | None:
-    """What the autopilot of this machine does; None while none runs. May take seconds."""
+def status(state: Path, patient: Patient | None = None) -> Status | None:
+    """What the autopilot of this machine does; None while none runs. May take seconds.
+
+    Who asks again and again has a ``patient`` that does so once the disk has answered.
+    """
     try:
-        found = Patient().call(partial(read_record, Status, state / STATUS, 10_000))
+        read = partial(read_record, Status, state / STATUS, 10_000)
+        found = (patient or Patient()).call(read)
     except (OSError, StateError):
         return None
     return found if alive(found.mark) else None
@@ -277,6 +281,7 @@ class PilotClaim:
     mark: str
     """Of the process that owns what is set."""
     locks: tuple[int, ...] = ()
+    patient: Patient = field(default_factory=Patient)
 
     def take(self, parameters: SysfsParameters) -> None:
         """Become the only one; may hang.
@@ -300,13 +305,13 @@ class PilotClaim:
     def tell(self, now: Status) -> None:
         """Write down what it does; may take seconds."""
         with contextlib.suppress(StateError):
-            Patient().call(partial(write_record, self.state / STATUS, now))
+            self.patient.call(partial(write_record, self.state / STATUS, now))
 
     def drop(self) -> None:
         """Make room for the next one; what another process says of its own stays."""
         self.release()
         with contextlib.suppress(OSError, StateError):
-            Patient().call(self._forget)
+            self.patient.call(self._forget)
 
     def release(self) -> None:
         """Let go of the place, of which nothing was said."""
