@@ -93,7 +93,7 @@ class Guard:
 
     async def act(self) -> bool:
         """Put the original back if the value is still ours; that is all there is to do."""
-        await in_daemon_thread(self._restore)
+        await self.undo()
         return False
 
     async def undo(self) -> None:
