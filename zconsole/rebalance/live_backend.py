@@ -33,10 +33,9 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.system.async_process import ProcessRunner, Spawner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import FileThread
-from zconsole.system.launcher import PACKAGE_ROOT, own
 from zconsole.system.mounts import SELF
 from zconsole.system.pipe_io import LineProcess
-from zconsole.system.process import DeadlineError
+from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
 from zconsole.system.state_dir import StateError, read_end
 
 if TYPE_CHECKING:

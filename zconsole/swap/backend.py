@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple, Protocol
 
 from zconsole.diagnosis.device_errors.probes import smart_of
-from zconsole.hardware.hands import Hands
 from zconsole.swap.onlooker import SmartOf
-from zconsole.swap.store import FileSwapStore, SwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id
 from zconsole.system.patient import in_time
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
+
+
+class BayContent(NamedTuple):
+    """One bay of a shelf."""
+
+    bay: str
+    disk: str
+    """What sits in it, in words; empty while it is empty."""
+
+
+class Hands(Protocol):
+    """What a person does at the shelf, for which only a simulated machine has a program."""
+
+    def bays(self) -> Sequence[BayContent]:
+        """Every bay, in order."""
+
+    def drawer(self) -> Sequence[str]:
+        """The disks that lie beside the machine, in words."""
+
+    def pull(self, bay: str) -> str:
+        """Pull the disk of a bay into the drawer; says what was done.
+
+        Raises ZconsoleError where the bay is empty or there is none.
+        """
+
+    def insert(self, number: int, bay: str) -> str:
+        """Put a disk of the drawer, by its place there, into an empty bay; says what was done.
+
+        Raises ZconsoleError where that can't be.
+        """
+
+    def wait(self, seconds: float) -> str:
+        """Let that much time pass at once; says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +73,4 @@ def _store(leads: bool) -> SwapStore:
         directory = in_time(partial(state_dir, create=True)) if leads else None
     except StateError:
         directory = None  # what is saved then says so
-    return FileSwapStore(directory, state_dirs())
+    return SwapStore(directory, state_dirs())

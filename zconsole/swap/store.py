@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from zconsole.swap.checklist import OPEN, STEPS, Checklist
 from zconsole.system import state_dir
@@ -26,62 +25,32 @@ KEPT = 50
 _NAME = re.compile(r"swap-([0-9a-f]{8})\.json", re.ASCII)
 
 
-class SwapStore(Protocol):
-    """Where checklists are kept."""
+@dataclass(slots=True)
+class SwapStore(LockedStore):
+    """Where checklists are kept: in the state directory."""
+
+    memory: dict[str, Checklist] | None = None
+    """Keeps them instead until the console ends: for simulated pools."""
 
     def leads(self, name: str) -> bool:
         """Whether this process leads the checklist of this id, or does from now on.
 
         Raises StateError where it can't be known.
         """
-
-    def save(self, c: Checklist) -> bool:
-        """Keep a checklist; False while another process leads it. Raises StateError."""
-
-    def read(self) -> tuple[Checklist, ...]:
-        """Every readable checklist, the newest first."""
-
-    def close(self) -> None:
-        """Let others lead."""
-
-
-@dataclass(slots=True)
-class MemorySwapStore:
-    """Checklists that are forgotten with their console: for simulated pools."""
-
-    kept: dict[str, Checklist] = field(default_factory=dict)
-
-    def leads(self, name: str) -> bool:
-        """See SwapStore.leads."""
-        del name
-        return True
-
-    def save(self, c: Checklist) -> bool:
-        """See SwapStore.save."""
-        self.kept[c.id] = c
-        return True
-
-    def read(self) -> tuple[Checklist, ...]:
-        """See SwapStore.read."""
-        return newest_first(self.kept.values())
-
-    def close(self) -> None:
-        """See SwapStore.close."""
-
-
-class FileSwapStore(LockedStore):
-    """Checklists in the state directory."""
-
-    __slots__ = ()
-
-    def leads(self, name: str) -> bool:
-        """See SwapStore.leads."""
+        if self.memory is not None:
+            return True
         if self.directory is None:
             raise StateError("there is no state directory: this swap is not remembered")
         return self.mine(f"swap-{name}.lock")
 
     def save(self, c: Checklist) -> bool:
-        """See SwapStore.save; returns once it survives a power cut."""
+        """Keep a checklist; returns once it survives a power cut. Raises StateError.
+
+        False while another process leads it.
+        """
+        if self.memory is not None:
+            self.memory[c.id] = c
+            return True
         name = f"swap-{c.id}.json"
         if not _NAME.fullmatch(name) or not self.leads(c.id) or self.directory is None:
             return False
@@ -92,7 +61,9 @@ class FileSwapStore(LockedStore):
         return True
 
     def read(self) -> tuple[Checklist, ...]:
-        """See SwapStore.read. Raises StateError where the disk doesn't answer."""
+        """Every readable checklist, the newest first. Raises StateError without an answer."""
+        if self.memory is not None:
+            return newest_first(self.memory.values())
         return self.patient.call(self._read)
 
     def _read(self) -> tuple[Checklist, ...]:

@@ -94,7 +94,7 @@ async def test_disks_that_are_being_replaced_all_get_a_checklist_with_one_key(mo
         two_failing(s)
         await s.settled()
         await at_once(s)
-        s.swap.make_store(True).kept.clear()  # type: ignore[attr-defined]
+        s.swap.make_store(True).memory.clear()
         await s.press("escape")
         await s.settled()
         await s.press("C")

@@ -11,21 +11,22 @@ from typing import Any
 import pytest
 
 from tests.records import replace
+from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import swap
 from zconsole.cli.main import main
 from zconsole.cli.options import parser_of
-from zconsole.cli.swap import RoundsOnDemand, SwapListing
+from zconsole.cli.swap import SwapListing
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.sim.backends.actions import simulated_backend
-from zconsole.sim.hands import SimulatedHands
+from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.source import SimulatedSource
 from zconsole.swap.checklist import BACKED_OUT, DONE, Checklist
 from zconsole.swap.choice import choose
 from zconsole.swap.names import device_named
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.session import SwapSession
-from zconsole.swap.store import FileSwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.system.async_process import ProcessRunner
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
@@ -42,8 +43,8 @@ class Machine:
         self.hands = SimulatedHands(self.source.world)
 
     @property
-    def store(self) -> FileSwapStore:
-        return FileSwapStore(self.place)
+    def store(self) -> SwapStore:
+        return SwapStore(self.place)
 
     def swap(self, *words: str) -> int:
         return self.asked(SwapListing.show, *words)

@@ -11,7 +11,7 @@ from zconsole.pool.model import Activity, Scan
 from zconsole.sim.state import Checkpoint
 from zconsole.swap.choice import choose
 from zconsole.swap.refusal import Refusal
-from zconsole.swap.store import MemorySwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.swap.view import MachineView
 
 pytestmark = pytest.mark.slow
@@ -79,7 +79,7 @@ def test_a_resilver_that_ended_before_the_swap_began_is_not_waited_for():
     play = blocked()
     play.do()
     play.wait(60.0)
-    play.store = MemorySwapStore()
+    play.store = SwapStore(None, memory={})
     play.begin()
     play.wait(60.0)
     assert command(play) == AGAIN

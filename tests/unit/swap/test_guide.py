@@ -7,11 +7,11 @@ import pytest
 from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, Play
 from zconsole.swap.guide import Guide, started
-from zconsole.swap.store import FileSwapStore, MemorySwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.system.state_dir import StateError
 
 
-class Broken(MemorySwapStore):
+class Broken(SwapStore):
     def save(self, c):
         raise StateError("the disk is full")
 
@@ -26,9 +26,9 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_a_second_console_sees_what_the_first_does_and_may_not_act(place: Path):
-    play = Play(store=FileSwapStore(place))
+    play = Play(store=SwapStore(place))
     play.begin()
-    other = Guide(play.checklist, FileSwapStore(place))
+    other = Guide(play.checklist, SwapStore(place))
     assert not other.leads
     play.do()
     assert other.look(play.view(), play.now).step == "pull"
@@ -36,16 +36,16 @@ def test_a_second_console_sees_what_the_first_does_and_may_not_act(place: Path):
 
 
 def test_the_second_console_leads_once_the_first_is_gone(place: Path):
-    play = Play(store=FileSwapStore(place))
+    play = Play(store=SwapStore(place))
     play.begin()
-    other = Guide(play.checklist, FileSwapStore(place))
+    other = Guide(play.checklist, SwapStore(place))
     play.store.close()
     other.look(play.view(), play.now)
     assert other.leads
 
 
 def test_a_disk_has_one_open_checklist(place: Path):
-    play = Play(store=FileSwapStore(place))
+    play = Play(store=SwapStore(place))
     play.begin()
     choice = play.choice()
     again = started(choice, choice.ways[0], play.view(), play.store, play.now)
@@ -53,7 +53,7 @@ def test_a_disk_has_one_open_checklist(place: Path):
 
 
 def test_a_swap_goes_on_where_nothing_can_be_kept_and_says_so():
-    play = Play(store=Broken())
+    play = Play(store=Broken(None))
     play.begin()
     assert play.do().step == "pull"
     assert play.guide is not None

@@ -20,7 +20,7 @@ from zconsole.swap.choice import choose
 from zconsole.swap.explain import explained
 from zconsole.swap.guide import Guide, started
 from zconsole.swap.report import markdown
-from zconsole.swap.store import FileSwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.swap.undone import taken_offline
 
 pytestmark = pytest.mark.slow
@@ -68,14 +68,14 @@ def test_a_new_disk_in_another_bay_is_asked_about(play: Play):
 
 def test_a_machine_without_hot_plug_is_powered_off(play: Play, tmp_path):
     tmp_path.chmod(0o700)
-    play.store = FileSwapStore(tmp_path)
+    play.store = SwapStore(tmp_path)
     play.begin()
     play.do()
     play.look()
     play.store.close()
     play.hands.pull(OLD)
     play.hands.insert(NEW, OLD)
-    again = Play(world=play.world, store=FileSwapStore(tmp_path), boot="second")
+    again = Play(world=play.world, store=SwapStore(tmp_path), boot="second")
     again.elapsed = play.elapsed
     again.guide = Guide(again.store.read()[0], again.store)
     stage = again.look()

@@ -37,9 +37,8 @@ from zconsole.rebalance.job.job import (
 from zconsole.rebalance.job.job_output import OURS, last_line
 from zconsole.rebalance.job.job_store import Record
 from zconsole.system.audit import Log
-from zconsole.system.launcher import own
 from zconsole.system.printable import clean
-from zconsole.system.process import start_detached
+from zconsole.system.process import own, start_detached
 from zconsole.system.state_dir import StateError, open_private, read_end, write_private
 
 START_SECONDS = 20.0

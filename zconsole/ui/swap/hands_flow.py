@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zconsole.errors import ZconsoleError
-from zconsole.hardware.hands import Hands
+from zconsole.swap.backend import Hands
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.widgets.draw import Line, Span, crop

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 
 from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
-from zconsole.hardware.hands import Hands
+from zconsole.swap.backend import Hands
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.stage import SwapStage, sentence
 from zconsole.ui.actions.context import FlowContext
