@@ -191,7 +191,8 @@ class Forecast(NamedTuple):
     window: float | None = None
     """Seconds; None for zpool's average."""
     spread: float = MAX_SPREAD
-    """Log spread of the estimate."""
+    """Log spread by the scan's own course, by which ``past.together`` weighs that against an
+    earlier scan. The range of the estimate has another one then."""
     daily: Daily | None = None
     """Its pace over the day; None where that is not known yet."""
 
@@ -228,8 +229,12 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     if len(points) < MIN_POINTS or seconds < work.least_seconds:
         return _by_average(work, seen, course, is_young=True)
     progress = _progress(xs, points, work)
+    stopped = f"no progress for {units.duration(course.idle)}"
     if progress is None:
-        return _by_average(work, "it advances in bursts", course, is_young)
+        # A stop that is as long as any before it may be no wait between two bursts.
+        waits = longest_still(xs, [p.issued + p.scanned for p in points])
+        why = stopped if course.idle >= waits else "it advances in bursts"
+        return _by_average(work, why, course, is_young)
     if is_past(progress.left / progress.unit, work):
         return Forecast(nothing(PAST_TOTAL))
     left = max(0.0, progress.left)
@@ -244,9 +249,7 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     worth = worths(ts, xs, daily)
     speed = expected(Slopes(worth, done), left, 2 * work.resolution * progress.unit)
     if speed is None:
-        why = "what is printed is too coarse yet"
-        if not work.resolution:
-            why = f"no progress for {units.duration(course.idle)}"
+        why = "what is printed is too coarse yet" if work.resolution else stopped
         return _by_average(work, why, course, is_young)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2 + doubt**2))
     shown = speed._replace(rate=_byte_rate(points, speed, progress, pace is None))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.bench.eta import judge, main, recordings, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
 from tests.table import rows
+from zconsole import units
 from zconsole.pool.model import Sample
 from zconsole.timeline.eta.estimate import (
     forecast,
@@ -357,6 +358,20 @@ def test_a_burst_that_takes_longer_than_usual_is_done_but_no_more():
 
 def test_of_two_bursts_nobody_knows_the_period():
     assert levelled(SECONDS[:34], ISSUED[:34]) is None
+
+
+@rows("still", [8, 20, 90])
+def test_a_scan_that_has_stopped_does_not_advance_in_bursts(still):
+    for before in ([10 * MIB] * 30, [10 * MIB] * 30 + [0.0] * 3 + [10 * MIB] * 9):
+        found = told(course([*before, *[0.0] * still]), 1000 * MIB, average=MIB).estimate
+        assert f"no progress for {units.duration(still)}" in found.reason
+
+
+@rows("waited", [0, 7, 14])
+def test_between_bursts_a_scan_advances_in_bursts(waited):
+    for start in ([120 * MIB, *[0.0] * 15] * 2, [10 * MIB] * 20 + [0.0] * 15):
+        found = told(course([*start, MIB, *[0.0] * waited]), 1000 * MIB, average=MIB).estimate
+        assert "it advances in bursts" in found.reason
 
 
 @rows("speed", [(7, 7, 7, 7), (7, 2, 20, 5)])
