@@ -25,7 +25,7 @@ from zconsole.sim.state import SCRUB
 from zconsole.sim.topology import Top
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.kernel.nvlist import ConfigReader, assembled
-from zconsole.zfs.sources.kernel.wire import Answers, packed
+from zconsole.zfs.sources.kernel.wire import Answers, encoded
 from zconsole.zfs.sources.pool_poller import leaf_paths
 
 WIDTH = 10
@@ -134,7 +134,7 @@ class LargeSource:
         found = (
             reader.read(memoryview(c)) for reader, c in zip(self._readers, configs, strict=True)
         )
-        return [packed({"form": form, "values": values}) for form, values in found]
+        return [encoded({"form": form, "values": values}) for form, values in found]
 
     def raws(self, received: list[Any], answers: list[bytes]) -> Iterator[Raw]:
         """The raw forms of a round, as the live source makes them."""

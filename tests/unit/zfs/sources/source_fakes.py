@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.system.host import Clocks
 from zconsole.system.process import Completed, DeadlineError
-from zconsole.zfs.sources.kernel.wire import packed, requested
+from zconsole.zfs.sources.kernel.wire import encoded, requested
 from zconsole.zfs.sources.live import System
 
 HANG = "hang"
@@ -219,7 +219,7 @@ def answered(pool: str, found: Mapping[str, Any]) -> bytes:
     """A libzfs helper's answer; a ``config`` in it becomes a form of which nothing moves."""
     if "config" in found:
         found = {"form": (found["config"], (), ()), "values": [()]}
-    return packed({"pool": pool, **found})
+    return encoded({"pool": pool, **found})
 
 
 def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeChannel:
@@ -229,7 +229,7 @@ def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeChannel:
         found = answer(pool)
         return () if found is None else (answered(pool, found),)
 
-    return FakeChannel([packed({"ready": "/dev/zfs"})], respond)
+    return FakeChannel([encoded({"ready": "/dev/zfs"})], respond)
 
 
 def machine(path: Path, pools: Mapping[str, str], version: str = "2.3.9-1") -> Path:

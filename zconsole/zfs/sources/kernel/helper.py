@@ -20,7 +20,7 @@ from struct import Struct
 from typing import Any
 
 from zconsole.zfs.sources.kernel.nvlist import ConfigReader, Form, NvlistError, Values
-from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, packed, requested
+from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, encoded, requested
 
 DEVICE = "/dev/zfs"
 POOL_STATS = 0x5A05
@@ -129,7 +129,7 @@ class Helper:
 
     def say(self, answer: dict[str, Any]) -> None:
         """Write an answer."""
-        self._unsaid.append(packed(answer))
+        self._unsaid.append(encoded(answer))
         self._write()
 
     def _work(self) -> None:
@@ -138,7 +138,7 @@ class Helper:
         while pool := self._next():
             turn, read = self._pools[pool]
             with turn:  # kept in turn too, as a form holds for the answers after it
-                self._unsaid.append(packed({"pool": pool, **_answer(read)}))
+                self._unsaid.append(encoded({"pool": pool, **_answer(read)}))
         self._write()
 
     def _next(self) -> str:
@@ -175,7 +175,7 @@ def main() -> None:
     try:
         device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        os.write(1, packed({"unusable": f"{DEVICE}: {error.strerror}"}))
+        os.write(1, encoded({"unusable": f"{DEVICE}: {error.strerror}"}))
         os._exit(1)
     helper = Helper(0, 1, lambda name: KernelPool(name, device).read)
     helper.say({"ready": DEVICE})

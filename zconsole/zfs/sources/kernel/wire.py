@@ -37,7 +37,7 @@ def requested(records: bytes) -> Iterator[str]:
             yield name.decode("utf-8", "surrogateescape")
 
 
-def packed(answer: dict[str, Any]) -> bytes:
+def encoded(answer: dict[str, Any]) -> bytes:
     """An answer as it goes over the pipe; of text, bytes, numbers, lists and dictionaries."""
     body = marshal.dumps(answer)
     return len(body).to_bytes(_HEAD, "little") + body

@@ -28,10 +28,10 @@ from zconsole.zfs.sources.kernel.helper import (
     KernelPool,
 )
 from zconsole.zfs.sources.kernel.nvlist import NvlistError, assembled
-from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, Answers, packed, requested, requests
+from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, Answers, encoded, requested, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
-READY = packed({"ready": "x"})
+READY = encoded({"ready": "x"})
 NOTHING = None, [()]
 
 
@@ -204,7 +204,7 @@ async def test_the_helper_is_reminded_of_those_behind_a_pool_that_is_stuck():
         def write(self, data: bytes) -> None:
             super().write(data)
             if not any(requested(data)):
-                self.say(packed({"pool": "b", "gone": True}))
+                self.say(encoded({"pool": "b", "gone": True}))
 
     source, _ = reader(lambda: Stuck([READY]))
     stuck = asyncio.create_task(source.read("a", 30))
@@ -246,9 +246,9 @@ async def test_a_form_is_kept_although_nobody_waits_for_its_answer_any_more():
     await asyncio.sleep(0)
     reading.cancel()
     await asyncio.wait((reading,))
-    process.say(packed({"pool": "tank", "form": ({}, ("txg",), ()), "values": [(1,)]}))
+    process.say(encoded({"pool": "tank", "form": ({}, ("txg",), ()), "values": [(1,)]}))
     await asyncio.sleep(0)
-    process._respond = lambda pool: (packed({"pool": pool, "values": [(2,)]}),)
+    process._respond = lambda pool: (encoded({"pool": pool, "values": [(2,)]}),)
     assert await source.read("tank", 5) == {"libzfs": {"txg": 2}}
     await source.aclose()
 
@@ -271,7 +271,7 @@ async def test_what_the_helper_says_becomes_an_error(answer, error):
 
 
 async def test_a_helper_that_cannot_ask_the_kernel_is_unusable_with_its_reason():
-    process = [packed({"unusable": "/dev/zfs: Permission denied"})]
+    process = [encoded({"unusable": "/dev/zfs: Permission denied"})]
     source, _ = reader(lambda: FakeChannel(process, ends=True))
     with pytest.raises(ReaderUnusableError, match="Permission denied"):
         await source.read("tank", 5)
@@ -327,7 +327,7 @@ async def test_a_call_beside_a_stuck_one_is_asked_again_of_the_next_helper():
 
 
 async def test_the_deadline_of_a_call_does_not_count_the_start_of_the_helper():
-    process = FakeChannel(respond=lambda line: (packed({"pool": line, "gone": True}),))
+    process = FakeChannel(respond=lambda line: (encoded({"pool": line, "gone": True}),))
     source, _ = reader(lambda: process)
     reading = asyncio.create_task(source.read("tank", 0.5))
     await asyncio.sleep(0.7)
@@ -345,8 +345,8 @@ async def test_a_helper_that_never_starts_is_unusable():
 
 STUCK_HELPER = """
 import os, time
-from zconsole.zfs.sources.kernel.wire import packed
-os.write(1, packed({"ready": "fake"}))
+from zconsole.zfs.sources.kernel.wire import encoded
+os.write(1, encoded({"ready": "fake"}))
 while True: time.sleep(60)
 """
 
@@ -374,7 +374,7 @@ async def test_the_helper_module_starts_and_leaves_when_its_input_ends():
     assert (ready, unusable) == (done.returncode == 0, done.returncode == 1)
 
 
-@rows("said", [b"garbage!", b"\0\0\0\0", packed({})[:4] + b"!!", b"\2\0\0\0[]"])
+@rows("said", [b"garbage!", b"\0\0\0\0", encoded({})[:4] + b"!!", b"\2\0\0\0[]"])
 def test_what_is_no_answer_is_a_value_error(said):
     with pytest.raises(ValueError, match="no answer"):
         list(Answers().take(said))
@@ -382,7 +382,7 @@ def test_what_is_no_answer_is_a_value_error(said):
 
 def test_every_kind_of_value_comes_back_however_it_is_cut():
     answer = {"pool": "a b", "config": {"guid": 2**64 - 1, "list": [0, 2**63], "path": "/\udcff"}}
-    whole = packed(answer) * 2
+    whole = encoded(answer) * 2
     answers = Answers()
     parts = [whole[at : at + 7] for at in range(0, len(whole), 7)]
     assert [each for part in parts for each in answers.take(part)] == [answer, answer]
