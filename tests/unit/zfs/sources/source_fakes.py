@@ -215,19 +215,12 @@ class FakeSpawner:
         self.settled = True
 
 
-def answered(pool: str, found: Mapping[str, Any]) -> bytes:
-    """A libzfs helper's answer; a ``config`` in it becomes a form of which nothing moves."""
-    if "config" in found:
-        found = {"form": (found["config"], (), ()), "values": [()]}
-    return encoded({"pool": pool, **found})
-
-
 def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeChannel:
     """A libzfs helper that answers each pool with ``answer``; None for no answer at all."""
 
     def respond(pool: str) -> Iterable[bytes]:
         found = answer(pool)
-        return () if found is None else (answered(pool, found),)
+        return () if found is None else (encoded({"pool": pool, **found}),)
 
     return FakeChannel([encoded({"ready": "/dev/zfs"})], respond)
 

@@ -16,7 +16,6 @@ from tests.unit.zfs.sources.source_fakes import (
     CannedRunner,
     FakeProcess,
     FakeSpawner,
-    answered,
     helper,
     printed,
     set_state,
@@ -26,6 +25,7 @@ from tests.unit.zfs.sources.source_fakes import (
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import live
+from zconsole.zfs.sources.kernel.wire import encoded
 from zconsole.zfs.sources.live import LOCK_HELD, LiveSource, load_lzc, pool_exists
 
 
@@ -342,7 +342,7 @@ async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp
     process = helper(lambda pool: asked.set())
     spawn = FakeSpawner({"helper": lambda: process, "zpool": FakeProcess})
     made = source(tmp_path, spawn=spawn, deadline=30)
-    answer = answered("tank", config_of("tank"))
+    answer = encoded({"pool": "tank", **config_of("tank")})
     first = asyncio.create_task(made.sample())
     await asyncio.wait_for(asked.wait(), 30)
     assert not first.done()
@@ -365,7 +365,7 @@ async def test_a_sample_says_when_its_reading_began_however_late_it_is_shown(tmp
         deadline=30,
         steady=lambda: now,
     )
-    answer = answered("tank", config_of("tank"))
+    answer = encoded({"pool": "tank", **config_of("tank")})
     now = 50.0
     first = asyncio.create_task(made.sample())
     await asyncio.wait_for(asked.wait(), 30)

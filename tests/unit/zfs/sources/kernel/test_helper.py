@@ -27,12 +27,12 @@ from zconsole.zfs.sources.kernel.helper import (
     Helper,
     KernelPool,
 )
-from zconsole.zfs.sources.kernel.nvlist import NvlistError, assembled
+from zconsole.zfs.sources.kernel.nvlist import NvlistError
 from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, Answers, encoded, requested, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
 READY = encoded({"ready": "x"})
-NOTHING = None, [()]
+NOTHING: dict[str, object] = {}
 
 
 class Pipes:
@@ -101,8 +101,7 @@ class FakePool:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ((("form",), [(1,)]), {"form": ("form",), "values": [(1,)]}),
-        ((None, [(2,)]), {"values": [(2,)]}),
+        ({"name": "tank"}, {"config": {"name": "tank"}}),
         (None, {"gone": True}),
         (NvlistError("odd"), {"error": "odd"}),
         (PermissionError(13, "Permission denied"), {"error": "/dev/zfs: Permission denied"}),
@@ -212,51 +211,6 @@ async def test_the_helper_is_reminded_of_those_behind_a_pool_that_is_stuck():
         await source.read("b", 30)
     stuck.cancel()
     await source.aclose()
-
-
-async def test_a_form_holds_until_another_one_comes():
-    config = {"name": "tank"}, ("txg",), ()
-    answers = iter(
-        [
-            {"form": config, "values": [(1,)]},
-            {"values": [(2,)]},
-            {"gone": True},
-            {"values": [(3,)]},
-            {"form": ({"name": "tank"}, ("errors",), ()), "values": [(4,)]},
-            {"values": [(5,)]},
-        ]
-    )
-    source, _ = reader(lambda: helper(lambda pool: next(answers)))
-    found = []
-    for _ in range(6):
-        try:
-            found.append((await source.read("tank", 5))["libzfs"])
-        except PoolGoneError:
-            found.append(None)
-    await source.aclose()
-    tank = {"name": "tank"}
-    assert found[:4] == [{**tank, "txg": 1}, {**tank, "txg": 2}, None, {**tank, "txg": 3}]
-    assert found[4:] == [{**tank, "errors": 4}, {**tank, "errors": 5}]
-
-
-async def test_a_form_is_kept_although_nobody_waits_for_its_answer_any_more():
-    process = FakeChannel([READY])
-    source, _ = reader(lambda: process)
-    reading = asyncio.create_task(source.read("tank", 30))
-    await asyncio.sleep(0)
-    reading.cancel()
-    await asyncio.wait((reading,))
-    process.say(encoded({"pool": "tank", "form": ({}, ("txg",), ()), "values": [(1,)]}))
-    await asyncio.sleep(0)
-    process._respond = lambda pool: (encoded({"pool": pool, "values": [(2,)]}),)
-    assert await source.read("tank", 5) == {"libzfs": {"txg": 2}}
-    await source.aclose()
-
-
-async def test_values_without_a_form_are_no_answer():
-    source, _ = reader(lambda: helper(lambda pool: {"values": [(1,)]}))
-    with pytest.raises(ReadFailedError, match="no answer"):
-        await source.read("tank", 5)
 
 
 @pytest.mark.parametrize(
@@ -435,14 +389,10 @@ def tank(kernel: Kernel) -> KernelPool:
 def test_the_config_is_what_the_kernel_packed(kernel: Kernel, tank: KernelPool) -> None:
     for guid in (7, 8):
         kernel.config = pool(vdev(guid))
-        read = tank.read()
-        assert read is not None
-        form, values = read
-        assert form is not None
-        found = assembled(form, iter(values))
+        found = tank.read()
+        assert found is not None
         assert (found["name"], found["vdev_tree"]["children"][0]["guid"]) == ("tank", guid)
     assert kernel.calls == 2
-    assert tank.read()[0] is None, "the form holds as long as nothing but values moves"
 
 
 def test_the_buffer_grows_with_the_config_and_stays(kernel: Kernel, tank: KernelPool) -> None:
