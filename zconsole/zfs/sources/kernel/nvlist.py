@@ -102,7 +102,7 @@ class ConfigReader:
     """Reads the packed configs of one pool."""
 
     def __init__(self) -> None:
-        self.layout: Layout | None = None
+        self.layout: ConfigLayout | None = None
         """That of the last config; None before the first, and after one that cannot be read."""
 
     def read(self, packed: memoryview) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class ConfigReader:
         if self.layout is None or not self.layout.holds(packed):
             self.layout = None
             try:
-                self.layout = Layout(packed)
+                self.layout = ConfigLayout(packed)
             except struct.error as error:
                 raise NvlistError(f"no packed nvlist: {error}") from None
         return self.layout.config(packed)
@@ -164,7 +164,7 @@ class _Node:
         return Struct("".join(self._codes))
 
 
-class Layout:
+class ConfigLayout:
     """Where everything lies in a packed config."""
 
     def __init__(self, packed: memoryview) -> None:
