@@ -107,7 +107,6 @@ def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
     ):
         _, _, _, _, _, requests, waited, _ = before.counted  # there was no request
     elif vdev.histograms:
-        # Each is asked for once: what came packed is unpacked then, also to see if it is there.
         found = [vdev.histograms.get(name) or () for name in ("disk_r", "disk_w")]
         requests = float(sum(map(sum, found)))
         # Exactly: what ``sum`` makes of floats depends on the version of Python.
