@@ -68,8 +68,8 @@ scans of
 - ``WALKED_SECONDS`` 30 s, a walk says nothing of issuing: no difference, as it is for what releases
   before 2.2 skip at once and count as issued.
 - Repaired bytes, as issued ones run ahead by what is queued: R 0.407. What share of the issued
-  bytes they are shows where the queues ran lowest. The topology tells it of a rebuild alone: of a
-  raidz with small blocks it was 7 % off, by which nothing was ever nearly done.
+  bytes they are shows where the queues ran lowest. The topology tells it exactly of a rebuild
+  alone: of a raidz with small blocks it was 7 % off, by which nothing was ever nearly done.
 - Bursts, ``FEWEST_BURSTS`` 3 until a period is known: R 0.277, L 0.190, M +2.3 % (1.2), and
   ranges of made-up scans in bursts and levels are 1.15 wide instead of 1.02.
 - Turns, ``FEWEST_TURNS`` 2: L 0.201, M -0.2 % (0.2); without them an end moves to and fro with
@@ -411,16 +411,11 @@ def _meter(points: Sequence[CurvePoint], work: Work) -> tuple[list[float], float
 
     Issued bytes run ahead of the devices by what is queued (tens of MB, and a whole metaslab in a
     rebuild), in bursts. Repaired bytes count what has come back; they are a fixed share of the
-    issued ones, of a rebuild known from the topology, else from where the queues ran lowest. Where
-    issued bytes include skipped ones (before 2.2), the share of all is not the share of the further
-    ones.
+    issued ones. Where issued bytes include skipped ones (before 2.2), the share of all is not the
+    share of the further ones.
     """
-    floor = 0.02 * work.total
-    seen = [p.processed / p.issued for p in points if p.issued > floor]
-    share = max(seen, default=0.0)
-    if work.share is not None and 0 < share <= 1.05 * work.share:
-        share = work.share
-    if not work.processed or not share:
+    share = _share(points, work)
+    if share is None:
         return [p.issued for p in points], None
     issued = points[-1].issued - points[0].issued
     # What is queued blurs the share of a few.
@@ -429,6 +424,24 @@ def _meter(points: Sequence[CurvePoint], work: Work) -> tuple[list[float], float
         if further > SKIPPED_FACTOR * share:
             return [p.processed / further for p in points], None
     return [p.processed / share for p in points], max(0.0, work.issued - work.processed / share)
+
+
+def _share(points: Sequence[CurvePoint], work: Work) -> float | None:
+    """Bytes repaired for each byte issued: what it was where the queues ran lowest.
+
+    The topology knows it of a rebuild. Of a resilver it knows about what it is: a raidz allocates
+    padding for small blocks, which is issued and never written.
+    """
+    floor = 0.02 * work.total
+    best = max((p.processed / p.issued for p in points if p.issued > floor), default=0.0)
+    if work.processed <= 0 or best <= 0:
+        return None
+    if work.share is None or best > 1.05 * work.share:
+        return best
+    if work.sure:
+        return work.share
+    # Far below what the topology says, more than queues explain: then it is unknown.
+    return best if best >= 0.5 * work.share else None
 
 
 def ranged(eta: float, spread: float, reason: str) -> Estimate:

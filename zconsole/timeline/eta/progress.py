@@ -61,8 +61,9 @@ class Work(NamedTuple):
     processed: float = 0.0
     """Bytes repaired or rebuilt; 0 where the source has none, or none this exact."""
     share: float | None = None
-    """Bytes repaired for each byte issued, where the topology tells: of a rebuild. Of a resilver it
-    does not: a raidz allocates padding for small blocks, which is issued and never written."""
+    """Bytes repaired for each byte issued, where the topology tells."""
+    sure: bool = False
+    """Whether ``share`` holds however far the issuing runs ahead."""
     start: float | None = None
     """Epoch seconds."""
     walked: bool = False
@@ -180,7 +181,8 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         total=_rebuild_total(scan) if rebuild else float(total),
         issued=done[0],
         processed=processed,
-        share=repaired_share(scan, root) if processed and rebuild else None,
+        share=repaired_share(scan, root) if processed else None,
+        sure=rebuild,
         start=scan.start,
         walked=_has_walked(scan),
         by_turns=walks and scan.stage == "scanning",

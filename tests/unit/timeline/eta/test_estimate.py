@@ -70,15 +70,18 @@ def test_a_steady_eta_falls_a_second_a_second():
     assert all(a > b for a, b in pairwise(etas))
 
 
-def test_the_repaired_bytes_tell_what_is_queued():
+@rows(("sure", "off"), [(True, 0.02), (False, 0.05)])
+def test_the_repaired_bytes_tell_what_is_queued(sure, off):
+    """Of a rebuild exactly; else as far as the queue was ever empty."""
     made = ProgressCurve()
     for n in range(100):
         done = n * 10 * MIB
         issued = math.ceil((n + 1) / 13) * 130 * MIB
         made.add(ProgressReading(1000.0 + n, n, True, issued, issued, done * 0.25))
     left = 2000 * MIB - 99 * 10 * MIB
-    work = Work(2000 * MIB, made.points[-1].issued, 99 * 2.5 * MIB, share=0.25, start=1000.0)
-    assert forecast(made, work).estimate.eta == pytest.approx(left / (10 * MIB), rel=0.02)
+    issued, repaired = made.points[-1].issued, 99 * 2.5 * MIB
+    work = Work(2000 * MIB, issued, repaired, share=0.25, sure=sure, start=1000.0)
+    assert forecast(made, work).estimate.eta == pytest.approx(left / (10 * MIB), rel=off)
 
 
 def test_padding_that_a_raidz_allocates_for_small_blocks_is_not_queued():
@@ -98,6 +101,16 @@ def test_padding_that_a_raidz_allocates_for_small_blocks_is_not_queued():
     )
     work = scan_work(scan, Vdev("tank", "root", children=(top,)))
     assert forecast(made, work).estimate.eta == pytest.approx(1, abs=0.5)
+
+
+def test_bytes_that_were_issued_and_repaired_nothing_do_not_tell_what_is_queued():
+    """As where most of what a resilver counts as issued before it was watched was skipped."""
+    made, before = ProgressCurve(), 1000 * GIB
+    for n in range(100):
+        issued = before + n * 60 * MIB
+        made.add(ProgressReading(1000.0 + n, n, True, issued, 0.0, GIB + n * 10 * MIB))
+    work = Work(issued + 600 * MIB, issued, GIB + 990 * MIB, share=1 / 6, start=900.0)
+    assert forecast(made, work).estimate.eta == pytest.approx(10, rel=0.1)
 
 
 def test_what_ends_within_a_second_is_foretold_to_end_as_that_second_begins():
@@ -174,7 +187,7 @@ def test_a_rebuild_that_has_issued_a_whole_metaslab_has_hardly_begun():
     made.add(ProgressReading(1000.0, 0.0, True, 0.0))
     for n in range(1, 21):
         made.add(ProgressReading(1000.0 + n, n, True, 300 * MIB, 500 * MIB, n * 4 * MIB))
-    work = Work(360 * MIB, 300 * MIB, 80 * MIB, share=1 / 3, start=1000.0)
+    work = Work(360 * MIB, 300 * MIB, 80 * MIB, share=1 / 3, sure=True, start=1000.0)
     left = 120 * MIB - 80 * MIB
     assert forecast(made, work).estimate.eta == pytest.approx(left / (4 * MIB), rel=0.2)
 
@@ -184,7 +197,7 @@ def test_a_rebuild_first_seen_between_two_metaslabs_is_measured_once():
     for n in range(200):
         issued = (450 if n < 150 else 500) * MIB
         made.add(ProgressReading(1000.0 + n, n, True, issued, issued, (200 + n) * MIB))
-        work = Work(1000 * MIB, issued, (200 + n) * MIB, share=1.0, start=100.0)
+        work = Work(1000 * MIB, issued, (200 + n) * MIB, share=1.0, sure=True, start=100.0)
         if n >= 30:
             left = 1000 - 200 - n
             assert forecast(made, work).estimate.eta == pytest.approx(left, rel=0.1), n
@@ -270,8 +283,9 @@ def test_bytes_skipped_during_the_walk_are_no_speed():
         made.add(ProgressReading(1000.0 + n, n, True, issued, min(n, 6) * 2000 * MIB, repaired))
     last = made.points[-1]
     left = (10_000 * MIB - last.issued) / (5 * MIB)
-    work = Work(10_000 * MIB, last.issued, last.processed, start=1000.0, walked=True)
-    assert forecast(made, work).estimate.eta == pytest.approx(left, rel=0.05)
+    for share in (0.25, None):
+        work = Work(10_000 * MIB, last.issued, last.processed, share, start=1000.0, walked=True)
+        assert forecast(made, work).estimate.eta == pytest.approx(left, rel=0.05)
 
 
 def test_a_little_past_the_total_it_is_about_to_end():
