@@ -19,7 +19,7 @@ AT_ONCE = 16
 
 _HEAD = 4
 _LONGEST = 1 << 28
-"""Longest answer in bytes: a leaf takes one or two thousand."""
+"""Longest answer in bytes: a leaf takes two or three thousand."""
 
 
 def requests(pools: Sequence[str]) -> Iterator[bytes]:
