@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.pool.model import IoRates, Vdev
-from zconsole.pool.topology import Placed
+from zconsole.pool.topology import APART, DATA, Placed
 
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts that long (``zfs_txg_timeout``)."""
@@ -265,10 +265,6 @@ class RateSeries:
         return [times[-1] - t for t in times]
 
 
-NO_DATA = ("cache", "spare")
-"""Classes whose I/O is not part of the pool's own sum."""
-
-
 class PoolRates:
     """The rates of all vdevs of a pool, now and before."""
 
@@ -312,7 +308,7 @@ def _fill_in(
             if covered.get(key, 0.0) < longest:
                 own, covered[key] = NONE, longest
             rates[key] = _combined(own, [rates[child] for child in children])
-        if parent is not None and (depth > 1 or vdev.vclass not in NO_DATA):
+        if parent is not None and (depth > 1 or vdev.vclass not in APART):
             below.setdefault(parent, []).append(key)
 
 
@@ -354,7 +350,7 @@ def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[
     by_top: dict[str, list[str]] = {}
     for key, _, vdev, _, top in rows:
         filled = vdev.resilvering or vdev.awaiting_resilver
-        data = vdev.state == "ONLINE" and vdev.vclass in ("normal", "special", "dedup")
+        data = vdev.state == "ONLINE" and vdev.vclass in DATA
         if top is not None and not vdev.children and data and not filled:
             by_top.setdefault(top, []).append(key)
     found: dict[str, str] = {}

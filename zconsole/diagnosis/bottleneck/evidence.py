@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.finding import TunableStep
 from zconsole.pool.model import IoRates, Scan, Vdev
-from zconsole.pool.topology import Placed
+from zconsole.pool.topology import DATA, Placed
 
 FRESH = 0.25
 """Weight of the newest queue depths in their running mean."""
@@ -258,7 +258,6 @@ def _both(scan: Scan, walked: int, issued: int) -> bool:
     return apart and walked > 0 and issued > MIXED * walked and queued(scan) > issued
 
 
-DATA = ("normal", "special", "dedup")
 FOREGROUND = ("sync_r", "sync_w", "async_r")
 """Queue classes that only applications use, the last by reading ahead of them (ZIO_PRIORITY,
 include/sys/zio_priority.h; what a scan reads ahead is of its own class, dsl_scan.c)."""
