@@ -24,8 +24,8 @@ from zconsole.sim.source import EPOCH, raw
 from zconsole.sim.state import SCRUB
 from zconsole.sim.topology import Top
 from zconsole.zfs.raw import Raw
-from zconsole.zfs.sources.kernel.nvlist import ConfigReader, assembled
-from zconsole.zfs.sources.kernel.wire import Answers, packed
+from zconsole.zfs.sources.kernel.nvlist import ConfigReader
+from zconsole.zfs.sources.kernel.wire import Answers, encoded
 from zconsole.zfs.sources.pool_poller import leaf_paths
 
 WIDTH = 10
@@ -106,7 +106,6 @@ class LargeSource:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe)
         self._pools = pools
         self._readers = [ConfigReader() for _ in range(pools)]
-        self._forms: list[Any] = [None] * pools
         self._first: list[dict[str, Any]] = self.receive()
         shelves = [shelf for begun in self._first for shelf in begun.pop("enclosures", ())]
         for begun in self._first:
@@ -134,15 +133,13 @@ class LargeSource:
         found = (
             reader.read(memoryview(c)) for reader, c in zip(self._readers, configs, strict=True)
         )
-        return [packed({"form": form, "values": values}) for form, values in found]
+        return [encoded({"config": config}) for config in found]
 
     def raws(self, received: list[Any], answers: list[bytes]) -> Iterator[Raw]:
         """The raw forms of a round, as the live source makes them."""
-        for at, ((ticks, _, lines), data) in enumerate(zip(received, answers, strict=True)):
+        for begun, (ticks, _, lines), data in zip(self._first, received, answers, strict=True):
             (answer,) = Answers().take(data)
-            self._forms[at] = answer["form"] or self._forms[at]
-            config = assembled(self._forms[at], iter(answer["values"]))
-            yield _raw(self._first[at], ticks, config, lines)
+            yield _raw(begun, ticks, answer["config"], lines)
 
     def _received(self) -> Any:
         output = self._process.stdout

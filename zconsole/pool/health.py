@@ -10,6 +10,7 @@ from zconsole.pool.model import MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Sca
 from zconsole.pool.redundancy import REPAIRS, Redundancy, parity
 from zconsole.pool.scan_outcome import WELL, blocked_repair, not_restored
 from zconsole.pool.spares import SpareTrouble
+from zconsole.pool.topology import APART
 from zconsole.units import counted, duration, size
 
 
@@ -80,7 +81,7 @@ def health(
     doubts = (*errors, *unsteady, *_doubts(pool, bool(errors)))
     bare = not pool.root.children and bool(lacks or pool.state is None)
     # By its devices, whatever the pool's own state.
-    data = (v for v in away if v.vclass not in ("spare", "cache"))
+    data = (v for v in away if v.vclass not in APART)
     impaired = any(v.state not in ("", "UNKNOWN") for v in data)
     if not bare and (pool.state not in (None, "ONLINE") or impaired):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"

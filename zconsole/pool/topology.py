@@ -53,11 +53,16 @@ def placed(root: Vdev) -> tuple[Placed, ...]:
     return tuple(found)
 
 
+DATA = ("normal", "special", "dedup")
+"""Classes of vdevs that hold the pool's data."""
+APART = ("cache", "spare")
+"""Classes of devices whose states and I/O are no part of the pool's own."""
+
+
 def data_vdevs(root: Vdev) -> tuple[Vdev, ...]:
-    """The top-level vdevs that hold data: normal, special and dedup class, no holes."""
-    data = ("normal", "special", "dedup")
+    """The top-level vdevs that hold data, no holes."""
     return tuple(
-        v for v in root.children if v.vclass in data and v.kind not in ("hole", "indirect")
+        v for v in root.children if v.vclass in DATA and v.kind not in ("hole", "indirect")
     )
 
 

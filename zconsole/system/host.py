@@ -16,11 +16,6 @@ def steady_clock() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def cpu_seconds() -> float:
-    """Seconds of the processor that this process has used."""
-    return time.process_time()
-
-
 _PIECE = 1 << 16
 
 

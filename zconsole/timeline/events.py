@@ -14,8 +14,7 @@ from zconsole.pool.model import Event, Sample, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.scan_outcome import started
 from zconsole.pool.spares import STANDING
-from zconsole.pool.topology import Placed, is_group
-from zconsole.timeline.rates import NO_DATA
+from zconsole.pool.topology import APART, Placed, is_group
 
 MAX_EVENTS = 500
 BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
@@ -263,7 +262,7 @@ def _unfilled(tree: Tree) -> set[str]:
 
 def _leaves_with_data(vdevs: Iterable[Vdev]) -> Iterator[str]:
     """The names of those that are devices with the pool's data."""
-    return (v.name for v in vdevs if not v.children and v.vclass not in NO_DATA)
+    return (v.name for v in vdevs if not v.children and v.vclass not in APART)
 
 
 NEAR = 10.0

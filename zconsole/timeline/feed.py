@@ -1,16 +1,13 @@
 """Where frames come from: the only interface that views and alerts use.
 
-A feed takes rounds at an interval, or more seldom where a round takes more of the processor than
-is its share. It is over a single source, a recording, which can be paused and moved in, or several
-machines (``fleet``).
+A feed takes rounds at an interval. It is over a single source, a recording, which can be paused
+and moved in, or several machines (``fleet``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -18,7 +15,6 @@ from typing import TYPE_CHECKING, Protocol
 from zconsole.pool.chassis import Lights
 from zconsole.pool.model import Sample
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import cpu_seconds
 from zconsole.timeline.frame import Additions, Frame, Pairs
 from zconsole.zfs.sources.base import Capabilities
 
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
     from zconsole.timeline.alerts.rules import Alert
     from zconsole.timeline.devices import DeviceProber
     from zconsole.timeline.session import Session
-    from zconsole.zfs.raw import Raw
     from zconsole.zfs.sources.base import Source
     from zconsole.zfs.sources.replay import Playback, ReplaySource
 
@@ -57,39 +52,6 @@ class Contributor(Protocol):
         """What is done to a pool, for its frame."""
 
 
-SHARE = 0.4
-"""Of one processor, that a console may take: 400 ms of a second."""
-ROUNDS = 3
-"""The cheapest of these counts: what comes once, like the first round, slows nothing down."""
-STEP = 0.5
-"""Share of the interval by which the time between two samples grows, so that it seldom changes."""
-
-
-class SamplePace:
-    """The processor time of each round, and the interval that it leaves."""
-
-    def __init__(self, cpu: Callable[[], float]) -> None:
-        """``cpu``: seconds that this process has used so far."""
-        self._cpu = cpu
-        self._before: float | None = None
-        self._costs: deque[float] = deque(maxlen=ROUNDS)
-
-    def begin(self) -> None:
-        """A round begins; with what follows it, painting too, it ends as the next one begins."""
-        now = self._cpu()
-        if self._before is not None:
-            self._costs.append(now - self._before)
-        self._before = now
-
-    def seconds(self, interval: float) -> float:
-        """Seconds between two samples where ``interval`` was asked for; 0 stays 0."""
-        if not interval or len(self._costs) < ROUNDS:
-            return interval
-        least = min(self._costs) / SHARE
-        step = STEP * interval
-        return interval if least <= interval else math.ceil(least / step) * step
-
-
 class Feed:
     """Takes a round at every interval; history is fed even if nothing is painted."""
 
@@ -103,13 +65,9 @@ class Feed:
     contributor: Contributor | None = None
     """Has what consoles and jobs do joined to each frame; None where nothing acts."""
 
-    def __init__(self, interval: float, cpu: Callable[[], float] = cpu_seconds) -> None:
-        """``interval``: seconds between samples; 0 for a source with its own pace.
-
-        ``cpu``: seconds that this process has used so far.
-        """
+    def __init__(self, interval: float) -> None:
+        """``interval``: seconds between samples; 0 for a source with its own pace."""
         self.interval = interval
-        self._pace = SamplePace(cpu)
         self._changed = asyncio.Event()
         self._begun: float | None = None
         self._hurries: list[float] = []
@@ -119,14 +77,12 @@ class Feed:
 
     @property
     def pace(self) -> float:
-        """Seconds between samples as it goes: more than ``interval`` where rounds cost too much."""
-        if self._hurries:
-            return min(self.interval, *self._hurries)
-        return self._pace.seconds(self.interval)
+        """Seconds between samples as it goes: less than ``interval`` while somebody waits."""
+        return min(self.interval, *self._hurries) if self._hurries else self.interval
 
     @contextmanager
     def hurried(self, seconds: float) -> Iterator[None]:
-        """Sample at least every ``seconds`` meanwhile, whatever rounds cost: somebody waits."""
+        """Sample at least every ``seconds`` meanwhile: somebody waits."""
         self._hurries.append(seconds)
         self._changed.set()
         try:
@@ -149,7 +105,6 @@ class Feed:
             except TimeoutError:
                 break
         self._begun = loop.time()
-        self._pace.begin()
         update = await self.sample()
         if update is None:
             return None
@@ -202,11 +157,6 @@ class Feed:
         raise NotImplementedError
 
 
-BUSY, BREATH = 0.1, 0.02
-"""Seconds of work on a round after which, before the next pool, keys are answered for so long: they
-are within half a second, and each breath wakes the processor once more."""
-
-
 class SessionFeed(Feed):
     """Frames from any source."""
 
@@ -229,8 +179,6 @@ class SessionFeed(Feed):
         self._details = details
         self._prober = prober
         self._lights = lights
-        self._shown = False
-        """Whether there was a round: before the first, there is nothing that keys could move."""
 
     async def sample(self) -> Update | None:
         """Take a round from the source; at its end raise as ``Session.end`` does."""
@@ -238,25 +186,14 @@ class SessionFeed(Feed):
         if raws is None:
             self._session.end()
             return None
-        frames = await self._frames(raws)
-        if self._prober is not None:
-            frames = self._prober.look(frames)
-        return Update(frames, self._source.capabilities, notes=self._session.take_notes())
-
-    async def _frames(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
-        """The frames of a round, with pauses for keys between pools."""
-        loop, frames = asyncio.get_running_loop(), list[Frame]()
-        since = loop.time()
+        frames = list[Frame]()
         for raw in raws:
             for seen in self._session.read(raw):
                 if isinstance(seen, Sample) and self._session.lacks_past(seen.pool):
-                    await in_daemon_thread(self._session.recall, seen.pool)
+                    await in_daemon_thread(self._session.recall, seen.pool)  # a disk may hang
                 frames.append(self._session.push(seen))
-                if self._shown and loop.time() - since > BUSY:
-                    await asyncio.sleep(BREATH)
-                    since = loop.time()
-        self._shown = True
-        return tuple(frames)
+        shown = tuple(frames) if self._prober is None else self._prober.look(frames)
+        return Update(shown, self._source.capabilities, notes=self._session.take_notes())
 
     async def details(self, pool: str, key: str) -> Pairs:
         """Facts of one device: serial, model, sector sizes."""

@@ -15,7 +15,6 @@ from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import returned
 from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
-from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
 from zconsole.pool.model import Sample, SampleFailure, Scan, Vdev
@@ -26,7 +25,7 @@ from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
 from zconsole.timeline.events import LEAST_LEAP, Absences, EventLog, is_ahead
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
-from zconsole.timeline.rates import NONE, PoolRates
+from zconsole.timeline.rates import NONE, PoolRates, slow_siblings
 from zconsole.timeline.scans import ScanTracker
 from zconsole.timeline.scrubs import DamageTracker, ScrubTracker
 

@@ -3,21 +3,24 @@
 Bytes and operations come from the kernel's own counters against the kernel's own clock, else
 from rates a source gave ready-made, else from diskstats. A counter that fell, a device that was
 swapped or a clock that jumped restarts the window: for one sample there is no rate, never an
-absurd one. Past rates of vdevs and scans are kept, a bounded number, for sparklines.
+absurd one. Past rates of vdevs and scans are kept, a bounded number, for sparklines. A leaf that is
+much slower than the others of its top-level vdev is the odd one out.
 """
 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from itertools import repeat
-from math import fsum, nan
+from math import fsum, inf, nan
 from operator import mul, sub
 from typing import NamedTuple
 
+from zconsole import units
 from zconsole.pool.model import IoRates, Vdev
-from zconsole.pool.topology import Placed
+from zconsole.pool.topology import APART, DATA, Placed
 
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts that long (``zfs_txg_timeout``)."""
@@ -104,7 +107,6 @@ def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
     ):
         _, _, _, _, _, requests, waited, _ = before.counted  # there was no request
     elif vdev.histograms:
-        # Each is asked for once: what came packed is unpacked then, also to see if it is there.
         found = [vdev.histograms.get(name) or () for name in ("disk_r", "disk_w")]
         requests = float(sum(map(sum, found)))
         # Exactly: what ``sum`` makes of floats depends on the version of Python.
@@ -263,10 +265,6 @@ class RateSeries:
         return [times[-1] - t for t in times]
 
 
-NO_DATA = ("cache", "spare")
-"""Classes whose I/O is not part of the pool's own sum."""
-
-
 class PoolRates:
     """The rates of all vdevs of a pool, now and before."""
 
@@ -310,7 +308,7 @@ def _fill_in(
             if covered.get(key, 0.0) < longest:
                 own, covered[key] = NONE, longest
             rates[key] = _combined(own, [rates[child] for child in children])
-        if parent is not None and (depth > 1 or vdev.vclass not in NO_DATA):
+        if parent is not None and (depth > 1 or vdev.vclass not in APART):
             below.setdefault(parent, []).append(key)
 
 
@@ -333,3 +331,59 @@ def _combined(own: IoRates, below: list[IoRates]) -> IoRates:
         sums.append(fsum(known) if known else None)
     read, write, reads, writes = sums
     return IoRates(read, write, reads, writes, latency, busy)
+
+
+LATENCY_FACTOR = 3.0
+LATENCY_FLOOR = 0.010
+"""Below 10 ms, latency says more about caches than about the disk."""
+BUSY_SHARE = 0.9
+BUSY_GAP = 0.3
+
+
+def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, str]:
+    """Keys of leaves that stand out, with why: ``61ms, siblings 8ms`` or ``97 % busy, …``.
+
+    A leaf stands out when its wait is over three times the median of the other leaves of the same
+    top-level vdev (and over 10 ms), or when it is at least 90 % busy and 30 points above theirs.
+    A device that is being filled is no source disk: it is compared with no other.
+    """
+    by_top: dict[str, list[str]] = {}
+    for key, _, vdev, _, top in rows:
+        filled = vdev.resilvering or vdev.awaiting_resilver
+        data = vdev.state == "ONLINE" and vdev.vclass in DATA
+        if top is not None and not vdev.children and data and not filled:
+            by_top.setdefault(top, []).append(key)
+    found: dict[str, str] = {}
+    for leaves in by_top.values():
+        known = {leaf: rates[leaf] for leaf in leaves if leaf in rates}
+        waits = sorted([each.latency for each in known.values() if each.latency is not None])
+        shares = sorted([each.busy for each in known.values() if each.busy is not None])
+        for leaf, own in known.items():
+            if len(leaves) > 2 and (why := _stands_out(own, waits, shares)):
+                found[leaf] = why
+    return found
+
+
+def _stands_out(own: IoRates, waits: Sequence[float], shares: Sequence[float]) -> str | None:
+    """Why it does, if it does; nothing stands out among devices of which nothing is known.
+
+    ``waits`` and ``shares`` are the latencies and busy shares of all, sorted.
+    """
+    if own.latency is not None and own.latency >= LATENCY_FLOOR:
+        usual = _usual(waits, own.latency)
+        if own.latency > LATENCY_FACTOR * usual:
+            return f"{units.latency(own.latency)}, siblings {units.latency(usual)}"
+    if own.busy is not None and own.busy >= BUSY_SHARE:
+        usual = _usual(shares, own.busy)
+        if own.busy - usual >= BUSY_GAP:
+            return f"{units.percent(own.busy)} busy, siblings {units.percent(usual)}"
+    return None
+
+
+def _usual(values: Sequence[float], own: float) -> float:
+    """The median of sorted values without ``own``, one of them; infinite where it is alone."""
+    rest, place = len(values) - 1, bisect_left(values, own)
+    if rest == 0:
+        return inf
+    low, high = (rest - 1) // 2, rest // 2
+    return (values[low + (low >= place)] + values[high + (high >= place)]) / 2

@@ -94,8 +94,6 @@ class ScanTrack:
         self.restarts = restarts
         self.notes = list(notes)
         """Newest first."""
-        self.filling: frozenset[str] = frozenset()
-        """Keys of the leaves that were being resilvered while it ran."""
         self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
         self._told, self._told_at = self.forecast, -inf
         """The newest one that is not only counted down, and the clock of its sample."""

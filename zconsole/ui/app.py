@@ -198,7 +198,7 @@ class Console(ThemedApp):
             self.main_screen.waiting("no pools are imported; waiting for one")
 
     def _header_status(self) -> HeaderStatus | None:
-        status = self.view_state.status(self._clock(), self.feed.pace, self.feed.interval)
+        status = self.view_state.status(self._clock(), self.feed.pace)
         self.late = late_age(status) if status else ()
         return status
 

@@ -152,12 +152,10 @@ class ViewState:
         """What the pools are read with."""
         return self.latest.capabilities if self.latest else None
 
-    def status(
-        self, now: float, interval: float, asked: float | None = None
-    ) -> HeaderStatus | None:
+    def status(self, now: float, interval: float) -> HeaderStatus | None:
         """What the header says at ``now`` on the console's clock; None before the first frame.
 
-        ``interval``: seconds between samples as it goes, ``asked``: as was asked for.
+        ``interval``: seconds between samples as it goes.
         """
         frame = self.frame
         if frame is None or self.latest is None:
@@ -168,7 +166,6 @@ class ViewState:
             host=self.options.host,
             flags=self._flags(self.latest),
             interval=interval,
-            asked=None if asked == interval else asked,
             age=age,
             now=frame.t + (passed if age is None else age),
         )

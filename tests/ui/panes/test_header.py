@@ -29,12 +29,6 @@ class TestHeader:
         for name in ("healthy", "resilver", "swap", "suspended", "deserted", "unrestored"):
             assert len(header(frames.ALL[name](), STATUS, width, height)) == lines, name
 
-    def test_a_longer_interval_than_asked_is_said_and_why(self):
-        usual, slowed = STATUS, STATUS._replace(interval=2.5, asked=1.0)
-        told = "every 2.5s (CPU; asked 1s)"
-        found = [told in header(frames.ALL["resilver"](), each, 120)[0] for each in (usual, slowed)]
-        assert found == [False, True]
-
     def test_where_there_is_one_line_it_says_what_not_to_touch(self):
         *_, last = header(frames.suspended(), STATUS, 60, 15)
         assert last.startswith(" remove no disk of raidz2-0: ")

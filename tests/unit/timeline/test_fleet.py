@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 
 import pytest
 
@@ -59,12 +58,6 @@ class Time:
 def fleet(*machines, needed=False, at_once=False, notes=(), time=None, interval=0.0):
     clocks = (time or Time()).clocks
     return Fleet(machines, lambda: Session(notes=notes), interval, needed, at_once, clocks)
-
-
-@pytest.fixture(autouse=True)
-def _in_one_go(monkeypatch):
-    """A round that has its answer never pauses for keys: on a busy machine it would come late."""
-    monkeypatch.setattr("zconsole.timeline.feed.BUSY", math.inf)
 
 
 async def answered(rounds):

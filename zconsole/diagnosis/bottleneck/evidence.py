@@ -1,18 +1,263 @@
-"""The figures a verdict is based on, gathered from one sample and the pool's recent past."""
+"""The figures a verdict is based on, gathered from one sample and the pool's recent past.
+
+Of each disk its mean queues, best rates and recent writes; how the scan walked metadata and issued
+by turns, as one does whose queues fill its memory limit; and all that one sample tells beside.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
 from types import MappingProxyType
 from typing import NamedTuple
 
-from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.finding import TunableStep
-from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, queued
 from zconsole.pool.model import IoRates, Scan, Vdev
-from zconsole.pool.topology import Placed
+from zconsole.pool.topology import DATA, Placed
 
-DATA = ("normal", "special", "dedup")
+FRESH = 0.25
+"""Weight of the newest queue depths in their running mean."""
+AVERAGED = 30.0
+"""Seconds over which the requests in flight are averaged, to tell whose they are."""
+WRITES_KEPT = 24
+KEEP_EVERY = 5.0
+"""Seconds between two remembered write rates: about a transaction group."""
+SURE_BUSY = 0.1
+TOTALS_KEPT = 8
+LARGE = 128 * 1024.0
+"""Request size from which busy time tells how fast a disk could stream."""
+
+
+class PoolLoad(NamedTuple):
+    """The rate of all devices of a pool together, read and written, in bytes/s."""
+
+    now: float = 0.0
+    most: float = 0.0
+    """The highest rate over two consecutive samples."""
+    unsteady: float = 1.0
+    """Recent variation: standard deviation by mean; 1 with too few samples."""
+    recent: tuple[float, ...] = ()
+    """The last samples, oldest first."""
+
+    def after(self, now: float) -> PoolLoad:
+        """With one more sample."""
+        most = max(self.most, min(self.now, now)) if self.recent else self.most
+        recent = (*self.recent, now)[-TOTALS_KEPT:]
+        return PoolLoad(now, most, _variation(recent, TOTALS_KEPT, 1.0), recent)
+
+
+@dataclass(slots=True)
+class LeafStats:
+    """One leaf's recent past; bytes/s, and requests for the queues."""
+
+    pending: dict[str, float] = field(default_factory=dict)
+    active: dict[str, float] = field(default_factory=dict)
+    flying: dict[str, float] = field(default_factory=dict)
+    """Those in flight as ``active`` has them, averaged over AVERAGED seconds. What never was in a
+    queue is in none of the three."""
+    best_read: float = 0.0
+    """Its best read rate, extrapolated by its busy share; 0 while it was idle."""
+    best_write: float = 0.0
+    seen_read: float = 0.0
+    """Its best read rate over two consecutive samples, in this scan or before."""
+    seen_write: float = 0.0
+    """Its best write rate in this scan."""
+    writes: list[float] = field(default_factory=list)
+    _has_queues: bool = False
+    _kept: float = float("-inf")
+    _read: float = 0.0
+    _first: float | None = None
+    _last: float = 0.0
+
+    def add(self, clock: float, vdev: Vdev, rates: IoRates) -> None:
+        """Take in one sample."""
+        self._mix(clock, vdev.queues)
+        self.best_read = max(self.best_read, _possible(rates.read, rates.read_ops, rates))
+        self.best_write = max(self.best_write, _possible(rates.write, rates.write_ops, rates))
+        self.seen_read = max(self.seen_read, min(self._read, rates.read or 0.0))
+        self._read = rates.read or 0.0
+        self.seen_write = max(self.seen_write, rates.write or 0.0)
+        if rates.write is not None and clock - self._kept >= KEEP_EVERY:
+            self.writes = [*self.writes, rates.write][-WRITES_KEPT:]
+            self._kept = clock
+
+    def begin(self) -> None:
+        """Forget write rates when another scan begins: they don't carry over."""
+        self.seen_write = 0.0
+        self.writes.clear()
+
+    def _mix(self, clock: float, queues: Mapping[str, tuple[int, int]]) -> None:
+        """Average the depths. Most queues of most devices are always empty: those take no room."""
+        weight = FRESH if self._has_queues else 1.0
+        # That of this sample in a plain mean until AVERAGED seconds have passed, then in a running
+        # one.
+        if self._first is None:
+            self._first = self._last = clock
+        passed, self._last = clock - self._last, clock
+        whole = clock - self._first + passed
+        average = min(1.0, passed / min(AVERAGED, whole)) if whole > 0 and passed > 0 else 1.0
+        for name, (pending, active) in queues.items():
+            self._has_queues = True
+            if pending or name in self.pending:
+                self.pending[name] = _mixed(self.pending.get(name, 0.0), pending, weight)
+            if active or name in self.active:
+                self.active[name] = _mixed(self.active.get(name, 0.0), active, weight)
+                self.flying[name] = _mixed(self.flying.get(name, 0.0), active, average)
+
+    @property
+    def unsteady(self) -> float:
+        """How much the recent write rates vary: standard deviation by mean; 0 when unknown."""
+        return _variation(self.writes[-16:], 4, 0.0)
+
+
+def _mixed(old: float, new: float, weight: float) -> float:
+    return old + weight * (new - old)
+
+
+def _possible(rate: float | None, ops: float | None, rates: IoRates) -> float:
+    """What a disk could stream: its rate by its busy share, for large requests of one direction.
+
+    A mostly idle disk doesn't show what it could do.
+    """
+    if not rate or not ops or (rates.busy is not None and rates.busy < SURE_BUSY):
+        return 0.0
+    both = (rates.read_ops or 0.0) + (rates.write_ops or 0.0)
+    usable = rates.busy is not None and ops > 0.9 * both
+    return rate / rates.busy if usable and rate / ops >= LARGE and rates.busy else rate
+
+
+def _variation(rates: Sequence[float], enough: int, unknown: float) -> float:
+    """Standard deviation by mean; ``unknown`` for fewer than ``enough`` rates, or none above 0."""
+    if len(rates) < enough or not any(rates):
+        return unknown
+    mean = sum(rates) / len(rates)
+    # Not pstdev(): its exact fractions took a tenth of the time of all that is worked out a sample.
+    return sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean
+
+
+WINDOW = 3600.0
+"""Seconds of the window."""
+CHECKPOINT = 7200.0
+"""Seconds between checkpoints (zfs_scan_checkpoint_intval), which empty the queues
+regardless of memory; the first is due this long after the scan began or the pool was imported."""
+WALKED = 0.99
+"""Share of the total from which scanning is over, or nearly: it often ends a little short of it."""
+MINUTE = 60.0
+TURNS = 3
+"""Changes from one to the other within the window that only a limit explains."""
+LEFT = 0.25
+"""Share of what was sorted that is left when a limit ends a turn of issuing; a checkpoint leaves
+nothing."""
+MIXED = 0.1
+"""Bytes issued for each walked from which a sample counts as having seen both: gang blocks are
+issued as soon as they are found (dsl_scan_enqueue, module/zfs/dsl_scan.c)."""
+
+
+class StageCycles(NamedTuple):
+    """How scanning and issuing alternated recently."""
+
+    changes: int = 0
+    """Changes within the window."""
+    early: bool = False
+    """Whether it issued before any checkpoint was due."""
+    returned: bool = False
+    """Whether scanning resumed while many sorted blocks were still to be issued."""
+    issuing: float = 0.0
+    """Share of the window's time spent issuing."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether that indicates a memory limit on sorting."""
+        return self.changes >= TURNS or self.early or self.returned
+
+
+class _Step(NamedTuple):
+    clock: float
+    seconds: float
+    changes: int
+    issuing: bool
+
+
+class StageCycleTracker:
+    """Takes the counters of one scan; forgets those older than the window."""
+
+    def __init__(self) -> None:
+        self.stage: str | None = None
+        """scanning or issuing, whichever moved last; None before anything did, and once all
+        metadata has been walked."""
+        self._last: tuple[float, Scan] | None = None
+        self._steps: deque[_Step] = deque()
+        self._peak = 0.0
+        self._early = self._returned = False
+
+    def add(self, t: float, clock: float, scan: Scan) -> None:
+        """Take in one sample with exact counters, at epoch ``t``."""
+        last, self._last = self._last, (clock, scan)
+        walked = (scan.scanned_bytes or 0) >= WALKED * (scan.total_bytes or 0)
+        if scan.stage != "scanning" or not scan.two_stage or walked:
+            self.stage = None
+            self._steps.clear()
+            return
+        # On import, scanned bytes count as issued: counters do not go on.
+        goes_on = last is not None and last[1].pass_start == scan.pass_start
+        if last is not None and goes_on and last[1].stage == "scanning":
+            self._step(clock, clock - last[0], last[1], scan)
+            due = scan.pass_start is None or t - scan.pass_start >= CHECKPOINT
+            self._early = self._early or (self.stage == "issuing" and not due)
+        self._peak = max(self._peak, queued(scan))
+
+    def turns(self) -> StageCycles:
+        """As evidence."""
+        total = sum(step.seconds for step in self._steps)
+        issuing = sum(step.seconds for step in self._steps if step.issuing)
+        changes = sum(step.changes for step in self._steps)
+        return StageCycles(changes, self._early, self._returned, issuing / total if total else 0.0)
+
+    def _step(self, clock: float, seconds: float, old: Scan, new: Scan) -> None:
+        """The stage that moved, or moved last: bytes count as issued when sent."""
+        walked = (new.scanned_bytes or 0) - (old.scanned_bytes or 0)
+        issued = (new.issued_bytes or 0) - (old.issued_bytes or 0)
+        stage = "scanning" if walked > 0 else "issuing" if issued > 0 else self.stage
+        if stage is None:
+            return
+        changed = self.stage is not None and stage != self.stage
+        both = not changed and _both(new, walked, issued)
+        self._keep(_Step(clock, seconds, 2 if both else int(changed), stage == "issuing"))
+        while self._steps[0].clock < clock - WINDOW:
+            self._steps.popleft()
+        if changed and stage == "scanning":
+            self._returned = self._returned or queued(old) > LEFT * self._peak
+            self._peak = 0.0
+        self.stage = stage
+
+    def _keep(self, step: _Step) -> None:
+        """Steps of one minute in which nothing changed are kept as one."""
+        last = self._steps[-1] if self._steps else None
+        alike = last is not None and not step.changes and last.issuing == step.issuing
+        if last is not None and alike and last.clock // MINUTE == step.clock // MINUTE:
+            self._steps.pop()
+            step = _Step(step.clock, last.seconds + step.seconds, last.changes, step.issuing)
+        self._steps.append(step)
+
+
+def queued(scan: Scan) -> float:
+    """Scanned bytes that are still to be issued."""
+    done = (scan.skipped_bytes or 0) + (scan.issued_bytes or 0)
+    return float(max(0, (scan.scanned_bytes or 0) - done))
+
+
+def _both(scan: Scan, walked: int, issued: int) -> bool:
+    """Whether one sample saw walking and then issuing, or the other way round.
+
+    Before 2.2 a resilver counts what it skips as issued while it walks; with zfs_scan_legacy
+    nothing is kept to be sorted.
+    """
+    apart = scan.skipped_bytes is not None or scan.function == "scrub"
+    return apart and walked > 0 and issued > MIXED * walked and queued(scan) > issued
+
+
 FOREGROUND = ("sync_r", "sync_w", "async_r")
 """Queue classes that only applications use, the last by reading ahead of them (ZIO_PRIORITY,
 include/sys/zio_priority.h; what a scan reads ahead is of its own class, dsl_scan.c)."""

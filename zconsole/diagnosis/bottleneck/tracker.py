@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import (
     Disk,
     Evidence,
+    LeafStats,
+    PoolLoad,
+    StageCycleTracker,
     WatchedScan,
     disks_of,
     sorted_share,
 )
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, TunableStep, Verdict
-from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
 from zconsole.pool.model import IoRates, Sample, Vdev, parse_version
 from zconsole.pool.topology import Placed
 from zconsole.tunables.effect import ENOUGH, SETTLE, WINDOW, EffectSample, measure

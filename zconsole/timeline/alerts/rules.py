@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.model import Vdev
 from zconsole.pool.scan_outcome import WELL, is_end
+from zconsole.pool.topology import APART
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, ScanView
 from zconsole.units import counted, days, duration, percent
@@ -193,7 +194,7 @@ def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "")
 def _of_device(frame: Frame, vdev: Vdev, text: str, subject: str) -> Alert:
     """An alert of a device; of one that a swap can be about, with the command that begins it."""
     alert = _alert(frame, "device-error", "error", text, subject)
-    if vdev.vclass in ("spare", "cache") or vdev.kind != "disk":
+    if vdev.vclass in APART or vdev.kind != "disk":
         return alert
     # With several machines a frame is called by its host, too: there the command is run.
     pool = frame.sample.pool.name if frame.sample else frame.pool

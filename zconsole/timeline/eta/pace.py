@@ -16,6 +16,7 @@ from operator import mul
 from typing import NamedTuple
 
 from zconsole.timeline.eta.progress import CurvePoint
+from zconsole.timeline.eta.windows import weighted
 
 Matrix = list[list[float]]
 
@@ -266,10 +267,10 @@ def _costs(
         misfits.append(len(seen) / INDEPENDENT / 2 * log(fit.rest + NOISE**2) + fit.unusual / 2)
     weights = [exp(min(misfits) - misfit) for misfit in misfits]
     gains = [_gain(memory, costs) for costs in COSTS]
-    mean = _weighted(weights, gains)
-    spread = sqrt(_weighted(weights, [(gain - mean) ** 2 for gain in gains]))
-    seek = _weighted(weights, [seek for seek, _ in COSTS])
-    return (seek, exp(_weighted(weights, [log(transfer) for _, transfer in COSTS]))), spread
+    mean = weighted(gains, weights)
+    spread = sqrt(weighted(((gain - mean) ** 2 for gain in gains), weights))
+    seek = weighted((seek for seek, _ in COSTS), weights)
+    return (seek, exp(weighted((log(transfer) for _, transfer in COSTS), weights))), spread
 
 
 def _gain(memory: Memory, costs: tuple[float, float]) -> float:
@@ -280,10 +281,6 @@ def _gain(memory: Memory, costs: tuple[float, float]) -> float:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
-    return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
 
 
 def _evened(course: Worked, costs: tuple[float, float] | None) -> tuple[list[float], float]:

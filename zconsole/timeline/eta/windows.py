@@ -92,10 +92,10 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
         / (error * error + FORGIVEN * FORGIVEN)
         for w, error in zip(windows, errors, strict=True)
     ]
-    speed = _weighted((log(w.rate) for w in windows), weights)
-    apart = _weighted(((log(w.rate) - speed) ** 2 for w in windows), weights)
-    missed = _weighted((e * e for e in errors), weights)
-    seconds = exp(_weighted((log(w.seconds) for w in windows), weights))
+    speed = weighted((log(w.rate) for w in windows), weights)
+    apart = weighted(((log(w.rate) - speed) ** 2 for w in windows), weights)
+    missed = weighted((e * e for e in errors), weights)
+    seconds = exp(weighted((log(w.seconds) for w in windows), weights))
     # Far ahead, the load of now is worth less than the mean: it will change before the end.
     if slopes.mean > 0:
         mean, share = log(slopes.mean), MEAN_SHARE * ahead / (ahead + slopes.last - slopes.first)
@@ -153,7 +153,8 @@ def _present(slopes: Slopes) -> Present | None:
     return Present(logs[0], CERTAIN + USUAL_FACTOR * usual + abs(logs[0] - logs[1]))
 
 
-def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:
+def weighted(values: Iterable[float], weights: Sequence[float]) -> float:
+    """The weighted mean of values."""
     return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
 
 

@@ -41,8 +41,6 @@ class HeaderStatus(NamedTuple):
     """Seconds since the last good sample; None where there never was one."""
     now: float = 0.0
     """Epoch seconds, as the source counts them."""
-    asked: float | None = None
-    """Seconds that were asked for, where sampling takes too much of the processor for that."""
 
     @property
     def fresh(self) -> bool:
@@ -138,18 +136,12 @@ def _identity(
     host = [Span(f" on {look.text(status.host)}", "dim")] if status.host else []
     right = [_age(status), Span(look.clock(status.now), "")]
     if status.interval:
-        right.insert(1, _every(status))
+        right.insert(1, Span(f"every {status.interval:g}s", "dim"))
     while len(right) > 1 and width_of((pool, *flags, *_row(right))) + 2 > width:
         right.pop(1)  # the interval goes first, then the clock, the age never
     if width_of((pool, *host, *flags, *_row(right))) + 2 > width:
         host = []
     return (pool, *host, *flags), _row(right)
-
-
-def _every(status: HeaderStatus) -> Span:
-    if status.asked is None:
-        return Span(f"every {status.interval:g}s", "dim")
-    return Span(f"every {status.interval:g}s (CPU; asked {status.asked:g}s)", "notice")
 
 
 def late_age(status: HeaderStatus) -> Line:

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Scan, Vdev
+from zconsole.pool.topology import APART
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.values import number, text_of, word
 from zconsole.zfs.decode.words import aux_text, draid_shape, parity_of, state_word, suspension
 
-APART = frozenset({"cache", "spare"})
-"""Classes of devices whose states are not among those that make a pool ONLINE."""
 DEEPEST = 32
 """Levels of vdevs, far more than ZFS nests: pool, top-level vdev, spare, replacing, disk. What
 works through a tree calls itself for each level, and Python has an end to that."""

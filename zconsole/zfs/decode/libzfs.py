@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import ERRORS, MULTIHOST, NOTHING, IoCounters, Pool
+from zconsole.pool.model import ERRORS, MULTIHOST, IoCounters, Pool
 from zconsole.zfs.decode.builders import (
     NUMBERS,
     Figures,
@@ -34,7 +34,7 @@ from zconsole.zfs.decode.scans import (
 )
 from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
 from zconsole.zfs.decode.words import AUX_WORDS, CLASSES, VDEV_STATES, disk_name
-from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
+from zconsole.zfs.raw import HISTOGRAMS, QUEUES
 
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
@@ -62,7 +62,6 @@ _numbers_in = itemgetter(*map(_PLACES.__getitem__, NUMBERS))
 _PROGRESS = {"initialize": (28, 23), "trim": (37, 35)}
 """Where it has bytes done, with those in all, state and time behind them; and errors."""
 _WORDS = ("guid", "path", "phys_path", "devid")
-_ARRAYS = {name: (key,) for name, key in HISTOGRAMS.items()}
 _SLOW_IOS = 34
 _TRIMS = 41
 """Elements of ``vdev_stats`` from 0.8 on, which brought trim."""
@@ -70,28 +69,6 @@ _NOALLOC = 46
 """Elements of it before 2.2, which brought vs_noalloc (include/sys/fs/zfs.h)."""
 _SUSPENDED_BY_MULTIHOST = 2
 """ZIO_SUSPEND_MMP of ``zio_suspend_reason_t`` (include/sys/zio.h)."""
-
-
-class Extended(Mapping[str, tuple[int, ...]]):
-    """Queues or histograms of one device as they came packed; few are ever looked at."""
-
-    __slots__ = ("_keys", "_more")
-
-    def __init__(self, more: Mapping[str, Any], keys: Mapping[str, Sequence[str]]) -> None:
-        """``more``: its ``vdev_stats_ex``; ``keys``: where that has each of them."""
-        self._more = more
-        self._keys = keys
-
-    def __getitem__(self, name: str) -> tuple[int, ...]:
-        values = [self._more[key] for key in self._keys[name]]
-        return tuple(values) if len(values) > 1 else tuple(numbers(values[0]))
-
-    def __iter__(self) -> Iterator[str]:
-        more = self._more
-        return (name for name, keys in self._keys.items() if all(key in more for key in keys))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 def pool_of_config(
@@ -209,7 +186,7 @@ def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
     stats = canonical(values)
     told: dict[str, Any] = {key: str(node[key]) for key in _WORDS if node.get(key) is not None}
     if "vdev_stats_ex" in node:
-        told |= {"queues": _extended(node, QUEUES), "histograms": _extended(node, _ARRAYS)}
+        told |= _extended(node["vdev_stats_ex"] or {})
     if values:
         told["io"] = _io(stats)
     if stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
@@ -250,16 +227,14 @@ def _io(stats: Sequence[int]) -> IoCounters:
     return IoCounters(stats[0] / 1e9, stats[9], stats[10], stats[15], stats[16])
 
 
-def _extended(
-    node: Mapping[str, Any], keys: Mapping[str, Sequence[str]]
-) -> Mapping[str, tuple[int, ...]]:
-    """Queues or histograms of ``vdev_stats_ex``.
-
-    What came packed came from the kernel, and is looked at when somebody asks; what was recorded
-    may have been made by anybody, and is checked now.
-    """
-    found = Extended(node.get("vdev_stats_ex") or NOTHING, keys)
-    if isinstance(node.get("vdev_stats"), bytes):
-        return found
-    integers(tuple(chain.from_iterable(found.values())), "vdev_stats_ex")
-    return dict(found)
+def _extended(more: Mapping[str, Any]) -> dict[str, Any]:
+    """The queues and histograms of a device's ``vdev_stats_ex``."""
+    queues = {
+        name: (more[waiting], more[active])
+        for name, (waiting, active) in QUEUES.items()
+        if waiting in more and active in more
+    }
+    integers(tuple(chain.from_iterable(queues.values())), "vdev_stats_ex")
+    arrays = {name: more[key] for name, key in HISTOGRAMS.items() if key in more}
+    histograms = {name: tuple(integers(each, "vdev_stats_ex")) for name, each in arrays.items()}
+    return {"queues": queues, "histograms": histograms}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tests.table import rows
 from zconsole.diagnosis.bottleneck.advice import memory, new_disk, slow_disk
-from zconsole.diagnosis.bottleneck.device_stats import LeafStats
-from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
+from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, LeafStats
 from zconsole.pool.model import IoRates, Scan, Vdev
 
 SMALL = Disk("a", "1", True, IoRates(write=4096.0 * 100, write_ops=100.0), LeafStats())

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.diagnosis.bottleneck.device_stats import AVERAGED, FRESH, LeafStats
+from zconsole.diagnosis.bottleneck.evidence import AVERAGED, FRESH, LeafStats
 from zconsole.pool.model import IoRates, Vdev
 
 

@@ -10,11 +10,9 @@ import pytest
 from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole import units
-from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
-from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
+from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, LeafStats, PoolLoad, StageCycles
 from zconsole.diagnosis.bottleneck.finding import CAUSES as WORDS
 from zconsole.diagnosis.bottleneck.rules import RULES, SMALL, Figure, judge
-from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles
 from zconsole.pool.model import IoRates, Scan
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session

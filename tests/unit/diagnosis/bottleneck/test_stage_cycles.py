@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.table import rows
-from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, StageCycleTracker
+from zconsole.diagnosis.bottleneck.evidence import StageCycles, StageCycleTracker
 from zconsole.pool.model import Scan
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session

@@ -15,8 +15,7 @@ from zconsole.diagnosis.bottleneck.advice import (
     reorder,
     throttle,
 )
-from zconsole.diagnosis.bottleneck.device_stats import LeafStats
-from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence
+from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence, LeafStats
 from zconsole.diagnosis.bottleneck.finding import (
     LEAST_GAIN,
     NOTHING_TO_DO,

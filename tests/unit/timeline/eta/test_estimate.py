@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from tests.bench.eta import judge, main, recordings, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
 from tests.table import rows
-from zconsole.pool.model import Sample
+from zconsole import units
+from zconsole.pool.model import Sample, Scan, Vdev
 from zconsole.timeline.eta.estimate import (
     forecast,
     levelled,
     longest_still,
     turn_costs,
 )
-from zconsole.timeline.eta.progress import ProgressCurve, ProgressReading, Work
+from zconsole.timeline.eta.progress import ProgressCurve, ProgressReading, Work, scan_work
 from zconsole.tunables.hold_latency import INTERVAL, Steering, steered
 
 MIB = 2**20
@@ -69,15 +70,47 @@ def test_a_steady_eta_falls_a_second_a_second():
     assert all(a > b for a, b in pairwise(etas))
 
 
-def test_the_repaired_bytes_tell_what_is_queued():
+@rows(("sure", "off"), [(True, 0.02), (False, 0.05)])
+def test_the_repaired_bytes_tell_what_is_queued(sure, off):
+    """Of a rebuild exactly; else as far as the queue was ever empty."""
     made = ProgressCurve()
     for n in range(100):
         done = n * 10 * MIB
         issued = math.ceil((n + 1) / 13) * 130 * MIB
         made.add(ProgressReading(1000.0 + n, n, True, issued, issued, done * 0.25))
     left = 2000 * MIB - 99 * 10 * MIB
-    work = Work(2000 * MIB, made.points[-1].issued, 99 * 2.5 * MIB, share=0.25, start=1000.0)
-    assert forecast(made, work).estimate.eta == pytest.approx(left / (10 * MIB), rel=0.02)
+    issued, repaired = made.points[-1].issued, 99 * 2.5 * MIB
+    work = Work(2000 * MIB, issued, repaired, share=0.25, sure=sure, start=1000.0)
+    assert forecast(made, work).estimate.eta == pytest.approx(left / (10 * MIB), rel=off)
+
+
+def test_padding_that_a_raidz_allocates_for_small_blocks_is_not_queued():
+    """Of 100 bytes issued to a raidz2 of five, 18.6 are written to the new disk, and not 20."""
+    made, share = ProgressCurve(), 0.186
+    for n in range(100):
+        made.add(ProgressReading(1000.0 + n, n, True, n * 10.0 * MIB, 0.0, n * 10 * share * MIB))
+    leaf = Vdev("new", "disk", resilvering=True)
+    top = Vdev("raidz2-0", "raidz2", children=(leaf, *(Vdev(f"d{n}", "disk") for n in range(4))))
+    scan = Scan(
+        "resilver",
+        "running",
+        start=1000.0,
+        total_bytes=1000 * MIB,
+        issued_bytes=990 * MIB,
+        processed_bytes=int(990 * share * MIB),
+    )
+    work = scan_work(scan, Vdev("tank", "root", children=(top,)))
+    assert forecast(made, work).estimate.eta == pytest.approx(1, abs=0.5)
+
+
+def test_bytes_that_were_issued_and_repaired_nothing_do_not_tell_what_is_queued():
+    """As where most of what a resilver counts as issued before it was watched was skipped."""
+    made, before = ProgressCurve(), 1000 * GIB
+    for n in range(100):
+        issued = before + n * 60 * MIB
+        made.add(ProgressReading(1000.0 + n, n, True, issued, 0.0, GIB + n * 10 * MIB))
+    work = Work(issued + 600 * MIB, issued, GIB + 990 * MIB, share=1 / 6, start=900.0)
+    assert forecast(made, work).estimate.eta == pytest.approx(10, rel=0.1)
 
 
 def test_what_ends_within_a_second_is_foretold_to_end_as_that_second_begins():
@@ -357,6 +390,20 @@ def test_a_burst_that_takes_longer_than_usual_is_done_but_no_more():
 
 def test_of_two_bursts_nobody_knows_the_period():
     assert levelled(SECONDS[:34], ISSUED[:34]) is None
+
+
+@rows("still", [8, 20, 90])
+def test_a_scan_that_has_stopped_does_not_advance_in_bursts(still):
+    for before in ([10 * MIB] * 30, [10 * MIB] * 30 + [0.0] * 3 + [10 * MIB] * 9):
+        found = told(course([*before, *[0.0] * still]), 1000 * MIB, average=MIB).estimate
+        assert f"no progress for {units.duration(still)}" in found.reason
+
+
+@rows("waited", [0, 7, 14])
+def test_between_bursts_a_scan_advances_in_bursts(waited):
+    for start in ([120 * MIB, *[0.0] * 15] * 2, [10 * MIB] * 20 + [0.0] * 15):
+        found = told(course([*start, MIB, *[0.0] * waited]), 1000 * MIB, average=MIB).estimate
+        assert "it advances in bursts" in found.reason
 
 
 @rows("speed", [(7, 7, 7, 7), (7, 2, 20, 5)])

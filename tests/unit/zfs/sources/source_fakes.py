@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.system.host import Clocks
 from zconsole.system.process import Completed, DeadlineError
-from zconsole.zfs.sources.kernel.wire import packed, requested
+from zconsole.zfs.sources.kernel.wire import encoded, requested
 from zconsole.zfs.sources.live import System
 
 HANG = "hang"
@@ -215,21 +215,14 @@ class FakeSpawner:
         self.settled = True
 
 
-def answered(pool: str, found: Mapping[str, Any]) -> bytes:
-    """A libzfs helper's answer; a ``config`` in it becomes a form of which nothing moves."""
-    if "config" in found:
-        found = {"form": (found["config"], (), ()), "values": [()]}
-    return packed({"pool": pool, **found})
-
-
 def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeChannel:
     """A libzfs helper that answers each pool with ``answer``; None for no answer at all."""
 
     def respond(pool: str) -> Iterable[bytes]:
         found = answer(pool)
-        return () if found is None else (answered(pool, found),)
+        return () if found is None else (encoded({"pool": pool, **found}),)
 
-    return FakeChannel([packed({"ready": "/dev/zfs"})], respond)
+    return FakeChannel([encoded({"ready": "/dev/zfs"})], respond)
 
 
 def machine(path: Path, pools: Mapping[str, str], version: str = "2.3.9-1") -> Path:

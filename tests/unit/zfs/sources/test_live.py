@@ -4,9 +4,7 @@ import asyncio
 import json
 import os
 import shutil
-import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +14,6 @@ from tests.unit.zfs.sources.source_fakes import (
     CannedRunner,
     FakeProcess,
     FakeSpawner,
-    answered,
     helper,
     printed,
     set_state,
@@ -26,7 +23,8 @@ from tests.unit.zfs.sources.source_fakes import (
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import live
-from zconsole.zfs.sources.live import LOCK_HELD, LiveSource, load_lzc, pool_exists
+from zconsole.zfs.sources.kernel.wire import encoded
+from zconsole.zfs.sources.live import LOCK_HELD, LiveSource
 
 
 @pytest.fixture(autouse=True)
@@ -342,7 +340,7 @@ async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp
     process = helper(lambda pool: asked.set())
     spawn = FakeSpawner({"helper": lambda: process, "zpool": FakeProcess})
     made = source(tmp_path, spawn=spawn, deadline=30)
-    answer = answered("tank", config_of("tank"))
+    answer = encoded({"pool": "tank", **config_of("tank")})
     first = asyncio.create_task(made.sample())
     await asyncio.wait_for(asked.wait(), 30)
     assert not first.done()
@@ -365,7 +363,7 @@ async def test_a_sample_says_when_its_reading_began_however_late_it_is_shown(tmp
         deadline=30,
         steady=lambda: now,
     )
-    answer = answered("tank", config_of("tank"))
+    answer = encoded({"pool": "tank", **config_of("tank")})
     now = 50.0
     first = asyncio.create_task(made.sample())
     await asyncio.wait_for(asked.wait(), 30)
@@ -392,31 +390,3 @@ async def test_closing_does_not_wait_for_a_stuck_call(tmp_path):
     await made.aclose()
     assert time.monotonic() - began < 30
     assert made._system.spawner.settled
-
-
-def test_openzfs_own_module_is_asked_in_bytes():
-    asked = []
-    module = SimpleNamespace(lzc_exists=lambda name: asked.append(name) or True)
-    assert pool_exists(module, "ta\udcff") is True
-    assert asked == [b"ta\xff"]
-
-
-@pytest.mark.parametrize("name", ["tank/data", "tank@snapshot", "tank#mark"])
-def test_a_dataset_is_no_pool(name):
-    assert pool_exists(SimpleNamespace(lzc_exists=lambda _: True), name) is False
-
-
-def test_without_it_or_when_it_fails_nothing_is_known():
-    def fail(_name):
-        raise OSError("no libzfs_core.so")
-
-    assert pool_exists(None, "tank") is None
-    assert pool_exists(SimpleNamespace(lzc_exists=fail), "tank") is None
-
-
-def test_the_package_of_that_name_on_pypi_is_not_taken(monkeypatch):
-    monkeypatch.setitem(sys.modules, "libzfs_core", SimpleNamespace())
-    assert load_lzc() is None
-    ours = SimpleNamespace(lzc_pool_checkpoint=None)
-    monkeypatch.setitem(sys.modules, "libzfs_core", ours)
-    assert load_lzc() is ours

@@ -16,7 +16,7 @@ from tests.unit.zfs.sources.source_fakes import (
     FakeSpawner,
     printed,
 )
-from zconsole.zfs.sources.kernel.wire import packed
+from zconsole.zfs.sources.kernel.wire import encoded
 from zconsole.zfs.sources.reader import FallbackReader, ReaderOption
 
 
@@ -29,9 +29,9 @@ from zconsole.zfs.sources.reader import FallbackReader, ReaderOption
 )
 async def test_without_libzfs_json_takes_over_and_says_why(tmp_path, hello, reason):
     def answer(line):
-        return (packed({"pool": line, "error": reason}),)
+        return (encoded({"pool": line, "error": reason}),)
 
-    makers = {"helper": lambda: FakeChannel([packed(hello)], answer), "zpool": FakeProcess}
+    makers = {"helper": lambda: FakeChannel([encoded(hello)], answer), "zpool": FakeProcess}
     made = source(tmp_path, spawn=FakeSpawner(makers))
     (raw,) = await made.sample()
     assert raw["source"] == "json"

@@ -9,7 +9,6 @@ from typing import Any
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.pipe_io import ByteProcess
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
-from zconsole.zfs.sources.kernel.nvlist import Form, assembled
 from zconsole.zfs.sources.kernel.wire import Answers, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
@@ -52,8 +51,8 @@ class KernelReader:
                 if self._crashes > CRASHES_ALLOWED:
                     raise ReaderUnusableError(f"the libzfs helper keeps exiting: {error}") from None
                 raise ReadFailedError(f"the libzfs helper exited: {error}") from None
-            if "values" in answer:
-                return {"libzfs": assembled(answer["form"], iter(answer["values"]))}
+            if "config" in answer:
+                return {"libzfs": answer["config"]}
             if "gone" in answer:
                 raise PoolGoneError
             why = answer.get("error", "the libzfs helper gave an invalid answer")
@@ -124,7 +123,6 @@ class _Helper:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._answers = Answers()
-        self._forms: dict[str, Form] = {}
         self._waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self._unsent: list[str] = []
         self._reminder: asyncio.Handle | None = None
@@ -204,14 +202,7 @@ class _Helper:
         if not self._hello.done():
             self._hello.set_result(answer)
             return
-        pool = str(answer.get("pool"))
-        if "form" in answer:
-            self._forms[pool] = answer["form"]
-        elif "values" in answer:
-            if pool not in self._forms:
-                raise ValueError("values without a form")
-            answer["form"] = self._forms[pool]
-        waiting = self._waiting.pop(pool, None)
+        waiting = self._waiting.pop(str(answer.get("pool")), None)
         if not self._waiting and self._reminder is not None:
             self._reminder.cancel()
         if waiting is not None and not waiting.done():

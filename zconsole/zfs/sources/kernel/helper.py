@@ -1,8 +1,7 @@
 """The helper process: asks the kernel for the pools that are requested (see ``wire``).
 
-The answer is ``{"pool": NAME, …}`` with one of ``values`` (the pool's config, see
-``nvlist.assembled``; with its ``form`` where that is another than in the answer before), ``gone``
-(it is not imported) or ``error`` (this way of reading it does not work). The first thing written is
+The answer is ``{"pool": NAME, …}`` with one of ``config`` (as ``nvlist`` reads it), ``gone`` (it is
+not imported) or ``error`` (this way of reading it does not work). The first thing written is
 ``{"ready": DEVICE}`` or ``{"unusable": WHY}``. A call that blocks in the kernel holds up its own
 pool, never the others and never the end of the process.
 """
@@ -19,8 +18,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
-from zconsole.zfs.sources.kernel.nvlist import ConfigReader, Form, NvlistError, Values
-from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, packed, requested
+from zconsole.zfs.sources.kernel.nvlist import ConfigReader, NvlistError
+from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, encoded, requested
 
 DEVICE = "/dev/zfs"
 POOL_STATS = 0x5A05
@@ -36,7 +35,7 @@ _TRIES = 3
 """Calls for one config: it may grow between two of them."""
 
 Ioctl = Callable[[int, int, bytearray], int]
-Read = Callable[[], tuple[Form | None, list[Values]] | None]
+Read = Callable[[], dict[str, Any] | None]
 """See KernelPool.read; called by one thread at a time."""
 
 
@@ -60,7 +59,7 @@ class KernelPool:
         self._configs = ConfigReader()
         self._use(1 << 16)
 
-    def read(self) -> tuple[Form | None, list[Values]] | None:
+    def read(self) -> dict[str, Any] | None:
         """The pool's config now (see ConfigReader.read), None when it is not imported.
 
         May block for as long as the kernel likes. Raises OSError, NvlistError.
@@ -129,7 +128,7 @@ class Helper:
 
     def say(self, answer: dict[str, Any]) -> None:
         """Write an answer."""
-        self._unsaid.append(packed(answer))
+        self._unsaid.append(encoded(answer))
         self._write()
 
     def _work(self) -> None:
@@ -137,8 +136,8 @@ class Helper:
         self._write()
         while pool := self._next():
             turn, read = self._pools[pool]
-            with turn:  # kept in turn too, as a form holds for the answers after it
-                self._unsaid.append(packed({"pool": pool, **_answer(read)}))
+            with turn:
+                self._unsaid.append(encoded({"pool": pool, **_answer(read)}))
         self._write()
 
     def _next(self) -> str:
@@ -164,10 +163,7 @@ def _answer(read: Read) -> dict[str, Any]:
         return {"error": f"{DEVICE}: {error.strerror or error}"}
     except NvlistError as error:
         return {"error": str(error)}
-    if found is None:
-        return {"gone": True}
-    form, values = found
-    return {"values": values} if form is None else {"form": form, "values": values}
+    return {"gone": True} if found is None else {"config": found}
 
 
 def main() -> None:
@@ -175,7 +171,7 @@ def main() -> None:
     try:
         device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        os.write(1, packed({"unusable": f"{DEVICE}: {error.strerror}"}))
+        os.write(1, encoded({"unusable": f"{DEVICE}: {error.strerror}"}))
         os._exit(1)
     helper = Helper(0, 1, lambda name: KernelPool(name, device).read)
     helper.say({"ready": DEVICE})

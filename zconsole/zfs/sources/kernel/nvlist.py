@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cached_property
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -92,12 +93,6 @@ _END = Struct("=i")
 """Where a pair's size would be, 0: the nvlist ends."""
 _DEEPEST = 16
 
-Form = tuple[dict[str, Any], tuple[str, ...], tuple[Any, ...]]
-"""What stays of an nvlist: values that stay, the names of those that move, and for each nvlist
-below its name, whether there are many, and their forms."""
-Values = tuple[Any, ...]
-"""What moves in an nvlist, in the order of its form's names: integers, packed arrays."""
-
 
 class NvlistError(Exception):
     """The nvlist is not as this reader knows it; another source must take over."""
@@ -107,32 +102,22 @@ class ConfigReader:
     """Reads the packed configs of one pool."""
 
     def __init__(self) -> None:
-        self._layout: _Layout | None = None
+        self.layout: ConfigLayout | None = None
+        """That of the last config; None before the first, and after one that cannot be read."""
 
-    def read(self, packed: memoryview) -> tuple[Form | None, list[Values]]:
-        """The config's form, None when it is the last one's, and its values, from the top down.
+    def read(self, packed: memoryview) -> dict[str, Any]:
+        """The config as plain objects, keyed as in the nvlist; arrays of integers are packed.
 
-        ``packed`` may be longer than the nvlist. ``assembled`` makes plain objects of both. Raises
-        NvlistError when it is not a config as OpenZFS 2.1 and later make it.
+        ``packed`` may be longer than the nvlist. Raises NvlistError when it is not a config as
+        OpenZFS 2.1 and later make it.
         """
-        if self._layout is not None and self._layout.holds(packed):
-            return None, self._layout.values(packed)
-        self._layout = None
-        try:
-            self._layout = _Layout(packed)
-        except struct.error as error:
-            raise NvlistError(f"no packed nvlist: {error}") from None
-        return self._layout.form, self._layout.values(packed)
-
-
-def assembled(form: Form, values: Iterator[Values]) -> dict[str, Any]:
-    """A config as plain objects, keyed as in the nvlist; arrays of integers are packed."""
-    kept, names, below = form
-    found = {**kept, **dict(zip(names, next(values), strict=True))}
-    for name, many, forms in below:
-        each = [assembled(one, values) for one in forms]
-        found[name] = each if many else each[0]
-    return found
+        if self.layout is None or not self.layout.holds(packed):
+            self.layout = None
+            try:
+                self.layout = ConfigLayout(packed)
+            except struct.error as error:
+                raise NvlistError(f"no packed nvlist: {error}") from None
+        return self.layout.config(packed)
 
 
 class _Pair(NamedTuple):
@@ -164,29 +149,29 @@ class _Node:
         self._names.append(pair.name)
         self._end = pair.start + 8 * pair.elements
 
-    def form(self) -> Form:
-        """See Form."""
-        below = ((n, many, tuple(e.form() for e in each)) for n, (many, each) in self.below.items())
-        return self.kept, tuple(self._names), tuple(below)
+    def read(self, packed: memoryview) -> dict[str, Any]:
+        """The nvlist with its values of now, and those below it."""
+        values = self._values.unpack_from(packed, self._begin)
+        found = {**self.kept, **dict(zip(self._names, values, strict=True))}
+        for name, (many, nodes) in self.below.items():
+            each = [node.read(packed) for node in nodes]
+            found[name] = each if many else each[0]
+        return found
 
-    def places(self) -> Iterator[tuple[Struct, int]]:
-        """How and from where each nvlist's values are taken, in the order of the form."""
-        yield Struct("".join(self._codes)), self._begin
-        for _, nodes in self.below.values():
-            for node in nodes:
-                yield from node.places()
+    @cached_property
+    def _values(self) -> Struct:
+        """Takes what moves."""
+        return Struct("".join(self._codes))
 
 
-class _Layout:
+class ConfigLayout:
     """Where everything lies in a packed config."""
 
     def __init__(self, packed: memoryview) -> None:
         walk = _Walk(packed)
-        top = walk.nvlist(_POOL_FIELDS)
-        if "vdev_tree" not in top.below or "pool_guid" not in top.kept:
+        self._top = walk.nvlist(_POOL_FIELDS)
+        if "vdev_tree" not in self._top.below or "pool_guid" not in self._top.kept:
             raise NvlistError("the pool's config has no vdev_tree")
-        self.form = top.form()
-        self._places = tuple(top.places())
         self._between = walk.between()
         self._known = self._between.unpack_from(packed)
 
@@ -195,9 +180,9 @@ class _Layout:
         enough = len(packed) >= self._between.size
         return enough and self._between.unpack_from(packed) == self._known
 
-    def values(self, packed: memoryview) -> list[Values]:
-        """Every nvlist's values."""
-        return [place.unpack_from(packed, at) for place, at in self._places]
+    def config(self, packed: memoryview) -> dict[str, Any]:
+        """The config in which everything lies so."""
+        return self._top.read(packed)
 
 
 class _Walk:

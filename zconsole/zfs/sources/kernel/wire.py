@@ -19,7 +19,7 @@ AT_ONCE = 16
 
 _HEAD = 4
 _LONGEST = 1 << 28
-"""Longest answer in bytes: a leaf takes one or two thousand."""
+"""Longest answer in bytes: a leaf takes two or three thousand."""
 
 
 def requests(pools: Sequence[str]) -> Iterator[bytes]:
@@ -37,7 +37,7 @@ def requested(records: bytes) -> Iterator[str]:
             yield name.decode("utf-8", "surrogateescape")
 
 
-def packed(answer: dict[str, Any]) -> bytes:
+def encoded(answer: dict[str, Any]) -> bytes:
     """An answer as it goes over the pipe; of text, bytes, numbers, lists and dictionaries."""
     body = marshal.dumps(answer)
     return len(body).to_bytes(_HEAD, "little") + body

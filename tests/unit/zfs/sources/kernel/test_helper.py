@@ -27,12 +27,12 @@ from zconsole.zfs.sources.kernel.helper import (
     Helper,
     KernelPool,
 )
-from zconsole.zfs.sources.kernel.nvlist import NvlistError, assembled
-from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, Answers, packed, requested, requests
+from zconsole.zfs.sources.kernel.nvlist import NvlistError
+from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, Answers, encoded, requested, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
-READY = packed({"ready": "x"})
-NOTHING = None, [()]
+READY = encoded({"ready": "x"})
+NOTHING: dict[str, object] = {}
 
 
 class Pipes:
@@ -101,8 +101,7 @@ class FakePool:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ((("form",), [(1,)]), {"form": ("form",), "values": [(1,)]}),
-        ((None, [(2,)]), {"values": [(2,)]}),
+        ({"name": "tank"}, {"config": {"name": "tank"}}),
         (None, {"gone": True}),
         (NvlistError("odd"), {"error": "odd"}),
         (PermissionError(13, "Permission denied"), {"error": "/dev/zfs: Permission denied"}),
@@ -204,7 +203,7 @@ async def test_the_helper_is_reminded_of_those_behind_a_pool_that_is_stuck():
         def write(self, data: bytes) -> None:
             super().write(data)
             if not any(requested(data)):
-                self.say(packed({"pool": "b", "gone": True}))
+                self.say(encoded({"pool": "b", "gone": True}))
 
     source, _ = reader(lambda: Stuck([READY]))
     stuck = asyncio.create_task(source.read("a", 30))
@@ -212,51 +211,6 @@ async def test_the_helper_is_reminded_of_those_behind_a_pool_that_is_stuck():
         await source.read("b", 30)
     stuck.cancel()
     await source.aclose()
-
-
-async def test_a_form_holds_until_another_one_comes():
-    config = {"name": "tank"}, ("txg",), ()
-    answers = iter(
-        [
-            {"form": config, "values": [(1,)]},
-            {"values": [(2,)]},
-            {"gone": True},
-            {"values": [(3,)]},
-            {"form": ({"name": "tank"}, ("errors",), ()), "values": [(4,)]},
-            {"values": [(5,)]},
-        ]
-    )
-    source, _ = reader(lambda: helper(lambda pool: next(answers)))
-    found = []
-    for _ in range(6):
-        try:
-            found.append((await source.read("tank", 5))["libzfs"])
-        except PoolGoneError:
-            found.append(None)
-    await source.aclose()
-    tank = {"name": "tank"}
-    assert found[:4] == [{**tank, "txg": 1}, {**tank, "txg": 2}, None, {**tank, "txg": 3}]
-    assert found[4:] == [{**tank, "errors": 4}, {**tank, "errors": 5}]
-
-
-async def test_a_form_is_kept_although_nobody_waits_for_its_answer_any_more():
-    process = FakeChannel([READY])
-    source, _ = reader(lambda: process)
-    reading = asyncio.create_task(source.read("tank", 30))
-    await asyncio.sleep(0)
-    reading.cancel()
-    await asyncio.wait((reading,))
-    process.say(packed({"pool": "tank", "form": ({}, ("txg",), ()), "values": [(1,)]}))
-    await asyncio.sleep(0)
-    process._respond = lambda pool: (packed({"pool": pool, "values": [(2,)]}),)
-    assert await source.read("tank", 5) == {"libzfs": {"txg": 2}}
-    await source.aclose()
-
-
-async def test_values_without_a_form_are_no_answer():
-    source, _ = reader(lambda: helper(lambda pool: {"values": [(1,)]}))
-    with pytest.raises(ReadFailedError, match="no answer"):
-        await source.read("tank", 5)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +225,7 @@ async def test_what_the_helper_says_becomes_an_error(answer, error):
 
 
 async def test_a_helper_that_cannot_ask_the_kernel_is_unusable_with_its_reason():
-    process = [packed({"unusable": "/dev/zfs: Permission denied"})]
+    process = [encoded({"unusable": "/dev/zfs: Permission denied"})]
     source, _ = reader(lambda: FakeChannel(process, ends=True))
     with pytest.raises(ReaderUnusableError, match="Permission denied"):
         await source.read("tank", 5)
@@ -327,7 +281,7 @@ async def test_a_call_beside_a_stuck_one_is_asked_again_of_the_next_helper():
 
 
 async def test_the_deadline_of_a_call_does_not_count_the_start_of_the_helper():
-    process = FakeChannel(respond=lambda line: (packed({"pool": line, "gone": True}),))
+    process = FakeChannel(respond=lambda line: (encoded({"pool": line, "gone": True}),))
     source, _ = reader(lambda: process)
     reading = asyncio.create_task(source.read("tank", 0.5))
     await asyncio.sleep(0.7)
@@ -345,8 +299,8 @@ async def test_a_helper_that_never_starts_is_unusable():
 
 STUCK_HELPER = """
 import os, time
-from zconsole.zfs.sources.kernel.wire import packed
-os.write(1, packed({"ready": "fake"}))
+from zconsole.zfs.sources.kernel.wire import encoded
+os.write(1, encoded({"ready": "fake"}))
 while True: time.sleep(60)
 """
 
@@ -374,7 +328,7 @@ async def test_the_helper_module_starts_and_leaves_when_its_input_ends():
     assert (ready, unusable) == (done.returncode == 0, done.returncode == 1)
 
 
-@rows("said", [b"garbage!", b"\0\0\0\0", packed({})[:4] + b"!!", b"\2\0\0\0[]"])
+@rows("said", [b"garbage!", b"\0\0\0\0", encoded({})[:4] + b"!!", b"\2\0\0\0[]"])
 def test_what_is_no_answer_is_a_value_error(said):
     with pytest.raises(ValueError, match="no answer"):
         list(Answers().take(said))
@@ -382,7 +336,7 @@ def test_what_is_no_answer_is_a_value_error(said):
 
 def test_every_kind_of_value_comes_back_however_it_is_cut():
     answer = {"pool": "a b", "config": {"guid": 2**64 - 1, "list": [0, 2**63], "path": "/\udcff"}}
-    whole = packed(answer) * 2
+    whole = encoded(answer) * 2
     answers = Answers()
     parts = [whole[at : at + 7] for at in range(0, len(whole), 7)]
     assert [each for part in parts for each in answers.take(part)] == [answer, answer]
@@ -435,14 +389,10 @@ def tank(kernel: Kernel) -> KernelPool:
 def test_the_config_is_what_the_kernel_packed(kernel: Kernel, tank: KernelPool) -> None:
     for guid in (7, 8):
         kernel.config = pool(vdev(guid))
-        read = tank.read()
-        assert read is not None
-        form, values = read
-        assert form is not None
-        found = assembled(form, iter(values))
+        found = tank.read()
+        assert found is not None
         assert (found["name"], found["vdev_tree"]["children"][0]["guid"]) == ("tank", guid)
     assert kernel.calls == 2
-    assert tank.read()[0] is None, "the form holds as long as nothing but values moves"
 
 
 def test_the_buffer_grows_with_the_config_and_stays(kernel: Kernel, tank: KernelPool) -> None:

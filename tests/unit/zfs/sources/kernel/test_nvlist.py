@@ -5,7 +5,6 @@ import json
 import struct
 import sys
 from array import array
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.table import rows
 from tests.unit.zfs.sources.kernel.nvpack import STATS, pack, pool, vdev
-from zconsole.zfs.sources.kernel.nvlist import ConfigReader, NvlistError, assembled
+from zconsole.zfs.sources.kernel.nvlist import ConfigReader, NvlistError
 from zconsole.zfs.sources.record import line_of
 
 EXTENDED = {"vdev_rebuild_active_queue": 3, "vdev_disk_r_lat_histo": [1, 2, 3]}
@@ -27,18 +26,12 @@ def packed(*values: int) -> bytes:
     return array("Q", values).tobytes()
 
 
-def read(reader: ConfigReader, data: memoryview) -> Mapping[str, Any]:
-    """A config that comes with a form of its own."""
-    form, values = reader.read(data)
-    assert form is not None
-    return assembled(form, iter(values))
-
-
 def again(reader: ConfigReader, first: memoryview, second: memoryview) -> tuple[bool, Any]:
-    """Whether the first config's form holds for the second, and that as plain objects."""
-    form, _ = reader.read(first)
-    other, values = reader.read(second)
-    return other is None, assembled(other or form, iter(values))
+    """Whether the first config's layout holds for the second, and what that holds."""
+    reader.read(first)
+    layout = reader.layout
+    found = reader.read(second)
+    return reader.layout is layout, found
 
 
 def test_a_config_is_read_with_the_names_of_the_nvlist():
@@ -46,7 +39,7 @@ def test_a_config_is_read_with_the_names_of_the_nvlist():
     spare = vdev(9, path="/dev/\udcff")
     root = {"scan_stats": list(range(22)), "vdev_stats_ex": EXTENDED, "spares": [spare]}
     unread = {"features_for_read": {"com.delphix:hole_birth": True}, "hostname": "h"}
-    assert read(ConfigReader(), pack({**unread, **pool(disk, root=root), "errata": 0})) == {
+    assert ConfigReader().read(pack({**unread, **pool(disk, root=root), "errata": 0})) == {
         "name": "tank",
         "pool_guid": 42,
         "txg": 2**63,
@@ -75,13 +68,13 @@ def test_a_config_is_read_with_the_names_of_the_nvlist():
 
 
 def test_what_a_device_counts_is_recorded_as_plain_objects():
-    config = read(ConfigReader(), pack(pool(vdev(7, vdev_stats_ex=EXTENDED))))
+    config = ConfigReader().read(pack(pool(vdev(7, vdev_stats_ex=EXTENDED))))
     line = line_of({"t": 1.0, "libzfs": config})
     assert json.loads(line)["libzfs"]["vdev_tree"]["children"][0]["vdev_stats_ex"] == EXTENDED
 
 
 def test_a_device_has_only_the_counters_that_came():
-    config = read(ConfigReader(), pack(pool(vdev(7, vdev_stats_ex=EXTENDED))))
+    config = ConfigReader().read(pack(pool(vdev(7, vdev_stats_ex=EXTENDED))))
     extended = config["vdev_tree"]["children"][0]["vdev_stats_ex"]
     assert len(extended) == len(EXTENDED)
     assert "vdev_disk_w_lat_histo" not in extended
@@ -102,7 +95,7 @@ def test_what_is_condensed_is_followed_where_it_lies():
 
 def test_a_real_config_is_read():
     """Of ``nvlist_pack`` on a raidz1 of three disks, OpenZFS 2.3.9."""
-    config = read(ConfigReader(), memoryview(REAL))
+    config = ConfigReader().read(memoryview(REAL))
     assert (config["name"], config["error_count"]) == ("lab", 0)
     (raidz,) = config["vdev_tree"]["children"]
     assert (raidz["type"], raidz["nparity"], len(raidz["vdev_stats"])) == ("raidz", 1, 8 * 48)
@@ -141,7 +134,7 @@ def test_what_nobody_reads_may_move():
     after = pool(vdev(7, dtl=2), feature_stats={"a:b": 9}, loaded=[3, 4])
     held, config = again(ConfigReader(), pack(before), pack(after))
     assert held
-    assert config == read(ConfigReader(), pack(after))
+    assert config == ConfigReader().read(pack(after))
 
 
 @rows(
@@ -164,7 +157,7 @@ def test_any_other_change_is_seen(change):
     before = pack(pool(vdev(5), disk, vdev(6)))
     held, config = again(ConfigReader(), before, changed)
     assert not held
-    assert config == read(ConfigReader(), changed)
+    assert config == ConfigReader().read(changed)
 
 
 def test_two_fields_that_change_places_are_seen():
@@ -197,7 +190,7 @@ def test_a_config_that_shrank_below_the_last_one_is_read_anew():
 def test_holes_and_a_spare_in_use_share_a_guid_and_nothing_else():
     holes = [{"type": "hole", "guid": 0, "id": n, "is_hole": 1} for n in range(2)]
     spare = {"type": "disk", "guid": 9, "path": "/dev/s"}
-    tree = read(ConfigReader(), pack(pool(*holes, {**spare, "id": 2}, root={"spares": [spare]})))[
+    tree = ConfigReader().read(pack(pool(*holes, {**spare, "id": 2}, root={"spares": [spare]})))[
         "vdev_tree"
     ]
     assert [child["id"] for child in tree["children"]] == [0, 1, 2]
@@ -211,7 +204,7 @@ def test_an_array_no_openzfs_has_is_refused(length):
 
 
 def test_the_arrays_of_21_are_accepted():
-    assert read(ConfigReader(), pack(pool(vdev(7, vdev_stats=[0] * 46))))["name"] == "tank"
+    assert ConfigReader().read(pack(pool(vdev(7, vdev_stats=[0] * 46))))["name"] == "tank"
 
 
 @rows(
@@ -257,7 +250,6 @@ def test_a_damaged_config_is_refused_or_read_and_nothing_else(at, damage, cut):
     reader = ConfigReader()
     reader.read(memoryview(REAL))
     try:
-        form, _ = reader.read(memoryview(data))
+        reader.read(memoryview(data))
     except NvlistError:
-        form, _ = reader.read(memoryview(REAL))
-        assert form is not None
+        assert reader.read(memoryview(REAL))["name"] == "lab"

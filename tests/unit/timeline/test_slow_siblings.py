@@ -7,15 +7,15 @@ from statistics import median
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zconsole.diagnosis.outliers import (
+from zconsole.pool.model import IoRates, Vdev
+from zconsole.pool.topology import Placed
+from zconsole.timeline.rates import (
     BUSY_GAP,
     BUSY_SHARE,
     LATENCY_FACTOR,
     LATENCY_FLOOR,
     slow_siblings,
 )
-from zconsole.pool.model import IoRates, Vdev
-from zconsole.pool.topology import Placed
 
 WAITS = st.none() | st.sampled_from([0.0, 0.003, 0.008, 0.01, 0.024, 0.03, 0.031, 0.09, 0.5])
 BUSY = st.none() | st.sampled_from([0.0, 0.3, 0.55, 0.6, 0.7, 0.9, 0.95, 1.0])
