@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from zconsole.errors import NotFoundError, UnavailableError
@@ -192,14 +194,17 @@ class LiveSource:
         return names
 
     async def _exists(self, name: str) -> bool:
-        """Ask ``zpool``. Raises UnavailableError without an answer."""
+        """Ask libzfs_core, else ``zpool``. Raises UnavailableError without an answer."""
+        deadline = self._system.deadline
         try:
-            await Commands(self._system.runner, self._system.deadline).output(*POOLS, name)
+            known = await self._files.run(lambda: pool_exists(load_lzc(), name), deadline)
+            if known is None:
+                await Commands(self._system.runner, deadline).output(*POOLS, name)
         except (PoolGoneError, ReadFailedError):
             return False
         except (DeadlineError, ReaderUnusableError) as error:
             raise UnavailableError(f"cannot tell whether {name} exists: {error}") from None
-        return True
+        return known is not False
 
     async def _imported(self) -> Mapping[str, str]:
         """Imported pools and their state words, empty where the system has no kstat of them.
@@ -309,3 +314,29 @@ def check_zfs(root: Path = ROOT) -> None:
         raise UnavailableError(f"ZFS not found: {device} is missing and {why}. Try: zconsole demo")
     if not os.access(device, os.R_OK | os.W_OK):
         raise UnavailableError(f"{device}: permission denied. Run it as root (sudo)")
+
+
+def load_lzc() -> ModuleType | None:
+    """The distribution's ``libzfs_core`` module (``python3-pyzfs``); None where there is none.
+
+    Only OpenZFS' own: the package of that name on PyPI is another, abandoned one whose calls no
+    longer fit the C library.
+    """
+    try:
+        module = importlib.import_module("libzfs_core")
+    except (ImportError, OSError):
+        return None
+    return module if hasattr(module, "lzc_pool_checkpoint") else None
+
+
+def pool_exists(module: ModuleType | None, pool: str) -> bool | None:
+    """Whether a pool of that name is imported; None where the module cannot tell.
+
+    It may block in the kernel: call it in a thread.
+    """
+    if any(mark in pool for mark in "/@#"):
+        return False  # lzc_exists knows datasets, snapshots and bookmarks, too
+    try:
+        return bool(module.lzc_exists(pool.encode("utf-8", "surrogateescape"))) if module else None
+    except Exception:  # its exceptions have no common base: ZFSError, OSError, …
+        return None
