@@ -15,6 +15,7 @@ from zconsole.cli import swap
 from zconsole.cli.main import main
 from zconsole.cli.options import parser_of
 from zconsole.cli.swap import RoundsOnDemand, SwapListing
+from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.hands import SimulatedHands
@@ -25,6 +26,7 @@ from zconsole.swap.names import device_named
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.session import SwapSession
 from zconsole.swap.store import FileSwapStore
+from zconsole.system.async_process import ProcessRunner
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
 
@@ -214,3 +216,24 @@ def test_only_root_is_led_and_not_where_nothing_may_be_changed(monkeypatch, caps
     monkeypatch.setattr(swap, "is_root", lambda: False)
     assert main(["swap"]) == 4
     assert "run it as root" in capsys.readouterr().err
+
+
+def test_the_disks_of_this_machine_are_asked_what_they_say_of_themselves(
+    machine: Machine, monkeypatch
+):
+    machine.hands.insert(0, "Slot 11")
+    asked: list[str] = []
+
+    async def _smart_of(runner: object, node: str) -> SmartCounts | None:
+        assert isinstance(runner, ProcessRunner)
+        asked.append(node)
+        return None
+
+    monkeypatch.setenv("ZCONSOLE_STATE", str(machine.place))
+    monkeypatch.setattr(swap, "LiveSource", lambda _pools: machine.source)
+    monkeypatch.setattr(swap, "DeviceProber", lambda _signs_of: None)
+    backend = simulated_backend(machine.source.world)
+    monkeypatch.setattr(swap, "live_backend", lambda **_: backend)
+    monkeypatch.setattr(swap, "smart_of", _smart_of)
+    assert main(["swap", "tank", "Slot 07"]) == 2
+    assert asked

@@ -310,6 +310,20 @@ def test_the_chart_joins_what_did_not_change(nvme):
     assert "the new disk&apos;s writes 100 %" in drawn or "the new disk's writes 100 %" in drawn
 
 
+def test_the_rates_of_the_chart_are_written_level_with_their_lines(nvme):
+    """The text stands on its y: a third of its height below the line, its middle is on it."""
+    (report,) = reports(nvme)
+    parts = list(ElementTree.fromstring(svg(report, UTC)))
+    grid = [each for each in parts if each.tag.endswith("line") and each.get("stroke") == "#ddd"]
+    words = [
+        each for each in parts if each.tag.endswith("text") and each.get("text-anchor") == "end"
+    ]
+    for line in grid:
+        y = float(line.attrib["y1"])
+        assert any(2 <= float(word.attrib["y"]) - y <= 6 for word in words)
+    assert len(grid) == 3
+
+
 def test_a_report_of_a_recording_with_a_gap_goes_on_after_it(nvme, tmp_path, capsys):
     lines = nvme.read_text().splitlines(keepends=True)[:20]
     whole, middle = tmp_path / "whole", len(lines) // 2

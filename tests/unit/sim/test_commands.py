@@ -48,6 +48,15 @@ def test_a_shelf_device_is_gone_once_it_is_used(night):
     assert "is part of active pool 'tank'" in refused.stderr
 
 
+def test_a_hot_spare_in_use_is_not_free(night):
+    pool = night.pools[0]
+    (spare,) = pool.spares
+    assert zpool(night, "replace", "tank", leaf_of(night, 4).path, spare.path).returncode == 0
+    refused = zpool(night, "replace", "tank", leaf_of(night, 0).path, spare.path)
+    assert refused.returncode == 1
+    assert "is part of active pool 'tank'" in refused.stderr
+
+
 @pytest.mark.slow
 @rows(
     ("scenario", "words", "status", "text"),
@@ -82,6 +91,14 @@ def test_refusals_are_zpool_s(scenario, words, status, text):
     outcome = zpool(world, *filled)
     assert outcome.returncode == status
     assert text in outcome.stderr
+
+
+def test_work_on_devices_is_told_with_the_time_it_began():
+    world = World("healthy", 1)
+    world.advance(60.0)
+    pool = world.pools[0]
+    assert zpool(world, "initialize", pool.name).returncode == 0
+    assert {job.time for leaf in pool.leaves() for job in leaf.jobs.values()} == {pool.now}
 
 
 def test_offline_is_refused_where_data_would_be_lost():

@@ -106,3 +106,22 @@ async def test_without_the_pool_there_is_nothing_to_see(name: str):
     world = World("swap", 1)
     look = Onlooker(SimulatedFacts(world), Smart(), "")
     assert await look.look(frames(world, Session()), lambda s: s.pool.name == name) is None
+
+
+async def test_a_pool_that_is_suspended_has_facts_of_its_own():
+    """Its labels are read, which tell whose a disk is that has come back."""
+    world = World("two-pools", 1)
+    facts, asked = SimulatedFacts(world), []
+
+    async def _asked(pool, suspended, paths=()):
+        asked.append((pool.name, suspended))
+        return replace(await facts(pool, suspended, paths), version=pool.name)
+
+    look = Onlooker(_asked, Smart())
+    seen = [
+        replace(frame, kstat="SUSPENDED") if frame.pool == "tank" else frame
+        for frame in frames(world, Session())
+    ]
+    found = await look.look(seen, lambda s: s.pool.name == "scratch")
+    assert asked == [("scratch", False), ("tank", True)]
+    assert [s.facts.version for s in found.situations] == ["scratch", "tank"]

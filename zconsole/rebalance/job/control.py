@@ -22,6 +22,7 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job import (
     WALKING,
+    JobTerms,
     Request,
     left_out,
     of_key,
@@ -34,7 +35,6 @@ from zconsole.rebalance.job.job import (
 )
 from zconsole.rebalance.job.job_output import OURS, last_line
 from zconsole.rebalance.job.job_store import Record
-from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit import Log
 from zconsole.system.launcher import own
 from zconsole.system.printable import clean
@@ -107,9 +107,11 @@ def status(record: Record, named: int = 0) -> JobView:
 
 def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     data = journal.get("status") or {}
-    counting = walking_settings(journal, alive) if journal.get("job") is None else None
-    job = terms_of(journal) if counting is None else None
-    settings = job.settings if job else counting or Settings(())
+    job: JobTerms | None = None
+    settings = walking_settings(journal, alive) if journal.get("job") is None else None
+    if settings is None:
+        job = terms_of(journal)
+        settings = job.settings
     agreed = job is None or (journal.get("walking") or {}).get("agreed", True)
     state, why = _state(record, data, alive, job is None, agreed)
     if state not in RUNNING:  # the last figures are of when files were being moved

@@ -110,19 +110,20 @@ class SwapFlow:
     async def _new(self) -> Checklist | None:
         """Choose the device, then the way. Raises ZconsoleError where there is none to choose."""
         session = session_of(self.context, self.backend)
-        while await self._proposed(session) and self.listed and self.begun is None:
-            pass  # Esc on the plan: the list again
+        await self._propose(session)
+        while self.listed and self.begun is None:  # Esc on the plan: the list again
+            await self._propose(session)
         return self.begun
 
-    async def _proposed(self, session: SwapSession) -> bool:
-        """Plan the swap of a device; False where none was chosen."""
+    async def _propose(self, session: SwapSession) -> None:
+        """Plan the swap of a device, if one is chosen."""
         v = await session.view(partial(_is_named, self.frame.pool))
         if v is None:
             raise ZconsoleError(f"{self.frame.pool} is not imported")
         reports = await self._reports(v)
         key = await self._device(v, reports)
         if key is None:
-            return False
+            return
         target = find(v.situation.pool, key)
         seen = await session.view(
             partial(_is_named, self.frame.pool),
@@ -132,7 +133,6 @@ class SwapFlow:
         if choice is None:
             raise ZconsoleError("select a device of the pool first")
         await self._begin(session, choice, seen or v, reports)
-        return True
 
     async def _reports(self, v: MachineView) -> Sequence[ScanReport]:
         past, guid = self.context.app.view_state.options.past, v.situation.pool.guid
