@@ -49,6 +49,9 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "copy_engine.CopyPipeline._finish_all: swap"
         " service() <> self.withdrawal.guarded(item, self._finish)",
     ),
+    "before names are left to who has them locked there was a look, and the last is remembered": (
+        "copy_engine.CopyPipeline._leave_locked: invert self.users.look()",
+    ),
     "two lists in memory, neither of which the other's call can see": (
         "results.Results.add: swap self.waiting.append(Result(row.number, STATES[outcome], reason))"
         " <> self.outcomes.append(FileOutcome(row, outcome, size, reason))",
