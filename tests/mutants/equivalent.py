@@ -128,10 +128,6 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     "what is beside a command is so for at least five seconds": (
         "ui.panes.device_graphs._marks: one more happened((*scan, *own), frame, 0.0)",
     ),
-    "the next line refuses the same in other words": (
-        "zfs.decode.status_json.pools_of: ignore"
-        " raise NotUnderstoodError('not a `zpool status -j` document: no pools')",
-    ),
     "the largest index of Python is 2**31 - 1 or 2**63 - 1": (
         "holders._is_ours: one more 2 ** 32",
     ),
