@@ -122,6 +122,28 @@ def test_a_refusal_has_its_reason(shell: Shell, tree: Path) -> None:
     assert shell("status").stdout == ""
 
 
+class Typed(io.StringIO):
+    """What somebody types at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("answer", "moves"),
+    [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("", False), ("sure\n", False)],
+)
+def test_nothing_is_moved_without_a_yes(
+    shell: Shell, tree: Path, monkeypatch: pytest.MonkeyPatch, answer: str, moves: bool
+) -> None:
+    before = {each.name: each.stat().st_ino for each in tree.iterdir()}
+    monkeypatch.setattr("sys.stdin", Typed(answer))
+    done = shell("run", tree, "--allow-non-zfs")
+    assert "Move these files? [y/N]" in done.stderr
+    after = {each.name: each.stat().st_ino for each in tree.iterdir()}
+    assert (done.returncode, after == before) == (1 - moves, not moves)
+
+
 def test_a_run_prints_its_job_first_and_a_line_a_file(shell: Shell, tree: Path) -> None:
     done = shell("run", tree, "--allow-non-zfs", "--yes", "--json")
     assert done.returncode == 0, done.stderr
