@@ -58,6 +58,11 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "results.Results.keep: swap self.waiting.append(Result(row.number, State.FAILED, reason,"
         " kept)) <> self.outcomes.append(FileOutcome(row, 'failed', 0, reason))",
     ),
+    "two collections in memory, neither of which the other's call can see; an error of the journal"
+    " between the two ends the recovery": (
+        "recovery.Recovery._put_back: swap"
+        " self._joiner.settled.add(self._links.key(row)) <> self._given_back.append(given)",
+    ),
     "a wait in small steps is stopped a step sooner or later": (
         "versions.Versions._unleased: swap self.sleep(PAUSE) <> self.tick(0)",
     ),
