@@ -139,7 +139,6 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     "an event names a simulated device by the end of its path, which is its name": (
         "sim.commands.detach: other field leaf.path",
     ),
-    "a cursor behind the last line is on it": ("ui.actions.add_flow._devices: one more 1",),
     "an nvlist that is looked at begins with a byte 1, what is looked for in it with a byte 0": (
         "hardware.machine._pair: one more found < 0",
     ),

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.records import replace
 from tests.ui.swap.steps import Swapping, question, ran, swapping
 from zconsole.swap.disk import SwapDisk
+from zconsole.swap.session import SwapSession
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.questions import GIVE_UP
@@ -356,3 +357,14 @@ async def test_beside_a_checkpoint_only_that_is_spoken_of():
         assert "zpool checkpoint -d tank" in shown
         assert "Check first" not in shown
         assert "Begin" not in shown
+
+
+async def test_a_pool_that_goes_while_its_disk_is_asked_is_planned_for_as_it_was_seen(monkeypatch):
+    view = SwapSession.view
+
+    async def _gone(self, pool, disk=None):
+        return None if disk is not None else await view(self, pool)
+
+    async with swapping() as s:
+        monkeypatch.setattr(SwapSession, "view", _gone)
+        assert "Slot 07" in await s.read(s.choose())
