@@ -19,17 +19,12 @@ from zconsole.cli.terminal import has_terminal
 from zconsole.diagnosis.device_errors.probes import signs_of, smart_of
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
 from zconsole.output import json
-from zconsole.swap.checklist import DONE, OPEN, TITLES, Checklist
-from zconsole.swap.choice import choose
-from zconsole.swap.explain import explained
-from zconsole.swap.names import device_named, proposed
-from zconsole.swap.onlooker import Onlooker
-from zconsole.swap.record import asks, checklist_record, choice_record
-from zconsole.swap.report import markdown
-from zconsole.swap.session import SwapSession
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.checklist import DONE, OPEN, TITLES, Checklist, SwapStage
+from zconsole.swap.choice import choose, explained
+from zconsole.swap.disk import MachineView, device_named, proposed
+from zconsole.swap.report import asks, checklist_record, choice_record, markdown
+from zconsole.swap.session import Onlooker, SwapSession
 from zconsole.swap.store import FileSwapStore, SwapStore
-from zconsole.swap.view import MachineView
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id, is_root
 from zconsole.system.printable import clean

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from zconsole.actions.doubts import suspects
 from zconsole.actions.plan import Situation
+from zconsole.actions.target import Target, failed, find
+from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
+from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
 from zconsole.hardware.links import PARTITION
 from zconsole.pool.chassis import LeafDisk
@@ -14,6 +18,8 @@ from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import FAILED, is_named, placed
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
+STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
+"""Paths of devices that are made of others: dm-crypt, LVM, multipath, md."""
 LASTING_LINKS = "/dev/disk/"
 """Where udev keeps names of disks that stay over a boot."""
 _UNIT = re.compile(r"-(?:lun|nvme)-\d+$")
@@ -141,33 +147,33 @@ def disk_of(device: Device) -> SwapDisk:
     )
 
 
-def disk_of_leaf(s: Situation, leaf: Vdev, key: str) -> SwapDisk:
+def disk_of_leaf(situation: Situation, leaf: Vdev, key: str) -> SwapDisk:
     """The disk below a leaf; one that is gone as it is remembered."""
-    device = s.facts.device(leaf.path or "")
+    device = situation.facts.device(leaf.path or "")
     if device is None:
         found = _remembered(leaf)
-    elif _is_other(s, leaf, device):
+    elif _is_other(situation, leaf, device):
         found = _displaced(leaf, device)
     else:
         found = replace(disk_of(device), path=leaf.path or "")
-    return replace(found, name=leaf.name, key=key, pool=s.pool.name)
+    return replace(found, name=leaf.name, key=key, pool=situation.pool.name)
 
 
-def leaf_device(s: Situation, leaf: Vdev) -> Device | None:
+def leaf_device(situation: Situation, leaf: Vdev) -> Device | None:
     """The machine's device below a leaf; None, too, where another one is in its place."""
-    device = s.facts.device(leaf.path or "")
-    return None if device is None or _is_other(s, leaf, device) else device
+    device = situation.facts.device(leaf.path or "")
+    return None if device is None or _is_other(situation, leaf, device) else device
 
 
-def _is_other(s: Situation, leaf: Vdev, device: Device) -> bool:
+def _is_other(situation: Situation, leaf: Vdev, device: Device) -> bool:
     """Whether another disk is already where the leaf's path leads: a path may name a bay.
 
     The disk of a leaf has a label of its pool, or the serial number or WWN that ZFS noted.
     """
-    if s.device_of(leaf) is None:
+    if situation.device_of(leaf) is None:
         return True
     contents = device.contents
-    if leaf.state not in FAILED or contents.unread or contents.zfs_pool == s.pool.name:
+    if leaf.state not in FAILED or contents.unread or contents.zfs_pool == situation.pool.name:
         return False
     return not is_named(leaf, device.serial, device.wwn)
 
@@ -228,4 +234,165 @@ def leaves_of(pool: Pool) -> tuple[tuple[str, Vdev], ...]:
         (p.key, p.vdev)
         for p in leaves
         if p.vdev.vclass != "spare" or (p.vdev.guid or p.vdev.name) not in used
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MachineView:
+    """A pool at one moment, and what else matters for pulling one of its disks."""
+
+    situation: Situation
+    others: tuple[Situation, ...] = ()
+    """The machine's other pools."""
+    faults: tuple[DeviceFault, ...] = ()
+    """Devices of the pool with new errors, or that disconnected."""
+    smart: Mapping[str, SmartCounts] = field(default_factory=dict)
+    """What disks say of themselves, by ``Device.path``; what was not asked is missing."""
+    leaving: tuple[SwapDisk, ...] = ()
+    """Disks that other open checklists swap: their pull is no mistake."""
+    boot: str = ""
+    """The id of this boot; empty where unknown."""
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The machine's disks; none where they could not be read."""
+        return self.situation.facts.devices
+
+    @property
+    def situations(self) -> tuple[Situation, ...]:
+        """Every pool, the one with the checklist first."""
+        return (self.situation, *self.others)
+
+    @property
+    def faulty(self) -> tuple[str, ...]:
+        """The keys of devices of the pool with new errors, or that disconnected."""
+        return tuple(fault.key for fault in self.faults)
+
+    def of(self, pool: str) -> Situation | None:
+        """The pool of this name; None while it is not imported."""
+        return next(
+            (situation for situation in self.situations if situation.pool.name == pool), None
+        )
+
+    def having(self, situation: Situation) -> MachineView:
+        """The same, with the pool of this name as ``situation`` has it."""
+        if situation.pool.name == self.situation.pool.name:
+            return replace(self, situation=situation)
+        beside = (
+            situation if other.pool.name == situation.pool.name else other for other in self.others
+        )
+        return replace(self, others=tuple(beside))
+
+    def leaf_of(self, disk: SwapDisk) -> tuple[Situation, Target] | None:
+        """The leaf of a disk, with its pool; None where there is none, or its pool is away."""
+        situation = self.of(disk.pool)
+        target = None if situation is None else find(situation.pool, disk.key)
+        return None if situation is None or target is None else (situation, target)
+
+
+NAMED = 3
+"""Free disks that are named."""
+
+
+def device_named(view: MachineView, word: str) -> str:
+    """The key of the leaf that ``word`` means.
+
+    Raises NotFoundError without one, UsageError where it means several.
+    """
+    found = [
+        (key, leaf)
+        for key, leaf in leaves_of(view.situation.pool)
+        if word in _names(view, key, leaf)
+    ]
+    pool = view.situation.pool.name
+    if not found:
+        raise NotFoundError(f"{pool} has no device {word!r}: name it by bay, serial, path or GUID")
+    if len({leaf.guid or leaf.name for _, leaf in found}) > 1:
+        names = ", ".join(leaf.name for _, leaf in found)
+        raise UsageError(f"{word!r} means {names}: name it by GUID or serial")
+    return found[0][0]
+
+
+def proposed(view: MachineView) -> tuple[Target, ...]:
+    """The devices that a swap is offered for where none was named."""
+    if view.situation.suspended and (out := gone_from(view)):
+        return out[:1]  # no swap may begin: one device is enough to say why
+    pool = view.situation.pool
+    found = (*suspects(pool, view.faulty), *in_replacement(pool))
+    return tuple({target.key: target for target in found}.values()) or departed(view)
+
+
+def free_to_go(view: MachineView) -> str:
+    """The disks of the machine that hold nothing, such as replaced ones, in words; may be empty."""
+    if not view.devices:
+        return ""
+    used = [
+        disk_of_leaf(situation, leaf, key)
+        for situation in view.situations
+        for key, leaf in leaves_of(situation.pool)
+    ]
+    free = [disk_of(d) for d in view.devices if _is_blank(d) and not any(u.is_on(d) for u in used)]
+    more = f" and {len(free) - NAMED} more" if len(free) > NAMED else ""
+    return f"{', '.join(disk.words for disk in free[:NAMED])}{more}" if free else ""
+
+
+def _is_blank(device: Device) -> bool:
+    taken = device.mounted or device.swap or device.holders or device.contents.names
+    return device.kind == "disk" and not taken and device.contents.zfs_pool is None
+
+
+def is_being_replaced(target: Target) -> bool:
+    """Whether the device is the old one of a replace that runs."""
+    group = target.group
+    return group is not None and group.kind == "replacing" and group.children[0] is target.vdev
+
+
+def in_replacement(pool: Pool) -> tuple[Target, ...]:
+    """The devices that are being replaced now."""
+    found = (find(pool, key) for key, _ in leaves_of(pool))
+    return tuple(target for target in found if target is not None and is_being_replaced(target))
+
+
+def departed(view: MachineView) -> tuple[Target, ...]:
+    """Devices that are out although nothing needs to begin, or can, for them.
+
+    Those that failed and are being replaced; and, while the pool is suspended and no sample tells
+    it, those that the machine lost.
+    """
+    situation = view.situation
+    found = (find(situation.pool, key) for key, _ in leaves_of(situation.pool))
+    return tuple(t for t in found if t is not None and (_is_replaced(t) or _is_lost(view, t)))
+
+
+def gone_from(view: MachineView) -> tuple[Target, ...]:
+    """The devices that failed or that the machine lost; those that nothing replaces come first."""
+    found = {target.key: target for target in (*failed(view.situation.pool), *departed(view))}
+    return tuple(sorted(found.values(), key=is_being_replaced))
+
+
+def _is_replaced(target: Target) -> bool:
+    return is_being_replaced(target) and target.vdev.state in FAILED
+
+
+def _is_lost(view: MachineView, target: Target) -> bool:
+    if not (view.situation.suspended and view.devices) or target.vdev.kind != "disk":
+        return False
+    known = disk_of_leaf(view.situation, target.vdev, target.key)
+    stacked = (target.vdev.path or "").startswith(STACKED)
+    return not stacked and device_of(known, view.devices) is None
+
+
+def _names(view: MachineView, key: str, leaf: Vdev) -> frozenset[str]:
+    disk = disk_of_leaf(view.situation, leaf, key)
+    device = view.situation.facts.device(leaf.path or "")
+    paths = (device.path, *device.aliases) if device else ()
+    short = (path.rpartition("/")[2] for path in paths)
+    return frozenset(
+        word
+        for word in (
+            *(key, leaf.name, leaf.path, leaf.guid, disk.bay, disk.serial, disk.wwn, disk.port),
+            *paths,
+            *short,
+        )
+        if word
     )

@@ -20,6 +20,7 @@ from zconsole.pool.redundancy import (
 )
 from zconsole.pool.topology import FAILED, is_group
 from zconsole.swap.disk import (
+    MachineView,
     SwapDisk,
     device_of,
     disk_of_leaf,
@@ -27,7 +28,6 @@ from zconsole.swap.disk import (
     leaves_of,
     same_unit,
 )
-from zconsole.swap.view import MachineView
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +60,35 @@ class Effect:
         )
 
 
-def effects(v: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
+def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
     """Every leaf of every pool on this disk that still holds data there, the disk's own first."""
-    device = device_of(old, v.devices)
-    found = (effect for s in v.situations for effect in _in_pool(s, old, device))
+    device = device_of(old, view.devices)
+    found = (effect for situation in view.situations for effect in _in_pool(situation, old, device))
     return tuple(sorted(found, key=lambda e: (e.pool, e.key) != (old.pool, old.key)))
 
 
-def _in_pool(s: Situation, old: SwapDisk, device: Device | None) -> Iterator[Effect]:
+def _in_pool(situation: Situation, old: SwapDisk, device: Device | None) -> Iterator[Effect]:
     lost = [
         target
-        for key, leaf in leaves_of(s.pool)
-        if leaf.vclass not in ("spare", "cache") and _goes(s, leaf, key, old, device)
-        if (target := find(s.pool, key)) is not None
+        for key, leaf in leaves_of(situation.pool)
+        if leaf.vclass not in ("spare", "cache") and _goes(situation, leaf, key, old, device)
+        if (target := find(situation.pool, key)) is not None
     ]
     for target in lost:
         left = left_without(target, *(other.vdev for other in lost))
         leaf, state = target.vdev, target.vdev.state
         failed = state if state in FAILED else ""
-        yield Effect(s.pool.name, target.key, leaf.name, target.top.name, left, failed)
+        yield Effect(situation.pool.name, target.key, leaf.name, target.top.name, left, failed)
 
 
-def _goes(s: Situation, leaf: Vdev, key: str, old: SwapDisk, device: Device | None) -> bool:
+def _goes(situation: Situation, leaf: Vdev, key: str, old: SwapDisk, device: Device | None) -> bool:
     """Whether a leaf is on this disk; ``device`` is the disk, as long as it is there."""
-    if (s.pool.name, key) == (old.pool, old.key):
+    if (situation.pool.name, key) == (old.pool, old.key):
         return True
-    here = leaf_device(s, leaf)
+    here = leaf_device(situation, leaf)
     if device is None or here is None:
         # A path alone is not enough: another disk may have the bay by now.
-        return here is device and disk_of_leaf(s, leaf, key).whole == old.whole != ""
+        return here is device and disk_of_leaf(situation, leaf, key).whole == old.whole != ""
     return same_unit(here, device)
 
 
@@ -104,18 +104,18 @@ def left_without(target: Target, *along: Vdev) -> int:
     return parity(top) - absent
 
 
-def hindrance(s: Situation, target: Target, along: Collection[str] = ()) -> str:
+def hindrance(situation: Situation, target: Target, along: Collection[str] = ()) -> str:
     """Why its vdev can't do without one more device now; empty where it can.
 
     Those whose keys are ``along`` are on the same disk. zpool marks what is being filled only
     once the first bytes were written to it: where the kernel doesn't tell, every resilver counts.
     """
-    beside = {id(leaf) for key, leaf in leaves_of(s.pool) if key in along}
+    beside = {id(leaf) for key, leaf in leaves_of(situation.pool) if key in along}
     others = [leaf for leaf in target.top.leaves() if leaf is not target.vdev]
     missing = [n for n, leaves in _missing(target) if not beside & leaves]
     if missing:
         return f"{', '.join(missing)} of {target.top.name} is missing or being filled"
-    repaired = any(scan.vdev in (None, target.top.name) for scan in repairing(s))
+    repaired = any(scan.vdev in (None, target.top.name) for scan in repairing(situation))
     if repaired and any(leaf.unfilled is None for leaf in others):
         return f"a resilver runs, and may be filling another device of {target.top.name}"
     return ""
@@ -133,50 +133,50 @@ def _missing(target: Target) -> Iterator[tuple[str, set[int]]]:
             yield member.name, leaves
 
 
-def repairing(s: Situation) -> tuple[Scan, ...]:
+def repairing(situation: Situation) -> tuple[Scan, ...]:
     """The resilvers and rebuilds that run."""
-    return tuple(scan for scan in s.running if scan.function in REPAIRS)
+    return tuple(scan for scan in situation.running if scan.function in REPAIRS)
 
 
-def marked(v: MachineView) -> MachineView:
+def marked(view: MachineView) -> MachineView:
     """The same, each pool as ``with_filled`` makes it."""
-    own, others = with_filled(v.situation), tuple(map(with_filled, v.others))
-    if own is v.situation and all(x is y for x, y in zip(others, v.others, strict=True)):
-        return v
-    return replace(v, situation=own, others=others)
+    own, others = with_filled(view.situation), tuple(map(with_filled, view.others))
+    if own is view.situation and all(x is y for x, y in zip(others, view.others, strict=True)):
+        return view
+    return replace(view, situation=own, others=others)
 
 
-def without(v: MachineView, disks: Iterable[SwapDisk]) -> MachineView:
+def without(view: MachineView, disks: Iterable[SwapDisk]) -> MachineView:
     """The same, the leaves of disks that left the machine counted as lost.
 
     The pool notices a pull only with its next read or write, and is sampled after that.
     """
     for disk in disks:
-        found = None if device_of(disk, v.devices) is not None else v.leaf_of(disk)
+        found = None if device_of(disk, view.devices) is not None else view.leaf_of(disk)
         if found is None or found[1].vdev.state in FAILED:
             continue
-        s, target = found
-        root = _without(s.pool.root, target.vdev)
-        v = v.having(replace(s, pool=replace(s.pool, root=root)))
-    return v
+        situation, target = found
+        root = _without(situation.pool.root, target.vdev)
+        view = view.having(replace(situation, pool=replace(situation.pool, root=root)))
+    return view
 
 
-def with_filled(s: Situation) -> Situation:
+def with_filled(situation: Situation) -> Situation:
     """The same, with every device marked that a running repair fills, or may fill.
 
     Those are the ones that the kernel calls unfilled, and newcomers of which it doesn't tell.
     """
-    scans = repairing(s)
+    scans = repairing(situation)
     if not scans:
-        return s
-    root = s.pool.root
+        return situation
+    root = situation.pool.root
     tops = tuple(
         _filled(top) if any(x.vdev in (None, top.name) for x in scans) else top
         for top in root.children
     )
     if all(new is old for new, old in zip(tops, root.children, strict=True)):
-        return s
-    return replace(s, pool=replace(s.pool, root=root._replace(children=tops)))
+        return situation
+    return replace(situation, pool=replace(situation.pool, root=root._replace(children=tops)))
 
 
 def _filled(vdev: Vdev, newcomer: bool = False) -> Vdev:
@@ -193,13 +193,15 @@ def _filled(vdev: Vdev, newcomer: bool = False) -> Vdev:
     return vdev._replace(children=children)
 
 
-def untouchable(s: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
+def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
     """Disks whose loss loses data once this one is out: all that no redundancy covers then."""
-    target = find(s.pool, old.key)
-    root = s.pool.root if target is None else _without(s.pool.root, target.vdev)
-    entries = by_vdev(root, s.pool.scans, checkpoint=s.pool.checkpoint is not None)
+    target = find(situation.pool, old.key)
+    root = situation.pool.root if target is None else _without(situation.pool.root, target.vdev)
+    entries = by_vdev(root, situation.pool.scans, checkpoint=situation.pool.checkpoint is not None)
     names = [(top, name) for top, entry in entries for name in entry.untouchable]
-    disks = {id(leaf): disk_of_leaf(s, leaf, key) for key, leaf in leaves_of(s.pool)}
+    disks = {
+        id(leaf): disk_of_leaf(situation, leaf, key) for key, leaf in leaves_of(situation.pool)
+    }
     return tuple(
         disks[id(leaf)]
         for top, name in names
@@ -208,20 +210,20 @@ def untouchable(s: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
     )
 
 
-def redundancy_words(s: Situation) -> tuple[str, ...]:
+def redundancy_words(situation: Situation) -> tuple[str, ...]:
     """How many more devices each top-level vdev may lose now, one sentence each."""
-    return tuple(_of_vdev(entry) for _, entry in of_pool(s.pool))
+    return tuple(_of_vdev(entry) for _, entry in of_pool(situation.pool))
 
 
-def vdev_words(s: Situation, target: Target) -> str:
+def vdev_words(situation: Situation, target: Target) -> str:
     """The same of the top-level vdev of one device; empty where that holds no data."""
-    entry = _entry(s, target)
+    entry = _entry(situation, target)
     return "" if entry is None else _of_vdev(entry)
 
 
-def kept_words(s: Situation, target: Target) -> str:
+def kept_words(situation: Situation, target: Target) -> str:
     """What becomes of redundancy where the device stays in until another one is filled."""
-    entry = _entry(s, target)
+    entry = _entry(situation, target)
     if entry is not None and not entry.left:
         return "Redundancy stays as it is: none left"
     # Where ZFS repairs it, what it lacks is unknown: see is_complete.
@@ -232,8 +234,8 @@ def kept_words(s: Situation, target: Target) -> str:
     return f"Redundancy {'does not drop further' if reduced else 'never drops'}"
 
 
-def _entry(s: Situation, target: Target) -> Redundancy | None:
-    return next((entry for top, entry in of_pool(s.pool) if top is target.top), None)
+def _entry(situation: Situation, target: Target) -> Redundancy | None:
+    return next((entry for top, entry in of_pool(situation.pool) if top is target.top), None)
 
 
 def _of_vdev(entry: Redundancy) -> str:

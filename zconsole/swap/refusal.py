@@ -6,16 +6,22 @@ import re
 import shlex
 from typing import NamedTuple
 
-from zconsole.actions.conditions import no_checkpoint, present
+from zconsole.actions.conditions import OTHER_HOST, no_checkpoint, present
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.device import Device
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import MULTIHOST, Vdev
 from zconsole.pool.scan_outcome import left_behind
-from zconsole.swap.disk import SwapDisk
+from zconsole.swap.disk import (
+    STACKED,
+    MachineView,
+    SwapDisk,
+    disk_of_leaf,
+    gone_from,
+    is_being_replaced,
+    leaves_of,
+)
 
-STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
-"""Paths of devices that are made of others: dm-crypt, LVM, multipath, md."""
 _PARTITION = re.compile(r"-part(\d+)$|(?<=\d)p(\d+)$|(?<=[a-z])(\d+)$")
 
 
@@ -66,26 +72,29 @@ def partition_of(target: Target) -> str | None:
     return next(filter(None, match.groups()), None) if match else None
 
 
-def refusal(s: Situation, target: Target, old: SwapDisk) -> Refusal | None:
+def refusal(situation: Situation, target: Target, old: SwapDisk) -> Refusal | None:
     """Why this leaf can't be swapped by a checklist; None when it can."""
     leaf = target.vdev
-    pool, name = shlex.quote(s.pool.name), shlex.quote(target.argument)
-    if (why := no_checkpoint().check(s)) is not None:
-        return _checkpointed(s, why)
-    if (why := present(target).check(s)) is not None:
+    pool, name = shlex.quote(situation.pool.name), shlex.quote(target.argument)
+    if (why := no_checkpoint().check(situation)) is not None:
+        return _checkpointed(situation, why)
+    if (why := present(target).check(situation)) is not None:
         return Refusal(why)
     if (found := _no_disk(pool, name, leaf) or _newcomer(pool, name, target)) is not None:
         return found
-    device = s.facts.device(leaf.path or "")
+    device = situation.facts.device(leaf.path or "")
     if device is None and (leaf.path or "").startswith(STACKED):
         return _stacked(pool, name, leaf.path or "")  # a multipath disk is one of the machine's
     return None if device is None else _shared(pool, name, target, device, old)
 
 
-def _checkpointed(s: Situation, why: str) -> Refusal:
+def _checkpointed(situation: Situation, why: str) -> Refusal:
     """No swap comes to its end while a checkpoint exists: neither replace nor resilver does."""
-    pool, going = s.pool.name, s.pool.checkpoint is not None and s.pool.checkpoint.discarding
-    ended = left_behind(s.pool.root) and s.active("resilver") is None
+    pool, going = (
+        situation.pool.name,
+        situation.pool.checkpoint is not None and situation.pool.checkpoint.discarding,
+    )
+    ended = left_behind(situation.pool.root) and situation.active("resilver") is None
     quoted = shlex.quote(pool)
     again = "then resilver again, which ends the replace that was begun (S has it)"
     return Refusal(
@@ -179,3 +188,55 @@ def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk)
             ManualStep("replace", (f"zpool replace {pool} {name} /dev/disk/by-id/NEW-part{part}",)),
         ),
     )
+
+
+def suspension(view: MachineView) -> Refusal | None:
+    """Why no swap may begin, which disks are out, and what to do; None while the pool goes on."""
+    situation = view.situation
+    if not situation.suspended:
+        return None
+    out, pool = gone_from(view), situation.pool.name
+    if situation.pool.suspension == MULTIHOST:
+        return Refusal(
+            f"not while the pool is suspended: {OTHER_HOST}",
+            ("make sure that no other host has it, then reboot this machine and import it",),
+            f"{pool} IS SUSPENDED: another host may have it",
+        )
+    back = [target for target in out if not is_being_replaced(target)]
+    bring = " and ".join(_words(view, target) for target in back)
+    spots = " and ".join(_spot(view, target) for target in back)
+    title = f"bring {spots or 'its disks'} back, then clear it"
+    if view.devices and not back:
+        title = "its disks are there: clear it"
+    listed = "; ".join(_listed(view, target) for target in out)
+    return Refusal(
+        f"not while the pool is suspended: {pool} waits for its disks, and takes no command but"
+        f" zpool clear. {f'Out: {listed}' if out else 'Which disks are out is not known'}",
+        (
+            f"bring {bring} back, into the same bay; check cable, port and power"
+            if bring
+            else "check cables, ports and power of its disks",
+            ManualStep("then resume the pool (A has it)", (f"zpool clear {shlex.quote(pool)}",)),
+            "pull nothing until then",
+        ),
+        f"{pool} IS SUSPENDED: {title}",
+    )
+
+
+def _words(view: MachineView, target: Target) -> str:
+    return disk_of_leaf(view.situation, target.vdev, target.key).words
+
+
+def _spot(view: MachineView, target: Target) -> str:
+    return disk_of_leaf(view.situation, target.vdev, target.key).spot
+
+
+def _listed(view: MachineView, target: Target) -> str:
+    """A disk that is out; where another one takes its place already, that is said."""
+    group = target.group
+    if not is_being_replaced(target) or group is None:
+        return _words(view, target)
+    new = group.children[-1]
+    key = next((k for k, leaf in leaves_of(view.situation.pool) if leaf is new), "")
+    by = disk_of_leaf(view.situation, new, key)
+    return f"{_words(view, target)}, which {by.spot} replaces already"

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from zconsole.actions.candidates import ranked, spares
+from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.replace import LITTLE
 from zconsole.actions.running_scans import progress, will_defer
-from zconsole.actions.target import Target, find, members
+from zconsole.actions.target import Swap, Target, find, members
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.pool.topology import FAILED
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
-from zconsole.swap.cause import cause_of
-from zconsole.swap.disk import disk_of_leaf
+from zconsole.swap.checklist import REPLACE_FIRST, Checklist
+from zconsole.swap.choice import SwapChoice, SwapWay, cause_of, choose
+from zconsole.swap.disk import MachineView, SwapDisk, disk_of, disk_of_leaf, is_being_replaced
 from zconsole.swap.effects import left_without, others_missing
-from zconsole.swap.names import is_being_replaced
 from zconsole.swap.refusal import partition_of
-from zconsole.swap.view import MachineView
+from zconsole.swap.session import started
+from zconsole.swap.store import SwapStore
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import counted, duration
 
@@ -47,25 +49,25 @@ class SwapOrder:
 
 
 def orders(
-    v: MachineView, keys: Sequence[str], seconds: Mapping[str, float | None]
+    view: MachineView, keys: Sequence[str], seconds: Mapping[str, float | None]
 ) -> tuple[SwapOrder, ...]:
     """One after the other, and together; ``seconds``: what a resilver of each is predicted to take.
 
     The choice that keeps more redundancy is first; of equal ones the faster.
     """
-    targets = urgent_first(v, keys)
-    found = (_in_turn(v, targets, seconds), _together(v, targets, seconds))
+    targets = urgent_first(view, keys)
+    found = (_in_turn(view, targets, seconds), _together(view, targets, seconds))
     return tuple(sorted(found, key=_rank))
 
 
 def predicted(
-    v: MachineView,
+    view: MachineView,
     keys: Sequence[str],
     reports: Sequence[ScanReport] = (),
     others: Iterable[PastRate] = (),
 ) -> Mapping[str, float | None]:
     """Seconds that a resilver of each device would take; see ``estimated``."""
-    return seconds_of(estimated(v, keys, reports, others))
+    return seconds_of(estimated(view, keys, reports, others))
 
 
 def seconds_of(estimates: Mapping[str, Estimate | None]) -> Mapping[str, float | None]:
@@ -74,7 +76,7 @@ def seconds_of(estimates: Mapping[str, Estimate | None]) -> Mapping[str, float |
 
 
 def estimated(
-    v: MachineView,
+    view: MachineView,
     keys: Sequence[str],
     reports: Sequence[ScanReport] = (),
     others: Iterable[PastRate] = (),
@@ -84,7 +86,7 @@ def estimated(
     Those that the pool and the reports tell count; where there is none, ``others``: those that
     run, and those that a later one took the place of.
     """
-    pool = v.situation.pool
+    pool = view.situation.pool
     known = paces(pool.root, pool.scans, reports) or tuple(sorted(others, key=_most_alike))
     targets = (find(pool, key) for key in keys)
     return {t.key: member_duration(t.top, known) for t in targets if t is not None}
@@ -94,26 +96,26 @@ def _most_alike(pace: PastRate) -> tuple[int, float]:
     return (-pace.closeness, -pace.t)
 
 
-def urgent_first(v: MachineView, keys: Sequence[str]) -> tuple[Target, ...]:
+def urgent_first(view: MachineView, keys: Sequence[str]) -> tuple[Target, ...]:
     """The devices in the order in which to swap them.
 
     First where the vdev has the least redundancy; there the failed ones, by bay, then those with
     the most errors.
     """
-    found = (find(v.situation.pool, key) for key in keys)
-    return tuple(sorted((t for t in found if t is not None), key=partial(_urgency, v)))
+    found = (find(view.situation.pool, key) for key in keys)
+    return tuple(sorted((t for t in found if t is not None), key=partial(_urgency, view)))
 
 
-def _urgency(v: MachineView, target: Target) -> tuple[int, bool, int, tuple[str | int, ...]]:
+def _urgency(view: MachineView, target: Target) -> tuple[int, bool, int, tuple[str | int, ...]]:
     left = parity(target.top) - sum(not is_complete(m) for m in members(target.top))
     works = target.vdev.state not in FAILED
     errors = target.vdev.errors.total if works else 0
-    return (left, works, -errors, _numbered(_spot(v, target)))
+    return (left, works, -errors, _numbered(_spot(view, target)))
 
 
-def _spot(v: MachineView, target: Target) -> str:
+def _spot(view: MachineView, target: Target) -> str:
     """Where the disk of a device sits; where that is unknown, its name."""
-    return disk_of_leaf(v.situation, target.vdev, target.key).spot
+    return disk_of_leaf(view.situation, target.vdev, target.key).spot
 
 
 def _numbered(text: str) -> tuple[str | int, ...]:
@@ -127,12 +129,12 @@ def _rank(order: SwapOrder) -> tuple[bool, bool, int, float]:
 
 
 def _in_turn(
-    v: MachineView, targets: Sequence[Target], seconds: Mapping[str, float | None]
+    view: MachineView, targets: Sequence[Target], seconds: Mapping[str, float | None]
 ) -> SwapOrder:
     times = [seconds.get(target.key) for target in targets]
     total = sum(t for t in times if t is not None) if None not in times else None
     least = min((max(0, left_without(target)) for target in targets), default=0)
-    names = ", then ".join(_spot(v, target) for target in targets)
+    names = ", then ".join(_spot(view, target) for target in targets)
     return SwapOrder(
         False,
         tuple(target.key for target in targets),
@@ -148,15 +150,15 @@ def _in_turn(
 
 
 def _together(
-    v: MachineView, targets: Sequence[Target], seconds: Mapping[str, float | None]
+    view: MachineView, targets: Sequence[Target], seconds: Mapping[str, float | None]
 ) -> SwapOrder:
     """All new disks filled by one resilver while the old ones stay in (``plan_batch``)."""
     wanting = [target for target in targets if not is_being_replaced(target)]
     times = [seconds.get(target.key) for target in targets]
     longest = max((t for t in times if t is not None), default=None)
     least = min((_left_now(target) for target in targets), default=0)
-    cabled = [target.name for target in wanting if cause_of(v, target) == "cable"]
-    missing = len(wanting) - len(assigned(v, wanting))
+    cabled = [target.name for target in wanting if cause_of(view, target) == "cable"]
+    missing = len(wanting) - len(assigned(view, wanting))
     return SwapOrder(
         True,
         tuple(target.key for target in targets),
@@ -165,7 +167,7 @@ def _together(
         (
             *_cable_doubt(cabled),
             f"together: replace all {len(wanting)} at once, pull the old disks afterwards",
-            _one_resilver(v.situation, duration(longest, "of unknown duration")),
+            _one_resilver(view.situation, duration(longest, "of unknown duration")),
             f"old disks that still read count until then: {may_fail(least)} in the weakest vdev",
         ),
         refused=f"{counted(missing, 'more free disk')} needed in the machine"
@@ -185,12 +187,12 @@ def _cable_doubt(cabled: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _one_resilver(s: Situation, time: str) -> str:
+def _one_resilver(situation: Situation, time: str) -> str:
     """How one resilver comes to fill all new disks in this release, and how long that takes."""
-    runs = s.active("resilver")
+    runs = situation.active("resilver")
     if runs is not None:
-        return _after(s, runs, time)
-    facts = s.facts
+        return _after(situation, runs, time)
+    facts = situation.facts
     waits = will_defer(facts, 0.0)
     percent = facts.parameters.get("zfs_resilver_defer_percent")
     if waits is None:
@@ -208,9 +210,9 @@ def _never_waits(facts: Facts) -> bool:
     return bool(facts.parameters.get("zfs_resilver_disable_defer"))
 
 
-def _after(s: Situation, runs: Scan, time: str) -> str:
+def _after(situation: Situation, runs: Scan, time: str) -> str:
     """The same where a resilver runs already."""
-    waits = will_defer(s.facts, runs.percent)
+    waits = will_defer(situation.facts, runs.percent)
     if waits is None:
         return (
             f"one resilver, {time}; the running one ({progress(runs)}) restarts for all, or ends"
@@ -224,9 +226,9 @@ def _after(s: Situation, runs: Scan, time: str) -> str:
     )
 
 
-def assigned(v: MachineView, targets: Sequence[Target]) -> dict[str, str]:
+def assigned(view: MachineView, targets: Sequence[Target]) -> dict[str, str]:
     """A free disk for as many of the places as can have one: leaf key to the disk's path."""
-    fits = {target.key: _fitting(v, target) for target in targets}
+    fits = {target.key: _fitting(view, target) for target in targets}
     taken: dict[str, str] = {}
     for key in fits:
         _give(key, fits, taken, set())
@@ -248,16 +250,81 @@ def _give(
     return False
 
 
-def _fitting(v: MachineView, target: Target) -> tuple[str, ...]:
+def _fitting(view: MachineView, target: Target) -> tuple[str, ...]:
     """The free disks that fit in a place, the best first."""
-    s = v.situation
+    situation = view.situation
     if partition_of(target) is not None:
         return ()  # a new disk has to be partitioned first
-    spare = spares(s.pool)
-    free = (c.device for c in ranked(s.pool, target, s.facts) if c.usable)
+    spare = spares(situation.pool)
+    free = (swap.device for swap in ranked(situation.pool, target, situation.facts) if swap.usable)
     return tuple(d.path for d in free if d.kind == "disk" and d.path not in spare)
 
 
 def _left_now(target: Target) -> int:
     own = target.vdev.state in FAILED
     return max(0, parity(target.top) - len(others_missing(target)) - own)
+
+
+TOGETHER = "replaced together with others, by one resilver"
+
+
+def begin_replaced(
+    view: MachineView,
+    swaps: Sequence[Swap],
+    events: Sequence[ExecutionEvent],
+    store: SwapStore,
+    now: float,
+) -> tuple[Checklist, ...]:
+    """Begin a checklist for each replace of a batch that was carried out.
+
+    ``view`` is how the machine was before. Raises StateError where the store doesn't answer.
+    """
+    return tuple(
+        _begun(choice, _disk(view, pair.new), view, store, now, command)
+        for pair, command in _carried_out(swaps, events)
+        if (choice := choose(view, pair.old)) is not None and choice.refusal is None
+    )
+
+
+def begin_adopted(
+    view: MachineView, keys: Sequence[str], store: SwapStore, now: float
+) -> tuple[Checklist, ...]:
+    """Begin a checklist for each of these devices, whose replace runs already."""
+    found: list[Checklist] = []
+    for key in keys:
+        choice = choose(view, key)
+        way = choice.way if choice is not None else None
+        if choice is None or way is None or way.new is None:
+            continue
+        guide = started(choice, way, view, store, now)
+        if guide.checklist.begun == now:
+            guide.note(now, "replace", f"started elsewhere: {way.new.words} takes the place")
+        found.append(guide.checklist)
+    return tuple(found)
+
+
+def _carried_out(
+    swaps: Sequence[Swap], events: Sequence[ExecutionEvent]
+) -> Iterator[tuple[Swap, str]]:
+    """The replaces that ended well, each with its command; the last one begun may have failed."""
+    begun = [event.text for event in events if event.kind == "begun"]
+    failed = any(event.kind == "failed" for event in events)
+    yield from zip(swaps, begun[: len(begun) - failed], strict=False)
+
+
+def _begun(
+    choice: SwapChoice,
+    new: SwapDisk,
+    view: MachineView,
+    store: SwapStore,
+    now: float,
+    command: str,
+) -> Checklist:
+    guide = started(choice, SwapWay(REPLACE_FIRST, TOGETHER, new), view, store, now)
+    guide.note(now, "replace", f"{new.words} takes the place, {TOGETHER}", command, "started")
+    return guide.checklist
+
+
+def _disk(view: MachineView, path: str) -> SwapDisk:
+    device = view.situation.facts.device(path)
+    return SwapDisk(path, whole=path) if device is None else disk_of(device)

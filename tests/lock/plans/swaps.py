@@ -18,12 +18,10 @@ from zconsole.sim.disk import CANT_OPEN, FAULTED, Leaf
 from zconsole.sim.models import SSD_400G
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
-from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
-from zconsole.swap.choice import SwapChoice, choose
-from zconsole.swap.explain import explained
+from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST, SwapStage
+from zconsole.swap.choice import SwapChoice, choose, explained
 from zconsole.swap.report import markdown
 from zconsole.swap.several import orders, predicted
-from zconsole.swap.stage import SwapStage
 
 DETAILS = (
     *(f"{room}{word}: " for room in ("    ", "      ") for word in adapter.DETAILS),

@@ -12,7 +12,7 @@ from tests.ui.swap.steps import Swapping, question, ran, swapping
 from zconsole.swap.disk import SwapDisk
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.swap.questions import GIVE_UP
+from zconsole.ui.swap.followed import GIVE_UP
 from zconsole.ui.swap.swap_screen import SwapScreen
 from zconsole.units import duration
 

@@ -6,11 +6,11 @@ from tests.ui.swap.steps import Swapping, swapping
 from tests.unit.swap.playing import fresh
 from zconsole.sim.places import slot_name
 from zconsole.swap.checklist import Checklist
-from zconsole.swap.names import proposed
+from zconsole.swap.disk import proposed
 from zconsole.system.state_dir import StateError
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.swap import flow, several_flow
+from zconsole.ui.swap import flow
 from zconsole.ui.swap.swap_screen import SwapScreen
 
 
@@ -99,7 +99,7 @@ async def test_disks_that_are_being_replaced_all_get_a_checklist_with_one_key(mo
         await s.settled()
         await s.press("C")
         with monkeypatch.context() as full:
-            full.setattr(several_flow, "begin_adopted", unkept)
+            full.setattr(flow, "begin_adopted", unkept)
             await s.pick("Begin a checklist for each of the 2 that are being replaced")
             assert "no checklist was started: the disk is full" in await s.read(s.settled())
         await s.press("C")

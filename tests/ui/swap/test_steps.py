@@ -5,11 +5,9 @@ from __future__ import annotations
 from tests.ui.drawn import LOOK, text
 from tests.unit.swap.playing import NEW, OLD, Play
 from zconsole.sim import commands
-from zconsole.swap.checklist import PULL_FIRST, Checklist
+from zconsole.swap.checklist import PULL_FIRST, Checklist, SwapStage
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.stage import SwapStage
-from zconsole.ui.swap.steps import listed_steps
-from zconsole.ui.swap.swap_lines import swap_lines
+from zconsole.ui.swap.swap_lines import listed_steps, swap_lines
 
 
 def states(play: Play) -> dict[str, str]:

@@ -6,9 +6,8 @@ from tests.factory import view
 from tests.records import replace
 from tests.table import rows
 from zconsole.pool.model import Scan
-from zconsole.swap.checklist import PULL_FIRST, Checklist
+from zconsole.swap.checklist import PULL_FIRST, Checklist, SwapStage
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.stage import SwapStage
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.ui.swap.swap_lines import eta_note
 

@@ -21,13 +21,11 @@ from zconsole.hardware.device import Device
 from zconsole.pool.model import Sample, Vdev
 from zconsole.pool.topology import placed
 from zconsole.swap.choice import begin, choose
-from zconsole.swap.disk import disk_of_leaf, leaves_of
+from zconsole.swap.disk import MachineView, device_named, disk_of_leaf, leaves_of
 from zconsole.swap.effects import effects, others_missing
-from zconsole.swap.names import device_named
 from zconsole.swap.several import orders
-from zconsole.swap.strays import is_back
 from zconsole.swap.undone import still_out, undone
-from zconsole.swap.view import MachineView
+from zconsole.swap.watch import is_back
 from zconsole.zfs.decode import decode
 
 SHARED = Path(__file__).parents[2] / "fixtures/reports/one-spare-in-two-places.txt"

@@ -21,9 +21,8 @@ from zconsole.sim.hands import SimulatedHands
 from zconsole.sim.source import SimulatedSource
 from zconsole.swap.checklist import BACKED_OUT, DONE, Checklist
 from zconsole.swap.choice import choose
-from zconsole.swap.names import device_named
-from zconsole.swap.onlooker import Onlooker
-from zconsole.swap.session import SwapSession
+from zconsole.swap.disk import device_named
+from zconsole.swap.session import Onlooker, SwapSession
 from zconsole.swap.store import FileSwapStore
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session

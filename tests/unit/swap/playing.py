@@ -22,12 +22,11 @@ from zconsole.sim.models import RED_4T
 from zconsole.sim.places import slot_name
 from zconsole.sim.source import World, clock, raw
 from zconsole.sim.state import PoolState
-from zconsole.swap.checklist import Checklist
+from zconsole.swap.checklist import Checklist, SwapStage
 from zconsole.swap.choice import SwapChoice, choose
-from zconsole.swap.guide import Guide, own_pool, started
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.disk import MachineView
+from zconsole.swap.session import Guide, own_pool, started
 from zconsole.swap.store import MemorySwapStore, SwapStore
-from zconsole.swap.view import MachineView
 from zconsole.system.audit import MemoryLog
 from zconsole.zfs.decode.decoder import decode
 

@@ -10,9 +10,9 @@ from tests.unit.swap.playing import NEW, OLD, Play
 from zconsole.pool.model import Activity, Scan
 from zconsole.sim.state import Checkpoint
 from zconsole.swap.choice import choose
+from zconsole.swap.disk import MachineView
 from zconsole.swap.refusal import Refusal
 from zconsole.swap.store import MemorySwapStore
-from zconsole.swap.view import MachineView
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,7 @@ from tests.unit.swap.test_choice import DISKS, KEY, chosen, device, view
 from zconsole.actions.target import find
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, SmartCounts
 from zconsole.pool.model import ErrorCounters, Vdev
-from zconsole.swap.cause import cause_of
-from zconsole.swap.explain import explained
+from zconsole.swap.choice import cause_of, explained
 from zconsole.swap.several import orders
 
 FREE = (device("n1"), device("n2"))

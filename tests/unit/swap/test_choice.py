@@ -10,10 +10,9 @@ from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.sim import lifecycle
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
-from zconsole.swap.choice import SwapChoice, begin, choose
+from zconsole.swap.choice import SwapChoice, begin, choose, explained, time_words
+from zconsole.swap.disk import MachineView
 from zconsole.swap.effects import Effect
-from zconsole.swap.explain import explained, time_words
-from zconsole.swap.view import MachineView
 from zconsole.timeline.eta.estimate import Estimate
 
 KEY = "1000"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.swap.playing import NEW, OLD, Play
-from zconsole.swap.checklist import STEPS, TITLES
-from zconsole.swap.costs import COSTS
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.checklist import STEPS, TITLES, SwapStage
+from zconsole.swap.steps import COSTS
 
 
 def test_every_step_has_an_inverse_or_is_final():

@@ -6,13 +6,13 @@ import pytest
 
 from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, Play
-from zconsole.swap.guide import Guide, started
+from zconsole.swap.session import Guide, started
 from zconsole.swap.store import FileSwapStore, MemorySwapStore
 from zconsole.system.state_dir import StateError
 
 
 class Broken(MemorySwapStore):
-    def save(self, c):
+    def save(self, checklist):
         raise StateError("the disk is full")
 
     def leads(self, name):

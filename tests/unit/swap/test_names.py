@@ -7,7 +7,7 @@ from tests.unit.swap.playing import EMPTY, NEW, OLD, Play
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.sim import commands, lifecycle
-from zconsole.swap.names import departed, device_named, free_to_go, proposed
+from zconsole.swap.disk import departed, device_named, free_to_go, proposed
 
 
 def test_a_device_is_named_by_bay_serial_guid_path_name_or_node():

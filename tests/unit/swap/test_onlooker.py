@@ -13,7 +13,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.sim.backends.actions import SimulatedFacts
 from zconsole.sim.source import World
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.onlooker import AGE, Onlooker
+from zconsole.swap.session import AGE, Onlooker
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
 

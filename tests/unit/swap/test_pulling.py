@@ -16,10 +16,9 @@ from zconsole.sim.disk import CANT_OPEN, Leaf
 from zconsole.sim.models import SSD_400G
 from zconsole.sim.state import PoolState
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST
-from zconsole.swap.choice import choose
-from zconsole.swap.explain import explained
-from zconsole.swap.guide import Guide, started
+from zconsole.swap.choice import choose, explained
 from zconsole.swap.report import markdown
+from zconsole.swap.session import Guide, started
 from zconsole.swap.store import FileSwapStore
 from zconsole.swap.undone import taken_offline
 

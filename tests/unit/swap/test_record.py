@@ -4,7 +4,7 @@ import json
 
 from tests.records import replace
 from tests.unit.swap.playing import Play
-from zconsole.swap.record import asks, checklist_record, choice_record
+from zconsole.swap.report import asks, checklist_record, choice_record
 
 
 def test_a_choice_says_ways_effects_and_what_must_stay():

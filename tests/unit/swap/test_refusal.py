@@ -6,8 +6,8 @@ from tests.unit.actions.pools import MODERN, at, disk, group, pool, top
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.model import Vdev
 from zconsole.swap.choice import choose
+from zconsole.swap.disk import MachineView
 from zconsole.swap.refusal import Refusal
-from zconsole.swap.view import MachineView
 
 KEY = "1000"
 

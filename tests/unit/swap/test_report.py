@@ -5,8 +5,8 @@ import pytest
 from tests.unit.swap.playing import OLD, Play
 from zconsole.swap.checklist import DONE, PULL_FIRST, Checklist
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.guide import started
 from zconsole.swap.report import markdown, summary
+from zconsole.swap.session import started
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration
 

@@ -18,7 +18,7 @@ from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
 from zconsole.sim.models import RED_4T
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST
-from zconsole.swap.names import in_replacement
+from zconsole.swap.disk import in_replacement
 from zconsole.swap.several import assigned, orders, predicted, urgent_first
 from zconsole.timeline.eta.past import PastScan
 

@@ -7,7 +7,7 @@ import pytest
 from tests.records import replace
 from zconsole.swap.checklist import DONE, Checklist, SwapEntry
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.guide import Guide
+from zconsole.swap.session import Guide
 from zconsole.swap.store import KEPT, FileSwapStore, dumped, loaded
 from zconsole.system.state_dir import StateError
 

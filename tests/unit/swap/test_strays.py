@@ -7,8 +7,7 @@ import pytest
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, fresh
 from zconsole.sim import lifecycle
 from zconsole.sim.disk import FAULTED, REMOVED
-from zconsole.swap.checklist import PULL_FIRST
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.checklist import PULL_FIRST, SwapStage
 
 
 def test_a_wrong_disk_is_noticed_put_back_and_resilvered_before_anything_else(play: Play):

@@ -7,10 +7,9 @@ from zconsole.actions.replace import plan_batch
 from zconsole.actions.target import Swap
 from zconsole.swap.checklist import REPLACE_FIRST
 from zconsole.swap.choice import choose
-from zconsole.swap.guide import Guide
-from zconsole.swap.names import in_replacement
-from zconsole.swap.several import assigned, urgent_first
-from zconsole.swap.together import begin_adopted, begin_replaced
+from zconsole.swap.disk import in_replacement
+from zconsole.swap.session import Guide
+from zconsole.swap.several import assigned, begin_adopted, begin_replaced, urgent_first
 
 TWO = (OLD, "Slot 08")
 

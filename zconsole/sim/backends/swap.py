@@ -9,8 +9,7 @@ from zconsole.sim.backends.smart import smart_counts
 from zconsole.sim.hands import SimulatedHands
 from zconsole.sim.places import machine_leaves
 from zconsole.sim.source import World
-from zconsole.swap.backend import SwapBackend
-from zconsole.swap.store import MemorySwapStore
+from zconsole.swap.store import MemorySwapStore, SwapBackend
 
 
 def simulated_swap(world: World) -> SwapBackend:

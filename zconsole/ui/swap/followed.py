@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.refresh import situation_of
 from zconsole.errors import ZconsoleError
-from zconsole.swap.backend import SwapBackend
-from zconsole.swap.checklist import Checklist
-from zconsole.swap.guide import Guide
-from zconsole.swap.onlooker import Onlooker
-from zconsole.swap.progress import current
-from zconsole.swap.session import SwapSession
-from zconsole.swap.stage import SwapStage
-from zconsole.swap.store import SwapStore
-from zconsole.swap.view import MachineView
+from zconsole.swap.checklist import Answer, Checklist, SwapStage, sentence
+from zconsole.swap.disk import MachineView
+from zconsole.swap.session import Guide, Onlooker, SwapSession
+from zconsole.swap.steps import plan_light
+from zconsole.swap.store import SwapBackend, SwapStore
+from zconsole.swap.undone import light_words
+from zconsole.swap.watch import current
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
+from zconsole.ui.actions.asking import confirmation_of
 from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.plan_lines import said_lines
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import Line, Span
 
 
 def session_of(context: FlowContext, backend: SwapBackend) -> SwapSession:
@@ -35,13 +40,13 @@ def session_of(context: FlowContext, backend: SwapBackend) -> SwapSession:
 
 
 async def peeked(
-    context: FlowContext, kept: Sequence[Checklist], c: Checklist
+    context: FlowContext, kept: Sequence[Checklist], swap: Checklist
 ) -> tuple[Checklist, SwapStage]:
     """A checklist and its step as they are now, for who doesn't lead it. Raises ZconsoleError."""
     swaps = context.swaps
     if swaps.session is None:  # one for all looks: it remembers what disks said of themselves
         swaps.session = session_of(context, swaps.backend)
-    return await swaps.session.peek(c, kept)
+    return await swaps.session.peek(swap, kept)
 
 
 class FollowedSwap:
@@ -51,13 +56,13 @@ class FollowedSwap:
     """
 
     def __init__(
-        self, context: FlowContext, backend: SwapBackend, checklist: Checklist, store: SwapStore
+        self, context: FlowContext, backend: SwapBackend, swap: Checklist, store: SwapStore
     ) -> None:
         """``store`` is closed by whoever opened it."""
         self._context = context
         self._session = session_of(context, backend)
         self._store = store
-        self._seen = checklist
+        self._seen = swap
         self._guide: Guide | None = None
         self._last: MachineView | None = None
         """What was seen at the newest look."""
@@ -115,27 +120,27 @@ class FollowedSwap:
 
     async def _peek(self) -> None:
         found = await in_daemon_thread(self._store.read)
-        self._seen = next((c for c in found if c.id == self._seen.id), self._seen)
+        self._seen = next((swap for swap in found if swap.id == self._seen.id), self._seen)
         self._seen, self.stage = await self._session.peek(self._seen, found)
 
     async def _lead(self) -> None:
         if self._guide is None:
             self._guide = await in_daemon_thread(partial(Guide, self._seen, self._store))
-        v = await self._view()
+        view = await self._view()
         if self._context.under_way:
             return  # what the plan did is not written yet: seen without it, it would be misread
-        look = partial(self._guide.look, v, self._context.backend.clock())
+        look = partial(self._guide.look, view, self._context.backend.clock())
         self.stage = await in_daemon_thread(look)
 
     async def situation(self) -> Situation | None:
         """The pool now; None while it is not imported."""
-        v = await self._view()
-        return None if v is None else v.situation
+        view = await self._view()
+        return None if view is None else view.situation
 
     async def _view(self) -> MachineView | None:
-        v = await self._session.view_of(self.checklist)
-        self._last = v or self._last
-        return v
+        view = await self._session.view_of(self.checklist)
+        self._last = view or self._last
+        return view
 
     async def answer(self, name: str) -> None:
         """Take an answer of the current stage, by its name."""
@@ -160,3 +165,129 @@ class FollowedSwap:
         if guide is not None:
             async with self._turn:
                 await in_daemon_thread(guide.close, self._context.backend.clock(), undone)
+
+
+GIVE_UP = "give up"
+"""What to type to give up a swap that leaves something undone."""
+
+
+async def plan_question(
+    context: FlowContext, followed: FollowedSwap, stage: SwapStage, plan: ActionPlan
+) -> None:
+    """Show the plan with what the step says of it, and let it be run."""
+    situation = await followed.situation()
+    ran = partial(followed.ran, stage, plan)
+    made = confirmation_of(
+        context, plan, situation.facts if situation else Facts(), stage.paths, ran
+    )
+    # They are about the step: they say nothing of its light, or of the way back.
+    own = plan is stage.plan
+    warned = [Span(text, "error") for text in stage.warnings if own]
+    if stage.final and own:
+        warned.append(Span(f"{stage.final_line}.", "warning"))
+
+    def _body(width: int) -> tuple[Line, ...]:
+        return (*said_lines(warned, context.look, width), *made.body(width))
+
+    await _ask(context, replace(made, body=_body))
+
+
+async def answer_question(context: FlowContext, followed: FollowedSwap, stage: SwapStage) -> None:
+    """Ask whether it is so as one of the step's answers says."""
+    questions = [_answering(context, followed, stage, answer) for answer in stage.answers]
+    await _ask(context, *questions)
+
+
+def _answering(
+    context: FlowContext, followed: FollowedSwap, stage: SwapStage, answer: Answer
+) -> Confirmation:
+    own = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
+    said = [Span(answer.means)] if answer.means else own
+    said += [Span(text, "error") for text in stage.warnings]
+    body = partial(_lines, said, context.look)
+    run = partial(_done, partial(followed.answer, answer.name))
+    barred = bool(context.denied)
+    return Confirmation(answer.text, body, run, answer.typed, barred, verb="Yes", leaves=True)
+
+
+async def give_up_question(context: FlowContext, followed: FollowedSwap, stage: SwapStage) -> None:
+    """Ask whether to close the checklist; what is not undone is said, and a word to be typed."""
+    back = stage.back
+    clean = back is not None and back.closes
+    said = [Span("Nothing is left to undo. The report is kept.")]
+    if not clean:
+        said = [
+            Span("What was done stays as it is; the checklist ends here.", "warning"),
+            *(Span(sentence(text), "error") for text in stage.undone),
+        ]
+        if back is not None:
+            said.append(Span("To undo it step by step instead: Esc, then Z."))
+            said.append(Span(f"Z would now: {back.text}."))
+    question = Confirmation(
+        "Give up this swap?",
+        partial(_lines, said, context.look),
+        partial(_done, followed.close),
+        None if clean else GIVE_UP,
+        bool(context.denied),
+        verb="Give up",
+        leaves=True,
+    )
+    if not followed.checklist.lit:
+        await _ask(context, question)
+        return
+    lit = replace(question, title="Give up this swap, and leave the light on?")
+    await _ask(context, _darkening(context, followed, stage, said, question), lit)
+
+
+def _darkening(
+    context: FlowContext,
+    followed: FollowedSwap,
+    stage: SwapStage,
+    said: list[Span],
+    question: Confirmation,
+) -> Confirmation:
+    """The same question, with the light of the bay switched off first."""
+    swap = followed.checklist
+    off = Span(f"The light of {swap.old.spot} goes off: the state found before is restored.")
+    rest = [span for span in said if span.text not in map(sentence, light_words(swap))]
+    return replace(
+        question,
+        title="Give up this swap, and switch the light off?",
+        body=partial(_lines, [off, *rest], context.look),
+        run=partial(_dark_and_close, context, followed, stage),
+    )
+
+
+async def _dark_and_close(
+    context: FlowContext, followed: FollowedSwap, stage: SwapStage, _: str | None
+) -> AsyncIterator[Span]:
+    """Switch the light off, then close; it stays open where the light can't be switched."""
+    plan = await light_plan(followed)
+    ran = partial(followed.ran, replace(stage, step="light-off"), plan)
+    async for said in confirmation_of(context, plan, Facts(), (), ran).run(None):
+        yield said
+    if followed.checklist.lit:
+        raise ZconsoleError("The light is still on, and the checklist open.")
+    await followed.look()
+    await followed.close()
+
+
+async def light_plan(followed: FollowedSwap) -> ActionPlan:
+    """The plan that switches the light of the bay the other way. Raises ZconsoleError."""
+    situation, swap = await followed.situation(), followed.checklist
+    if situation is None:
+        raise ZconsoleError(f"{swap.pool} is not imported")
+    return plan_light(situation, swap.old, on=not swap.lit)
+
+
+def _lines(said: list[Span], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    return said_lines(said, look, width)
+
+
+async def _done(do: Callable[[], Coroutine[Any, Any, None]], _: str | None) -> AsyncIterator[Span]:
+    await do()
+    yield Span("Done.")
+
+
+async def _ask(context: FlowContext, *questions: Confirmation) -> None:
+    await context.app.push_screen_wait(ConfirmScreen(questions, context.look))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime, tzinfo
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -13,21 +15,26 @@ from textual.binding import BindingType
 from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.hands import Hands
+from zconsole.swap.checklist import DONE, Checklist, SwapStage, sentence
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.stage import SwapStage, sentence
+from zconsole.swap.report import markdown
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Dialog, Offers
+from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
 from zconsole.ui.keys import bindings
+from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
-from zconsole.ui.swap.followed import FollowedSwap
-from zconsole.ui.swap.hands_flow import insert_disk, pull_disk
-from zconsole.ui.swap.offered import doing, elsewhere, offered
-from zconsole.ui.swap.questions import answer_question, give_up_question, light_plan, plan_question
-from zconsole.ui.swap.report_file import keep_report, report_directory
+from zconsole.ui.swap.followed import (
+    FollowedSwap,
+    answer_question,
+    give_up_question,
+    light_plan,
+    plan_question,
+)
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
-from zconsole.ui.widgets.draw import Line, Span, joined
+from zconsole.ui.widgets.draw import Line, Span, crop, joined
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -155,12 +162,12 @@ class SwapScreen(Dialog[SwapDisk | None]):
             yield Span(f"Watching only: {followed.hold}.", "warning")
         if followed.problem:
             yield Span(f"This checklist is not kept: {followed.problem}", "warning")
-        frame, c = self._flow.frame_of(followed.checklist.pool), followed.checklist
+        frame, swap = self._flow.frame_of(followed.checklist.pool), followed.checklist
         scan = frame.scan if frame is not None else None
-        if scan is not None and (said := eta_note(scan, stage, c)):
+        if scan is not None and (said := eta_note(scan, stage, swap)):
             yield Span(said, "notice")
         if stage is not None and stage.over and frame is not None:
-            yield from restored_note(frame, c)
+            yield from restored_note(frame, swap)
         if stage is not None and stage.over and not self._saved:
             yield Span(f"A saved report is a new file in {report_directory()}.")
         if self._saved:
@@ -181,13 +188,13 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def copies(self) -> Offers:
         """The report's path once it is saved; before, what runs now, and the old disk's serial."""
-        c, stage = self._followed.checklist, self._followed.stage
+        swap, stage = self._followed.checklist, self._followed.stage
         plan = stage.plan if stage else None
         if self._saved:
             return (("path", self._saved),)
         offers = (
             *(("command", step.command) for step in (plan.steps if plan else ())),
-            ("serial", c.old.serial),
+            ("serial", swap.old.serial),
         )
         return tuple((what, text) for what, text in offers if text)
 
@@ -232,14 +239,16 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_highlight(self) -> None:
         """Switch the light of the bay on or off."""
-        c, stage = self._followed.checklist, self._followed.stage
-        if not c.old.light:
+        swap, stage = self._followed.checklist, self._followed.stage
+        if not swap.old.light:
             self._say("The bay has no light that can be switched.")
-        elif stage is not None and elsewhere(c, stage) and c.new is not None:
-            self._say(f"The disk to compare is in {c.new.spot}: zconsole light on {c.new.whole}.")
+        elif stage is not None and elsewhere(swap, stage) and swap.new is not None:
+            self._say(
+                f"The disk to compare is in {swap.new.spot}: zconsole light on {swap.new.whole}."
+            )
         elif stage is not None and stage.alarm:
-            self._say(f"The light of {c.old.spot} stays until the alarm is over.")
-        elif stage is not None and (c.lit or not stage.over):
+            self._say(f"The light of {swap.old.spot} stays until the alarm is over.")
+        elif stage is not None and (swap.lit or not stage.over):
             self._ask(partial(self._light, stage))
 
     def action_stop(self) -> None:
@@ -289,9 +298,9 @@ class SwapScreen(Dialog[SwapDisk | None]):
         await self._confirm(stage if lit else replace(stage, step="light"), plan)
 
     async def _save(self) -> None:
-        c = self._followed.checklist
+        swap = self._followed.checklist
         try:
-            path = await keep_report(c, self._flow.look.zone, self._flow.backend.clock())
+            path = await keep_report(swap, self._flow.look.zone, self._flow.backend.clock())
         except ZconsoleError as error:
             self._say(str(error))
         else:
@@ -342,11 +351,115 @@ class DemoSwapScreen(SwapScreen):
         begin(self, partial(self._handed, flow), group="swap-ask", exit_on_error=False)
 
     async def _handed(self, flow: Callable[[FlowContext, Hands, str, str], Awaitable[str]]) -> None:
-        c = self._followed.checklist
-        bay, serial = (c.wrong[0].bay, c.wrong[0].serial) if c.wrong else (c.old.bay, "")
+        swap = self._followed.checklist
+        bay, serial = (
+            (swap.wrong[0].bay, swap.wrong[0].serial) if swap.wrong else (swap.old.bay, "")
+        )
         try:
             said = await flow(self._flow, self._hands, bay, serial)
         except ZconsoleError as error:
             said = str(error)
         if said:
             self._say(said)
+
+
+def elsewhere(swap: Checklist, stage: SwapStage) -> bool:
+    """Whether the step is about the new disk, which is in another bay than the old one."""
+    return stage.step == "replace" and swap.new is not None and swap.new.spot != swap.old.spot
+
+
+def doing(stage: SwapStage | None) -> dict[str, str]:
+    """What keys do in the present step, where it isn't what they always do, in two words."""
+    if stage is None or stage.plan is not None:
+        return {}
+    if stage.over:
+        return {"do": "save report", "stop": "no report"}
+    return {"do": "look again"}
+
+
+def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
+    """The actions of keys that do something in the present step; ``filed``: the report is saved."""
+    swap, stage = followed.checklist, followed.stage
+    if stage is None or stage.over or followed.hold:
+        acts = stage is not None and not followed.hold
+        lit = acts and swap.lit
+        then = acts and stage is not None and bool(stage.then)
+        over = stage is not None and stage.over
+        more = {
+            "do": over and not filed,
+            "stop": over and not filed and swap.state == DONE,
+            "highlight": lit,
+            "other_pool": then,
+            "report": not over,  # then Enter does it
+        }
+        return frozenset(action for action, can in more.items() if can)
+    able = {
+        "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
+        "answer": bool(stage.answers),
+        "undo": stage.back is not None and not stage.back.closes,
+        # Its bay is not the one to find while another disk has to be put back.
+        "highlight": bool(swap.old.light) and not stage.alarm and not elsewhere(swap, stage),
+        "report": True,
+        "stop": True,
+    }
+    return frozenset(action for action, can in able.items() if can)
+
+
+DEMO = "DEMO'S HANDS"
+
+
+async def pull_disk(context: FlowContext, hands: Hands, bay: str, _: str) -> str:
+    """Ask for the bay, the one named first, and pull its disk; what was done, empty for nothing."""
+    full = [each for each in hands.bays() if each.disk]
+    rows = [f"{each.bay}  {each.disk}" for each in full]
+    start = next((n for n, each in enumerate(full) if each.bay == bay), 0)
+    picked = await _pick(context, "pull which disk?", rows, start)
+    return "" if picked is None else hands.pull(full[picked].bay)
+
+
+async def insert_disk(context: FlowContext, hands: Hands, bay: str, serial: str) -> str:
+    """Ask for the disk and its bay; what was done, empty for nothing.
+
+    The cursor is on the disk of this ``serial`` number and on this ``bay``, where they are there.
+    Raises ZconsoleError where there is no disk or no empty bay.
+    """
+    drawer = hands.drawer()
+    free = [each.bay for each in hands.bays() if not each.disk]
+    if not drawer or not free:
+        raise ZconsoleError("no disk lies in the drawer" if free else "no bay is empty")
+    start = next((n for n, each in enumerate(drawer) if serial and each.endswith(serial)), 0)
+    disk = await _pick(context, "insert which disk of the drawer?", drawer, start)
+    if disk is None:
+        return ""
+    place = await _pick(context, "into which bay?", free, free.index(bay) if bay in free else 0)
+    return "" if place is None else hands.insert(disk, free[place])
+
+
+async def _pick(context: FlowContext, question: str, rows: Sequence[str], start: int) -> int | None:
+    look = context.look
+
+    def _lines(width: int) -> tuple[Line, ...]:
+        made = ((Span(f"  {look.text(row)}"),) for row in rows)
+        return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
+
+    screen = PickScreen(f"{DEMO}  {question}", _lines, start=start, wide=True)
+    return await context.app.push_screen_wait(screen)
+
+
+def report_directory() -> str:
+    """Where the report goes, in words."""
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was removed: saving says so
+        return "the directory in which zconsole was started"
+
+
+async def keep_report(swap: Checklist, zone: tzinfo | None, now: float) -> Path:
+    """Write the report as a new file and return its path. Raises ZconsoleError."""
+    when = datetime.fromtimestamp(now, zone)
+    text = markdown(swap, zone)
+    try:
+        job = partial(keep_new, text, Path.cwd(), when, "report", "md")
+        return await in_daemon_thread(job)
+    except OSError as error:
+        raise ZconsoleError(f"no report: {error.strerror}") from error
