@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from zconsole.actions.plan import ActionPlan
 from zconsole.swap.disk import SwapDisk
@@ -10,35 +11,23 @@ from zconsole.swap.disk import SwapDisk
 REPLACE_FIRST, SPARE_FIRST, PULL_FIRST = "replace-first", "spare-first", "pull-first"
 OPEN, DONE, BACKED_OUT = "open", "done", "backed out"
 
+
+class Way(NamedTuple):
+    """A way of swapping: what it is called, and its steps between ``explain`` and ``report``."""
+
+    title: str
+    steps: tuple[str, ...]
+
+
 _AFTER = ("return-spare", "light-off", "scrub")
 _PULLING = ("offline", "light", "pull", "insert", "replace", "resilver", *_AFTER)
-STEPS: dict[str, tuple[str, ...]] = {
-    REPLACE_FIRST: ("replace", "resilver", "offline", "light", "pull", *_AFTER),
-    SPARE_FIRST: ("spare", *_PULLING),
-    PULL_FIRST: _PULLING,
-}
-"""The steps of each way, in order, after ``explain`` and before ``report``."""
-
 WAYS = {
-    REPLACE_FIRST: "Replace first, pull afterwards",
-    SPARE_FIRST: "Let a hot spare stand in, then pull",
-    PULL_FIRST: "Pull first, then insert the new disk",
-}
-"""What each way is called."""
-
-TITLES = {
-    "explain": "Read what will happen",
-    "spare": "Let a hot spare stand in",
-    "offline": "Take the old disk offline",
-    "light": "Find the bay by its light",
-    "pull": "Pull the old disk",
-    "insert": "Insert the new disk",
-    "replace": "Replace",
-    "resilver": "Wait for the resilver",
-    "return-spare": "Return the hot spare",
-    "light-off": "Switch the light off",
-    "scrub": "Scrub",
-    "report": "Save the report",
+    REPLACE_FIRST: Way(
+        "Replace first, pull afterwards",
+        ("replace", "resilver", "offline", "light", "pull", *_AFTER),
+    ),
+    SPARE_FIRST: Way("Let a hot spare stand in, then pull", ("spare", *_PULLING)),
+    PULL_FIRST: Way("Pull first, then insert the new disk", _PULLING),
 }
 PUT_BACK = "put-back"
 """What the log calls the way back of a wrong disk, which is no step of its own."""
@@ -61,7 +50,7 @@ def needed_steps(mode: str, light: bool, spared: bool, along: bool) -> tuple[str
         *(("return-spare",) if not spared else ()),
         *(("offline",) if mode == REPLACE_FIRST and not along else ()),
     }
-    return (*(step for step in STEPS[mode] if step not in idle), "report")
+    return (*(step for step in WAYS[mode].steps if step not in idle), "report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +143,7 @@ class Checklist:
     @property
     def steps(self) -> tuple[str, ...]:
         """Every step of its way, in order."""
-        return ("explain", *STEPS[self.mode], "report")
+        return ("explain", *WAYS[self.mode].steps, "report")
 
     def listed(self, at: str) -> tuple[str, ...]:
         """The steps that people see, ``at`` being the current one; what it never needs is not."""
@@ -172,8 +161,7 @@ class Checklist:
     @property
     def resilvered(self) -> float | None:
         """Seconds between giving the place to the new disk and the end of its resilver."""
-        begun = max((entry.t for entry in self.log if entry.step == "replace"), default=None)
-        ended = max((entry.t for entry in self.log if entry.step == "resilver"), default=None)
+        begun, ended = self.noted("replace"), self.noted("resilver")
         return None if begun is None or ended is None or ended < begun else ended - begun
 
     @property
@@ -182,6 +170,10 @@ class Checklist:
         own = [entry for entry in self.log if entry.step == "scrub" and entry.command]
         stopped = not own or "-s" in own[-1].command.split()
         return None if stopped else own[-1].t
+
+    def noted(self, step: str) -> float | None:
+        """When something was written down of a step last; None where nothing was."""
+        return max((entry.t for entry in self.log if entry.step == step), default=None)
 
     def noting(
         self, t: float, step: str, text: str, command: str = "", result: str = ""
@@ -192,6 +184,10 @@ class Checklist:
     def passing(self, step: str) -> Checklist:
         """With a step done, or left out, though nothing shows it."""
         return self if step in self.passed else replace(self, passed=(*self.passed, step))
+
+    def retaking(self, step: str) -> Checklist:
+        """With a step that was passed to be taken again."""
+        return replace(self, passed=tuple(each for each in self.passed if each != step))
 
     def ending(self, t: float, state: str, undone: tuple[str, ...] = ()) -> Checklist:
         """Closed: done or backed out, with what was left undone."""
@@ -213,6 +209,10 @@ class Answer:
     """What to type first, where a mistake would cost data."""
     means: str = ""
     """What follows from it, where the text of the step speaks of the other choice."""
+    passes: str = ""
+    """The step that is passed by it, or what is allowed; empty where it does something else."""
+    noted: str = ""
+    """What the log says then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +266,11 @@ class SwapStage:
     """Devices of other pools that were on the disk, and need a swap of their own."""
     over: bool = False
     """Whether nothing is left to do."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the step needs somebody's yes or word, rather than time or hands."""
+        return not self.over and (self.plan is not None or not self.waits)
 
     @property
     def final_line(self) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from zconsole.actions.candidates import ranked, spares, unfit_spare
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import Target, find, stands_in
+from zconsole.actions.target import Target, stands_in
 from zconsole.diagnosis.device_errors.faults import (
     SUSPECTS,
     Deltas,
@@ -17,7 +16,7 @@ from zconsole.diagnosis.device_errors.faults import (
     ProbeResults,
     judge,
 )
-from zconsole.pool.model import Vdev
+from zconsole.hardware.device import Device
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.topology import FAILED
 from zconsole.swap.checklist import (
@@ -29,7 +28,7 @@ from zconsole.swap.checklist import (
     needed_steps,
     sentence,
 )
-from zconsole.swap.disk import MachineView, SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
+from zconsole.swap.disk import MachineView, SwapDisk, disk_of, leaves_of, partition_of, replacing
 from zconsole.swap.effects import (
     Effect,
     effects,
@@ -39,7 +38,7 @@ from zconsole.swap.effects import (
     redundancy_words,
     untouchable,
 )
-from zconsole.swap.refusal import Refusal, partition_of, refusal, suspension
+from zconsole.swap.refusal import Refusal, refusal
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration
 
@@ -124,27 +123,26 @@ class SwapChoice:
 def choose(view: MachineView, key: str) -> SwapChoice | None:
     """What is known of a swap of this leaf; None when it is not in the pool."""
     view = marked(view)
-    situation = view.situation
-    target = find(situation.pool, key)
+    situation, target = view.situation, view.target(key)
     if target is None:
         return None
-    old = disk_of_leaf(situation, target.vdev, key)
-    fault = next((f for f in view.faults if f.key == key), None)
-    refused = suspension(view) or refusal(situation, target, old)
+    old = view.disk(target)
+    fault = next((fault for fault in view.faults if fault.key == key), None)
+    refused = refusal(view, target, old)
     lost = effects(view, old)
-    gone = bool(view.devices) and device_of(old, view.devices) is None
+    gone = bool(view.devices) and view.device(old) is None
     failed = gone or target.vdev.state in FAILED
-    ways = () if refused else tuple(sorted(_ways(view, target, old, lost), key=_last_if_refused))
+    ways = () if refused else _ways(view, target, old, lost)
     return SwapChoice(
         old,
         target.top.name,
-        situation.pool.guid or situation.facts.properties.get("guid"),
-        tuple(_found(view, target.vdev, old, fault, gone)),
+        view.pool.guid or situation.facts.properties.get("guid"),
+        tuple(_found(view, target, old, fault, gone)),
         cause_of(view, target),
         redundancy_words(situation),
         untouchable(situation, old),
         lost,
-        ways,
+        tuple(sorted(ways, key=lambda way: bool(way.refused))),
         gone,
         refused,
         failed=failed,
@@ -178,30 +176,22 @@ def begin(choice: SwapChoice, way: SwapWay, view: MachineView, name: str, now: f
         around=around(view, choice.old),
         boot=view.boot,
     )
-    return swap.noting(now, "explain", f"begun with {choice.old.words}: {WAYS[way.mode]}")
+    return swap.noting(now, "explain", f"begun with {choice.old.words}: {WAYS[way.mode].title}")
 
 
 def around(view: MachineView, old: SwapDisk) -> tuple[SwapDisk, ...]:
     """Every other disk that is on the machine: once for each leaf on it, or as it is."""
-    leaves = (
-        disk_of_leaf(situation, leaf, key)
-        for situation in view.situations
-        for key, leaf in leaves_of(situation.pool)
-    )
-    used = [disk for disk in leaves if device_of(disk, view.devices) is not None]
+    used = [disk for disk in view.leaf_disks if view.device(disk) is not None]
     wholes = {disk.whole for disk in used}
     unused = [disk_of(d) for d in view.devices if d.kind == "disk" and d.path not in wholes]
     return tuple(disk for disk in (*used, *unused) if disk.whole != old.whole)
 
 
-def _last_if_refused(way: SwapWay) -> bool:
-    return bool(way.refused)
-
-
 def _found(
-    view: MachineView, leaf: Vdev, old: SwapDisk, fault: DeviceFault | None, gone: bool
+    view: MachineView, target: Target, old: SwapDisk, fault: DeviceFault | None, gone: bool
 ) -> Iterator[str]:
     """What speaks for a failure, and what for its cause."""
+    leaf = target.vdev
     note = f" ({leaf.note})" if leaf.note else ""
     yield f"{leaf.name} is {leaf.state}{note}"
     if gone:
@@ -216,8 +206,7 @@ def _found(
     if fault is not None:
         yield fault.text or SUSPECTS[fault.cause]
         yield from (fault.signs.kernel[-KERNEL_LINES:] if fault.signs else ())
-    device = device_of(old, view.devices)
-    smart = view.smart.get(device.path) if device else None
+    smart = view.counts(view.device(old))
     if smart is not None:
         yield f"SMART: {smart.words()}"
     if fault is not None and fault.cause == "cable":
@@ -227,86 +216,62 @@ def _found(
 def _ways(
     view: MachineView, target: Target, old: SwapDisk, lost: tuple[Effect, ...]
 ) -> Iterator[SwapWay]:
-    group = target.group
-    if group is not None and group.kind == "replacing":
-        yield _adopted(view, target)
+    """The ways, the one that keeps most redundancy first; or the one that somebody has begun."""
+    if (group := replacing(target)) is not None:
+        new = view.newcomer(group)
+        why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
+        yield SwapWay(REPLACE_FIRST, why, new, begun=group.children[-1].resilvering)
         return
-    yield from _with_free_disk(view, target, old)
-    yield from _with_spare(view, target)
+    free = free_disks(view, target)
+    if device := next((each for each in free if not old.is_on(each)), None):
+        new = disk_of(device)
+        why = (
+            f"{new.words} is free: replace with it now, and pull {target.vdev.name} once the"
+            f" resilver is done. {kept_words(view.situation, target)}"
+        )
+        yield SwapWay(REPLACE_FIRST, why, new)
+    for path, spare in spares(view.pool).items() if target.group is None else ():
+        leaf = next((each for each in leaves_of(view.pool) if each.vdev is spare), None)
+        if leaf is not None and unfit_spare(spare, target) is None:
+            new = replace(view.disk(leaf), whole=path)
+            why = (
+                f"hot spare {new.words} stands in first; it returns once the new disk is filled."
+                f" {kept_words(view.situation, target)}. It takes two resilvers"
+            )
+            yield SwapWay(SPARE_FIRST, why, new)
+            break
     yield _by_pulling(view.situation, target, lost)
 
 
-def _adopted(view: MachineView, target: Target) -> SwapWay:
-    """A replace that somebody else, or ZED, has begun."""
-    group = target.group
-    leaf = group.children[-1] if group else target.vdev
-    key = next((k for k, each in leaves_of(view.situation.pool) if each is leaf), "")
-    new = disk_of_leaf(view.situation, leaf, key)
-    why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
-    return SwapWay(REPLACE_FIRST, why, new, begun=leaf.resilvering)
-
-
-def _with_free_disk(view: MachineView, target: Target, old: SwapDisk) -> Iterator[SwapWay]:
+def free_disks(view: MachineView, target: Target) -> list[Device]:
+    """The disks of the machine that could take the place of a device now, the best first."""
     if partition_of(target) is not None:
-        return  # a new disk has to be partitioned first
-    situation = view.situation
-    free = spares(situation.pool)
-    for candidate in ranked(situation.pool, target, situation.facts):
-        device = candidate.device
-        if old.is_on(device):
-            continue
-        if candidate.usable and device.kind == "disk" and device.path not in free:
-            new = disk_of(device)
-            why = (
-                f"{new.words} is free: replace with it now, and pull {target.vdev.name} once the"
-                f" resilver is done. {kept_words(situation, target)}"
-            )
-            yield SwapWay(REPLACE_FIRST, why, new)
-            return
-
-
-def _with_spare(view: MachineView, target: Target) -> Iterator[SwapWay]:
-    if target.group is not None:
-        return
-    situation = view.situation
-    for path, spare in spares(situation.pool).items():
-        if unfit_spare(spare, target) is None:
-            key = next((k for k, each in leaves_of(situation.pool) if each is spare), "")
-            new = disk_of_leaf(situation, spare, key)
-            why = (
-                f"hot spare {new.words} stands in first; it returns once the new disk is filled."
-                f" {kept_words(situation, target)}. It takes two resilvers"
-            )
-            yield SwapWay(SPARE_FIRST, why, replace(new, whole=path))
-            return
+        return []  # a new disk has to be partitioned first
+    spare = spares(view.pool)
+    usable = (c.device for c in ranked(view.pool, target, view.situation.facts) if c.usable)
+    return [d for d in usable if d.kind == "disk" and d.path not in spare]
 
 
 def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) -> SwapWay:
     """Pull first: allowed where the disk is out already, or every pool on it can do without it."""
-    reads = target.vdev.state not in FAILED
+    top, reads = target.top.name, target.vdev.state not in FAILED
     if target.group is not None and stands_in(target):
-        names = ", ".join(x.name for x in target.spares)
+        names = ", ".join(spare.name for spare in target.spares)
         return SwapWay(PULL_FIRST, f"{names} stands in for it: pull it, and insert a new one")
-    refused = _cannot_pull(situation, target, lost, reads)
-    left = max(0, min(e.left for e in lost if e.vdev == target.top.name))
+    # What the disk no longer gives can't be lost by pulling it; another pool on it may still read.
+    bad = [e.text for e in lost if e.left < 0 and (reads or e.key != target.key)]
+    refused = "; ".join(bad)
+    along = [effect.key for effect in lost if effect.pool == situation.pool.name]
+    if reads and (hindered := hindrance(situation, target, along)):
+        refused = f"{hindered}: wait for that resilver, or replace that device first"
+    left = max(0, min(effect.left for effect in lost if effect.vdev == top))
     why = (
         f"no other disk is needed: take it offline, pull it, insert a new one. Until the resilver"
-        f" is done, {may_fail(left)} in {target.top.name}"
+        f" is done, {may_fail(left)} in {top}"
     )
     if not reads:
         why = "it is not read any more: pull it, and insert a new one"
     return SwapWay(PULL_FIRST, why, refused=refused)
-
-
-def _cannot_pull(
-    situation: Situation, target: Target, lost: tuple[Effect, ...], reads: bool
-) -> str:
-    along = [e.key for e in lost if e.pool == situation.pool.name]
-    if reads and (why := hindrance(situation, target, along)):
-        return f"{why}: wait for that resilver, or replace that device first"
-    # What the disk no longer gives can't be lost by pulling it; another pool on it may still read.
-    bad = [e for e in lost if e.left < 0 and (reads or e.key != target.key)]
-    return "; ".join(effect.text for effect in bad)
 
 
 def cause_of(view: MachineView, target: Target) -> str:
@@ -321,8 +286,7 @@ def cause_of(view: MachineView, target: Target) -> str:
     errors, failed = target.vdev.errors, target.vdev.state in FAILED
     if fault is None and not errors.total and not failed:
         return "unclear"
-    device = view.situation.facts.device(target.vdev.path or "")
-    signs = ProbeResults(view.smart.get(device.path) if device else None)
+    signs = ProbeResults(view.counts(view.situation.facts.device(target.vdev.path or "")))
     counted = Deltas(errors.read or 0, errors.write or 0, errors.cksum or 0)
     return judge(Deltas() if failed else counted, signs=signs)[0]
 
@@ -339,72 +303,33 @@ def cable_advice(view: MachineView, target: Target) -> str:
     )
 
 
-FIRST_HEADING = "First"
-FAILED_HEADING, WRONG_HEADING = "What failed", "What is wrong"
-WAYS_HEADING = "Ways"
-
-
-class ExplainedPart(NamedTuple):
-    """A heading and its lines."""
-
-    heading: str
-    lines: tuple[str, ...]
-
-
-def explained(choice: SwapChoice) -> tuple[ExplainedPart, ...]:
-    """Everything to know, the danger before the ways; parts without lines are left out."""
-    if choice.refusal is not None and choice.refusal.title:  # all else comes after it
-        return (ExplainedPart("Not guided", (choice.refusal.title, *_by_hand(choice))),)
-    parts = (
-        ExplainedPart(FIRST_HEADING, (sentence(choice.advice),) if choice.advice else ()),
-        ExplainedPart(f"Swap {choice.old.words}", tuple(_disk(choice))),
-        ExplainedPart(_wrong(choice), (*choice.found, *_judged(choice))),
-        ExplainedPart("Redundancy now", choice.redundancy),
-        ExplainedPart("What a pull does now", tuple(_pulling(choice))),
-        ExplainedPart("Must stay", tuple(_must_stay(choice))),
-        ExplainedPart(WAYS_HEADING, tuple(way_text(way) for way in choice.ways)),
-        ExplainedPart("Not guided", tuple(_by_hand(choice))),
-    )
-    return tuple(part for part in parts if part.lines)
-
-
-def way_text(way: SwapWay) -> str:
-    """A way in one line: what it is called, and why it is or isn't possible."""
-    if way.refused:
-        return f"{WAYS[way.mode]}: not now: {way.refused}"
-    return f"{WAYS[way.mode]}: {way.why}"
-
-
-def time_words(way: SwapWay, estimate: Estimate | None) -> str:
-    """How long the resilvers of a way take, and what that is based on; what is left of one."""
-    if way.left is not None:
-        return f"Time: {duration(way.left)} left of the resilver that runs"
-    times = 2 if way.mode == SPARE_FIRST else 1
-    runs = "two resilvers" if times > 1 else "one resilver"
-    if estimate is None or estimate.eta is None:
-        return f"Time: {runs} of unknown duration: no completed scan recorded"
-    each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""
-    return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"
-
-
-def _pulling(choice: SwapChoice) -> Iterator[str]:
-    """What it does to each pool on the disk, and which of them this swap doesn't restore."""
-    yield from (effect.text for effect in choice.effects)
-    for pool in dict.fromkeys(e.pool for e in choice.effects if e.pool != choice.old.pool):
-        yield f"{pool} needs a swap of its own afterwards; it is offered at the end of this one"
-
-
-def _wrong(choice: SwapChoice) -> str:
-    """The heading over what speaks for a swap: of a device that still works nothing failed."""
-    if choice.failed:
-        return FAILED_HEADING
-    return WRONG_HEADING if choice.faulty else "State"
-
-
-def _judged(choice: SwapChoice) -> Iterator[str]:
-    """The likely cause; of a device that shows nothing wrong there is none."""
-    if choice.faulty:
-        yield f"Judged: {SUSPECTS[choice.cause]}"
+def explained(choice: SwapChoice) -> dict[str, list[str]]:
+    """Everything to know, by headings, the danger before the ways; none is without lines."""
+    by_hand = [choice.refused] if choice.way is None else []
+    if choice.refusal is not None:
+        by_hand += [f"{n}. {line}" for n, line in enumerate(choice.refusal.manual, 1)]
+        if choice.refusal.title:  # all else comes after it
+            return {"Not guided": [choice.refusal.title, *by_hand]}
+    old, others = choice.old, dict.fromkeys(e.pool for e in choice.effects)
+    others.pop(old.pool, None)
+    # Of a device that still works nothing failed.
+    wrong = "What failed" if choice.failed else "What is wrong" if choice.faulty else "State"
+    judged = (f"Judged: {SUSPECTS[choice.cause]}",) if choice.faulty else ()
+    own = "needs a swap of its own afterwards; it is offered at the end of this one"
+    parts = {
+        "First": [sentence(choice.advice)] if choice.advice else [],
+        f"Swap {old.words}": [*_disk(choice)],
+        wrong: [*choice.found, *judged],
+        "Redundancy now": [*choice.redundancy],
+        "What a pull does now": [
+            *(effect.text for effect in choice.effects),
+            *(f"{pool} {own}" for pool in others),
+        ],
+        "Must stay": [*_must_stay(choice)],
+        "Ways": [way_text(way) for way in choice.ways],
+        "Not guided": by_hand,
+    }
+    return {heading: lines for heading, lines in parts.items() if lines}
 
 
 def _disk(choice: SwapChoice) -> Iterator[str]:
@@ -428,9 +353,18 @@ def _must_stay(choice: SwapChoice) -> Iterator[str]:
     yield f"Pull {choice.old.words} only; every other disk stays where it is"
 
 
-def _by_hand(choice: SwapChoice) -> Iterator[str]:
-    if choice.refusal is not None:
-        yield choice.refusal.why
-        yield from (f"{n}. {line}" for n, line in enumerate(choice.refusal.manual, 1))
-    elif choice.way is None:
-        yield choice.refused
+def way_text(way: SwapWay) -> str:
+    """A way in one line: what it is called, and why it is or isn't possible."""
+    return f"{WAYS[way.mode].title}: {f'not now: {way.refused}' if way.refused else way.why}"
+
+
+def time_words(way: SwapWay, estimate: Estimate | None) -> str:
+    """How long the resilvers of a way take, and what that is based on; what is left of one."""
+    if way.left is not None:
+        return f"Time: {duration(way.left)} left of the resilver that runs"
+    times = 2 if way.mode == SPARE_FIRST else 1
+    runs = "two resilvers" if times > 1 else "one resilver"
+    if estimate is None or estimate.eta is None:
+        return f"Time: {runs} of unknown duration: no completed scan recorded"
+    each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""
+    return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from zconsole.actions.plan import Situation
@@ -22,7 +22,6 @@ from zconsole.pool.topology import FAILED, is_group
 from zconsole.swap.disk import (
     MachineView,
     SwapDisk,
-    device_of,
     disk_of_leaf,
     leaf_device,
     leaves_of,
@@ -62,33 +61,30 @@ class Effect:
 
 def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
     """Every leaf of every pool on this disk that still holds data there, the disk's own first."""
-    device = device_of(old, view.devices)
-    found = (effect for situation in view.situations for effect in _in_pool(situation, old, device))
+    device = view.device(old)
+    found: list[Effect] = []
+    for situation in view.situations:
+        pool = situation.pool.name
+        lost = [
+            target
+            for target in leaves_of(situation.pool)
+            if target.vdev.vclass not in ("spare", "cache")
+            if (pool, target.key) == (old.pool, old.key) or _goes(situation, target, old, device)
+        ]
+        for target in lost:
+            left = left_without(target, *(other.vdev for other in lost))
+            state = target.vdev.state if target.vdev.state in FAILED else ""
+            name, top = target.vdev.name, target.top.name
+            found.append(Effect(pool, target.key, name, top, left, state))
     return tuple(sorted(found, key=lambda e: (e.pool, e.key) != (old.pool, old.key)))
 
 
-def _in_pool(situation: Situation, old: SwapDisk, device: Device | None) -> Iterator[Effect]:
-    lost = [
-        target
-        for key, leaf in leaves_of(situation.pool)
-        if leaf.vclass not in ("spare", "cache") and _goes(situation, leaf, key, old, device)
-        if (target := find(situation.pool, key)) is not None
-    ]
-    for target in lost:
-        left = left_without(target, *(other.vdev for other in lost))
-        leaf, state = target.vdev, target.vdev.state
-        failed = state if state in FAILED else ""
-        yield Effect(situation.pool.name, target.key, leaf.name, target.top.name, left, failed)
-
-
-def _goes(situation: Situation, leaf: Vdev, key: str, old: SwapDisk, device: Device | None) -> bool:
+def _goes(situation: Situation, target: Target, old: SwapDisk, device: Device | None) -> bool:
     """Whether a leaf is on this disk; ``device`` is the disk, as long as it is there."""
-    if (situation.pool.name, key) == (old.pool, old.key):
-        return True
-    here = leaf_device(situation, leaf)
+    here = leaf_device(situation, target.vdev)
     if device is None or here is None:
         # A path alone is not enough: another disk may have the bay by now.
-        return here is device and disk_of_leaf(situation, leaf, key).whole == old.whole != ""
+        return here is device and disk_of_leaf(situation, target).whole == old.whole != ""
     return same_unit(here, device)
 
 
@@ -110,9 +106,13 @@ def hindrance(situation: Situation, target: Target, along: Collection[str] = ())
     Those whose keys are ``along`` are on the same disk. zpool marks what is being filled only
     once the first bytes were written to it: where the kernel doesn't tell, every resilver counts.
     """
-    beside = {id(leaf) for key, leaf in leaves_of(situation.pool) if key in along}
+    beside = {id(each.vdev) for each in leaves_of(situation.pool) if each.key in along}
     others = [leaf for leaf in target.top.leaves() if leaf is not target.vdev]
-    missing = [n for n, leaves in _missing(target) if not beside & leaves]
+    missing = [
+        member.name
+        for member in others_missing(target)
+        if not beside & {id(vdev) for vdev in member.walk()}
+    ]
     if missing:
         return f"{', '.join(missing)} of {target.top.name} is missing or being filled"
     repaired = any(scan.vdev in (None, target.top.name) for scan in repairing(situation))
@@ -121,16 +121,13 @@ def hindrance(situation: Situation, target: Target, along: Collection[str] = ())
     return ""
 
 
-def others_missing(target: Target) -> tuple[str, ...]:
+def others_missing(target: Target) -> tuple[Vdev, ...]:
     """Members of the same top-level vdev that are not complete, the leaf's own left out."""
-    return tuple(name for name, _ in _missing(target))
-
-
-def _missing(target: Target) -> Iterator[tuple[str, set[int]]]:
-    for member in members(target.top):
-        leaves = {id(vdev) for vdev in member.walk()}
-        if not is_complete(member) and id(target.vdev) not in leaves:
-            yield member.name, leaves
+    return tuple(
+        member
+        for member in members(target.top)
+        if not is_complete(member) and all(vdev is not target.vdev for vdev in member.walk())
+    )
 
 
 def repairing(situation: Situation) -> tuple[Scan, ...]:
@@ -152,7 +149,7 @@ def without(view: MachineView, disks: Iterable[SwapDisk]) -> MachineView:
     The pool notices a pull only with its next read or write, and is sampled after that.
     """
     for disk in disks:
-        found = None if device_of(disk, view.devices) is not None else view.leaf_of(disk)
+        found = None if view.device(disk) is not None else view.leaf_of(disk)
         if found is None or found[1].vdev.state in FAILED:
             continue
         situation, target = found
@@ -195,19 +192,17 @@ def _filled(vdev: Vdev, newcomer: bool = False) -> Vdev:
 
 def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
     """Disks whose loss loses data once this one is out: all that no redundancy covers then."""
-    target = find(situation.pool, old.key)
-    root = situation.pool.root if target is None else _without(situation.pool.root, target.vdev)
-    entries = by_vdev(root, situation.pool.scans, checkpoint=situation.pool.checkpoint is not None)
-    names = [(top, name) for top, entry in entries for name in entry.untouchable]
-    disks = {
-        id(leaf): disk_of_leaf(situation, leaf, key) for key, leaf in leaves_of(situation.pool)
-    }
-    return tuple(
-        disks[id(leaf)]
-        for top, name in names
+    pool = situation.pool
+    target = find(pool, old.key)
+    root = pool.root if target is None else _without(pool.root, target.vdev)
+    entries = by_vdev(root, pool.scans, checkpoint=pool.checkpoint is not None)
+    stay = {
+        id(leaf)
+        for top, entry in entries
         for leaf in top.leaves()
-        if leaf.name == name and id(leaf) in disks
-    )
+        if leaf.name in entry.untouchable
+    }
+    return tuple(disk_of_leaf(situation, leaf) for leaf in leaves_of(pool) if id(leaf.vdev) in stay)
 
 
 def redundancy_words(situation: Situation) -> tuple[str, ...]:

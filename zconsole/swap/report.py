@@ -1,8 +1,9 @@
-"""The report of a swap, as Markdown that can be filed."""
+"""What a swap was, for others: a report in Markdown that can be filed, and JSON for scripts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -10,7 +11,6 @@ from zconsole.swap.checklist import (
     DONE,
     NOT_NEEDED,
     OPEN,
-    TITLES,
     WAYS,
     Checklist,
     SwapEntry,
@@ -19,6 +19,7 @@ from zconsole.swap.checklist import (
 )
 from zconsole.swap.choice import SwapChoice
 from zconsole.swap.disk import SwapDisk
+from zconsole.swap.steps import STEPS
 from zconsole.system.printable import clean
 from zconsole.units import duration, size
 
@@ -62,7 +63,7 @@ def _scrubbed(swap: Checklist) -> Iterator[str]:
 def entry_words(entry: SwapEntry) -> str:
     """What happened, in words that need no other."""
     if entry.text.startswith(NOT_NEEDED):
-        return f"{TITLES[entry.step]}: {entry.text}"
+        return f"{STEPS[entry.step].title}: {entry.text}"
     return entry.text
 
 
@@ -73,11 +74,13 @@ def _lines(swap: Checklist, zone: tzinfo | None) -> Iterator[str]:
     yield ""
     yield "| | old disk | new disk |"
     yield "| --- | --- | --- |"
-    for label, old, new in _rows(swap):
-        yield f"| {label} | {_cell(old)} | {_cell(new)} |"
+    new = swap.new or SwapDisk("")
+    for label, name in _FACTS.items():
+        yield f"| {label} | {_cell(getattr(swap.old, name))} | {_cell(getattr(new, name))} |"
+    yield f"| size | {size(swap.old.size)} | {size(new.size)} |"
     yield ""
     yield f"- pool: {swap.pool}{f' (GUID {swap.guid})' if swap.guid else ''}, vdev {swap.vdev}"
-    yield f"- way: {WAYS[swap.mode]}"
+    yield f"- way: {WAYS[swap.mode].title}"
     yield f"- started: {_when(swap.begun, zone)}"
     if swap.ended is not None:
         yield f"- ended: {_when(swap.ended, zone)} ({swap.state})"
@@ -90,7 +93,9 @@ def _lines(swap: Checklist, zone: tzinfo | None) -> Iterator[str]:
     yield "## What happened"
     yield ""
     for entry in swap.log:
-        yield from _entry(entry, zone)
+        yield f"- {_when(entry.t, zone)} {entry_words(entry)}"
+        if entry.command:
+            yield f"  - `{entry.command}`: {entry.result or 'no result'}"
 
 
 def _resilver(swap: Checklist) -> Iterator[str]:
@@ -106,59 +111,34 @@ def _resilver(swap: Checklist) -> Iterator[str]:
     yield f"- resilver: {said}{'' if took is None else f', took {duration(took)}'}"
 
 
-def _rows(swap: Checklist) -> Iterator[tuple[str, str, str]]:
-    new = swap.new or SwapDisk("")
-    for label, name in (
-        ("name", "name"),
-        ("bay", "bay"),
-        ("port", "port"),
-        ("model", "model"),
-        ("serial", "serial"),
-        ("WWN", "wwn"),
-        ("path", "whole"),
-    ):
-        yield label, str(getattr(swap.old, name)), str(getattr(new, name))
-    yield "size", size(swap.old.size), size(new.size)
+_FACTS = {name: name for name in ("name", "bay", "port", "model", "serial")}
+_FACTS |= {"WWN": "wwn", "path": "whole"}
+"""What the report calls a fact of a disk, and its field."""
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|") or "-"
 
 
-def _entry(entry: SwapEntry, zone: tzinfo | None) -> Iterator[str]:
-    yield f"- {_when(entry.t, zone)} {entry_words(entry)}"
-    if entry.command:
-        yield f"  - `{entry.command}`: {entry.result or 'no result'}"
-
-
 def _when(t: float, zone: tzinfo | None) -> str:
     return datetime.fromtimestamp(t, UTC).astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+_KEPT = ("id", "pool", "guid", "vdev", "mode", "state", "begun", "ended")
+"""What a script reads of a checklist as it is kept."""
 
 
 def checklist_record(swap: Checklist, stage: SwapStage | None) -> dict[str, Any]:
     """What scripts read; ``stage`` is None where the machine was not looked at."""
     return {
-        "id": swap.id,
-        "pool": swap.pool,
-        "guid": swap.guid,
-        "vdev": swap.vdev,
-        "mode": swap.mode,
-        "state": swap.state,
-        "begun": swap.begun,
-        "ended": swap.ended,
+        **{name: getattr(swap, name) for name in _KEPT},
         "old": _disk(swap.old),
         "new": None if swap.new is None else _disk(swap.new),
         "step": stage.step if stage else swap.at,
         "steps": list(swap.steps),
         **(_stage(stage) if stage else {}),
         "log": [
-            {
-                "t": entry.t,
-                "step": entry.step,
-                "text": entry.text,
-                "command": entry.command or None,
-                "result": entry.result or None,
-            }
+            {**asdict(entry), "command": entry.command or None, "result": entry.result or None}
             for entry in swap.log
         ],
     }
@@ -214,13 +194,8 @@ def _stage(stage: SwapStage) -> dict[str, Any]:
         "warnings": list(stage.warnings),
         "waits_for": stage.waits or None,
         "alarm": stage.alarm,
-        "question": asks(stage),
+        "question": stage.asks,
         "commands": [step.command for step in stage.plan.steps] if stage.plan else [],
         "refused": stage.plan.refused if stage.plan else None,
         "answers": [answer.name for answer in stage.answers],
     }
-
-
-def asks(stage: SwapStage) -> bool:
-    """Whether the step needs somebody's yes or word, rather than time or hands."""
-    return not stage.over and (stage.plan is not None or not stage.waits)

@@ -1,26 +1,25 @@
-"""Seeing all that a swap is judged by: the pools of a round of frames, and the machine's disks."""
+"""Following swaps: what there is to see of them, and one checklist that is led and kept."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.facts import Asker
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.refresh import situation_of
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
-from zconsole.swap.checklist import BACKED_OUT, OPEN, PUT_BACK, Checklist, SwapStage
+from zconsole.swap.checklist import BACKED_OUT, OPEN, PUT_BACK, Answer, Checklist, SwapStage
 from zconsole.swap.choice import SwapChoice, SwapWay, begin
 from zconsole.swap.disk import MachineView, SwapDisk, device_of
-from zconsole.swap.store import SmartOf, SwapStore
+from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.swap.watch import absent, current, missing, noticed
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import Estimate
@@ -29,114 +28,137 @@ from zconsole.timeline.frame import Frame
 AGE = 120.0
 """Seconds for which what a disk said of itself is not asked again."""
 
+MOST_ASKED = 4
+"""Disks that hold nothing and are asked for their SMART counts: more are not for one swap."""
+
 LOOKING = 60.0
 """Seconds for one look in all: each question has a deadline, but several may hang in turn."""
 
+Frames = Callable[[], Awaitable[Sequence[Frame]]]
+"""The newest frame of every pool."""
 
-class Onlooker:
-    """Makes a ``MachineView`` of frames; asks the machine for the rest."""
+
+class SwapSession:
+    """Connects checklists with one machine, or one simulated shelf."""
 
     def __init__(
-        self, ask: Asker, smart_of: SmartOf, boot: str = "", patience: float = LOOKING
+        self,
+        backend: ActionBackend,
+        swaps: SwapBackend,
+        frames: Frames,
+        patience: float = LOOKING,
     ) -> None:
-        """``boot`` is the id of this boot; ``patience``: seconds that one look may take in all."""
-        self._ask = ask
+        """``patience``: seconds that one look may take in all."""
+        self._backend = backend
+        self._swaps = swaps
+        self._frames = frames
         self._patience = patience
-        self._smart_of = smart_of
-        self._boot = boot
         self._smart: dict[tuple[str, str], tuple[float, SmartCounts | None]] = {}
         """By path and serial number: a path may name a bay, with another disk in it by now."""
 
-    async def look(
-        self,
-        frames: Sequence[Frame],
-        pool: Callable[[Situation], bool],
-        disk: SwapDisk | None = None,
+    async def view(
+        self, pool: Callable[[Situation], bool], disk: SwapDisk | None = None
     ) -> MachineView | None:
         """What there is to see now; None while no frame has the pool.
 
         ``pool`` tells the pool from others; the SMART counts of ``disk``, and of disks that hold
         nothing, are asked for. Raises ZconsoleError where the machine doesn't answer in time.
         """
+        frames = await self._frames()
         try:
             async with asyncio.timeout(self._patience):
-                return await self._look(frames, pool, disk)
+                return await self._view(frames, pool, disk)
         except TimeoutError:
             what = f"zpool or the machine's disks did not answer within {self._patience:g} s"
             raise ZconsoleError(f"{what}; what is shown may be old. Looking again") from None
 
-    async def _look(
+    async def _view(
         self,
         frames: Sequence[Frame],
         pool: Callable[[Situation], bool],
         disk: SwapDisk | None,
     ) -> MachineView | None:
-        bare = [
-            (frame, situation) for frame in frames if (situation := _situation(frame)) is not None
-        ]
-        own = next(((frame, situation) for frame, situation in bare if pool(situation)), None)
+        bare: list[tuple[Frame, Situation]] = []
+        for frame in frames:
+            with suppress(ZconsoleError):
+                bare += [] if frame.absent else [(frame, situation_of(frame, Facts()))]
+        own = next((pair for pair in bare if pool(pair[1])), None)
         if own is None:
             return None
         frame, mine = own
-        facts = await self._ask(mine.pool, mine.suspended)
-        rest = [situation for _, situation in bare if situation is not mine]
+        facts = await self._backend.ask(mine.pool, mine.suspended)
+        rest = (situation for _, situation in bare if situation is not mine)
         others = await asyncio.gather(*(self._other(situation, facts) for situation in rest))
-        return MachineView(
-            dataclasses.replace(mine, facts=facts),
-            tuple(others),
-            frame.troubles,
-            await self._asked(_of_interest(facts.devices, disk), frame.t),
-            boot=self._boot,
-        )
+        smart = await self._asked(facts.devices, disk, frame.t)
+        mine = replace(mine, facts=facts)
+        return MachineView(mine, tuple(others), frame.troubles, smart, boot=self._swaps.boot)
 
     async def _other(self, situation: Situation, facts: Facts) -> Situation:
         """Another pool, with the same disks; its labels are read only while it is suspended."""
-        if situation.suspended:
-            return dataclasses.replace(
-                situation, facts=await self._ask(situation.pool, suspended=True)
-            )
         shared = Facts(version=facts.version, parameters=facts.parameters, devices=facts.devices)
-        return dataclasses.replace(situation, facts=shared)
+        if situation.suspended:
+            shared = await self._backend.ask(situation.pool, suspended=True)
+        return replace(situation, facts=shared)
 
-    async def _asked(self, devices: Iterable[Device], now: float) -> Mapping[str, SmartCounts]:
-        """The counts of these disks by path, not older than ``AGE``."""
-        wanted = {(device.path, device.serial): device for device in devices if device.node}
-        due = [disk for disk in wanted if not self._is_fresh(disk, now)]
-        found = await asyncio.gather(*(self._smart_of(wanted[disk].node) for disk in due))
-        self._smart.update(zip(due, ((now, counts) for counts in found), strict=True))
-        known = ((disk[0], self._smart[disk][1]) for disk in wanted)
+    async def _asked(
+        self, devices: Sequence[Device], disk: SwapDisk | None, now: float
+    ) -> Mapping[str, SmartCounts]:
+        """The counts of the disk to swap and of those that could be new, by path.
+
+        None is older than ``AGE``, nor from before the clock was set back.
+        """
+        old = device_of(disk, devices) if disk is not None else None
+        bare = (device for device in devices if device.contents.zfs_pool is None)
+        empty = [device for device in bare if device.kind == "disk" and not device.mounted]
+        asked = (*((old,) if old else ()), *(empty if len(empty) <= MOST_ASKED else ()))
+        wanted = {(device.path, device.serial): device for device in asked if device.node}
+        kept = self._smart
+        due = [key for key in wanted if key not in kept or not 0.0 <= now - kept[key][0] < AGE]
+        found = await asyncio.gather(*(self._swaps.smart_of(wanted[key].node) for key in due))
+        kept.update(zip(due, ((now, counts) for counts in found), strict=True))
+        known = ((key[0], kept[key][1]) for key in wanted)
         return {path: counts for path, counts in known if counts is not None}
 
-    def _is_fresh(self, disk: tuple[str, str], now: float) -> bool:
-        """Whether what a disk said last still counts; not after the clock was set back."""
-        return disk in self._smart and 0.0 <= now - self._smart[disk][0] < AGE
+    async def view_of(self, swap: Checklist) -> MachineView | None:
+        """What a checklist is judged by; None while its pool is not imported."""
+        return await self.view(partial(is_own, swap), swap.old)
+
+    async def peek(self, swap: Checklist, kept: Iterable[Checklist]) -> tuple[Checklist, SwapStage]:
+        """A checklist and its step, seen now but not kept: another process may lead it.
+
+        ``kept``: every checklist there is; disks that other open ones swap may be pulled.
+        """
+        view = await self.view_of(swap)
+        if view is None:
+            return swap, absent(swap)
+        view = replace(view, leaving=_leaving(swap, kept))
+        now = self._backend.clock()
+        seen = noticed(swap, view, now)
+        return seen, current(seen, view, now)
 
 
-def _situation(frame: Frame) -> Situation | None:
-    try:
-        return None if frame.absent else situation_of(frame, Facts())
-    except ZconsoleError:
-        return None
+def is_own(swap: Checklist, situation: Situation) -> bool:
+    """Whether this is the pool of a checklist: by GUID, also under another name."""
+    if swap.guid is None or not situation.guids:
+        return situation.pool.name == swap.pool
+    return swap.guid in situation.guids
 
 
-MOST_ASKED = 4
-"""Disks that hold nothing and are asked for their SMART counts: more are not for one swap."""
-
-
-def _of_interest(devices: Sequence[Device], disk: SwapDisk | None) -> tuple[Device, ...]:
-    """The disk of the swap, and disks that could be new."""
-    old = device_of(disk, devices) if disk is not None else None
-    empty = [
-        d for d in devices if d.kind == "disk" and d.contents.zfs_pool is None and not d.mounted
-    ]
-    return (*((old,) if old else ()), *(empty if len(empty) <= MOST_ASKED else ()))
+def _leaving(mine: Checklist, kept: Iterable[Checklist]) -> tuple[SwapDisk, ...]:
+    """The disks that other open checklists have come to find or pull: before, they must stay."""
+    return tuple(
+        swap.old
+        for swap in kept
+        if swap.state == OPEN and swap.id != mine.id
+        if swap.pulled is not None or swap.steps.index(swap.at) >= swap.steps.index("light")
+    )
 
 
 class Guide:
     """Leads through one checklist, or only shows it where another process leads."""
 
     def __init__(self, swap: Checklist, store: SwapStore) -> None:
-        """``checklist`` as it was begun, or as the store has it."""
+        """``swap`` as it was begun, or as the store has it."""
         self.checklist = swap
         self._store = store
         self.problem = ""
@@ -151,20 +173,21 @@ class Guide:
         if view is None:
             return absent(self.checklist)
         if missing(self.checklist, view):
-            view = replace(view, leaving=self._leaving())
+            with suppress(StateError):
+                view = replace(view, leaving=_leaving(self.checklist, self._store.read()))
         if self.leads:
             self._keep(noticed(self.checklist, view, now))
         return current(self.checklist, view, now)
 
-    def answer(self, name: str, now: float) -> None:
-        """Take an answer of the current stage, by its name."""
-        self._keep(answered(self.checklist, name, now))
+    def answer(self, answer: Answer, now: float) -> None:
+        """Take an answer of the current stage."""
+        self._keep(_answered(self.checklist, answer, now))
 
     def ran(
         self, stage: SwapStage, plan: ActionPlan, events: Iterable[ExecutionEvent], now: float
     ) -> None:
         """Write down what the plan of a stage, or that of its way back, did."""
-        self._keep(after_run(self.checklist, stage, plan, tuple(events), now))
+        self._keep(_after_run(self.checklist, stage, plan, tuple(events), now))
 
     def note(self, now: float, step: str, text: str, command: str = "", result: str = "") -> None:
         """Write down what was done for this checklist together with others."""
@@ -195,17 +218,10 @@ class Guide:
         self.checklist = mine or self.checklist
         self.leads = self._ask_to_lead()
 
-    def _leaving(self) -> tuple[SwapDisk, ...]:
-        try:
-            return leaving(self.checklist, self._store.read())
-        except StateError:
-            return ()
-
     def _keep(self, swap: Checklist) -> None:
-        if swap is self.checklist or swap == self.checklist:
-            return
-        self.checklist = swap
-        self.save()
+        if swap != self.checklist:
+            self.checklist = swap
+            self.save()
 
     def save(self) -> None:
         """Write the checklist; why it couldn't be is in ``problem``."""
@@ -228,9 +244,11 @@ def started(
 
     ``estimate``: how long its resilver was said to take.
     """
-    known = next((swap for swap in store.read() if is_about(swap, choice)), None)
-    if known is not None:
-        return Guide(known, store)
+    for known in store.read():
+        guids, pools = (known.guid, choice.guid), (known.pool, choice.old.pool)
+        first, other = guids if all(guids) else pools
+        if known.state == OPEN and first == other and known.old.key == choice.old.key:
+            return Guide(known, store)
     swap = begin(choice, way, view, secrets.token_hex(4), now)
     if estimate is not None and estimate.eta is not None:
         swap = replace(swap, predicted=estimate.eta, basis=estimate.reason)
@@ -239,68 +257,27 @@ def started(
     return guide
 
 
-def leaving(mine: Checklist, kept: Iterable[Checklist]) -> tuple[SwapDisk, ...]:
-    """The disks that other open checklists have come to pull."""
-    return tuple(
-        swap.old for swap in kept if swap.state == OPEN and swap.id != mine.id and may_go(swap)
-    )
-
-
-def may_go(swap: Checklist) -> bool:
-    """Whether a checklist has come to find its disk, to pull it: before that it must stay."""
-    return swap.pulled is not None or swap.steps.index(swap.at) >= swap.steps.index("light")
-
-
-def is_about(swap: Checklist, choice: SwapChoice) -> bool:
-    """Whether an open checklist is about the disk of a choice."""
-    same_pool = (
-        swap.guid == choice.guid if swap.guid and choice.guid else swap.pool == choice.old.pool
-    )
-    return swap.state == OPEN and same_pool and swap.old.key == choice.old.key
-
-
-def own_pool(swap: Checklist, situations: Iterable[Situation]) -> Situation | None:
-    """The pool of a checklist: by GUID, also under another name; None while not imported."""
-    return next((situation for situation in situations if is_own(swap, situation)), None)
-
-
-def is_own(swap: Checklist, situation: Situation) -> bool:
-    """Whether this is the pool of a checklist."""
-    if swap.guid is None or not situation.guids:
-        return situation.pool.name == swap.pool
-    return swap.guid in situation.guids
-
-
-def answered(swap: Checklist, name: str, now: float) -> Checklist:
+def _answered(swap: Checklist, answer: Answer, now: float) -> Checklist:
     """The checklist after an answer of one of its stages."""
-    if name == "pulled":
+    if answer.name == "pulled":
         how = f"{swap.old.words} is out: the operator said so, the machine did not show it"
         return replace(swap, pulled=now, unseen=not swap.was_gone).noting(now, "pull", how)
-    if name == "same":
+    if answer.name == "same":
         return replace(swap, unseen=False)
-    if name == "meant" and swap.wrong:
+    if answer.name == "meant":
+        if not swap.wrong:  # it is back meanwhile
+            return swap
         gone = swap.wrong[0]
-        swap = swap.noting(
-            now, PUT_BACK, f"{gone.words} was pulled on purpose: the operator said so"
-        )
         same = tuple(disk for disk in swap.wrong if disk.whole == gone.whole)
         rest = tuple(disk for disk in swap.wrong if disk not in same)
-        return replace(swap, wrong=rest, meant=(*swap.meant, *same))
-    step, said = _SAID.get(name, (name, name))
-    return swap.noting(now, swap.at, f"{said}: the operator said so").passing(step)
+        how = f"{gone.words} was pulled on purpose: the operator said so"
+        swap = replace(swap, wrong=rest, meant=(*swap.meant, *same))
+        return swap.noting(now, PUT_BACK, how)
+    swap = swap.noting(now, swap.at, f"{answer.noted}: the operator said so")
+    return swap.passing(answer.passes)
 
 
-_SAID = {
-    "no-light": ("light", "the bay is known without its light"),
-    "leave-lit": ("light-off", "the light stays as it is"),
-    "no-scrub": ("scrub", "no scrub is wanted"),
-    "no-wait": ("scrub", "the scrub goes on without being waited for"),
-    "elsewhere": ("elsewhere", "the new disk is used where it is"),
-}
-"""Answers that pass a step, or allow something: by name, which, and what the log says."""
-
-
-def after_run(
+def _after_run(
     swap: Checklist,
     stage: SwapStage,
     plan: ActionPlan,
@@ -308,88 +285,28 @@ def after_run(
     now: float,
 ) -> Checklist:
     """The checklist after a plan ran: each command with its result, and what only that tells."""
-    step = _step_of(swap, stage, plan)
+    light = plan.action == "locate"
+    step = PUT_BACK if swap.wrong else stage.step
+    if light:  # it may be switched at any step
+        step = stage.step if stage.step == "light-off" else "light"
+    # Some commands only begin something that takes hours.
+    begins = plan.action in ("scrub", "replace") and not plan.supersedes
     for number, event in enumerate(events):
         if event.kind == "begun":
-            end = next((e for e in events[number + 1 :] if e.kind in _ENDS), None)
-            result = "" if end is None else end.text if end.kind == "failed" else _ended(plan)
+            ends = (e for e in events[number + 1 :] if e.kind in _ENDS)
+            result = "started" if begins else "done"
+            if (end := next(ends, None)) is None or end.kind == "failed":
+                result = "" if end is None else end.text
             swap = swap.noting(now, step, plan.title, event.text, result)
         elif event.kind == "refused":
             swap = swap.noting(now, step, f"{plan.title}: not run: {event.text}")
-    return _done(swap, stage, plan) if events and events[-1].kind == "done" else swap
-
-
-def _step_of(swap: Checklist, stage: SwapStage, plan: ActionPlan) -> str:
-    """What the log counts a plan to: a light may be switched at any step."""
-    if plan.action == "locate":
-        return stage.step if stage.step == "light-off" else "light"
-    return PUT_BACK if swap.wrong else stage.step
-
-
-def _ended(plan: ActionPlan) -> str:
-    """The result of a command that ended well: some only begin something that takes hours."""
-    begins = plan.action in ("scrub", "replace") and not plan.supersedes
-    return "started" if begins else "done"
+    if not light or not events or events[-1].kind != "done":
+        return swap
+    if any(each.light is not None and each.light.on for each in plan.steps):
+        return replace(swap.retaking("light-off"), lit=True).passing("light")
+    swap = replace(swap, lit=False)
+    return swap.passing(step) if step == "light-off" else swap.retaking("light")
 
 
 _ENDS = ("begun", "done", "failed", "refused")
 """What follows a command that ended."""
-
-
-def _done(swap: Checklist, stage: SwapStage, plan: ActionPlan) -> Checklist:
-    """What no sample shows: a light that is on or off."""
-    if plan.action != "locate":
-        return swap
-    if any(step.light is not None and step.light.on for step in plan.steps):
-        lit = tuple(step for step in swap.passed if step != "light-off")
-        return replace(swap, lit=True, passed=lit).passing("light")
-    if stage.step == "light-off":
-        return replace(swap, lit=False).passing("light-off")
-    return replace(swap, lit=False, passed=tuple(step for step in swap.passed if step != "light"))
-
-
-Frames = Callable[[], Awaitable[Sequence[Frame]]]
-"""The newest frame of every pool."""
-
-
-class SwapSession:
-    """Connects checklists with one machine, or one simulated shelf."""
-
-    def __init__(self, backend: ActionBackend, onlooker: Onlooker, frames: Frames) -> None:
-        self._backend = backend
-        self._onlooker = onlooker
-        self._frames = frames
-
-    async def view(
-        self, pool: Callable[[Situation], bool], disk: SwapDisk | None = None
-    ) -> MachineView | None:
-        """See ``Onlooker.look``."""
-        return await self._onlooker.look(await self._frames(), pool, disk)
-
-    async def view_of(self, swap: Checklist) -> MachineView | None:
-        """What a checklist is judged by; None while its pool is not imported."""
-        return await self.view(partial(is_own, swap), swap.old)
-
-    def begin(
-        self,
-        choice: SwapChoice,
-        way: SwapWay,
-        view: MachineView,
-        store: SwapStore,
-        estimate: Estimate | None = None,
-    ) -> Guide:
-        """The guide of a swap that was confirmed; see ``guide.started``."""
-        return started(choice, way, view, store, self._backend.clock(), estimate)
-
-    async def peek(self, swap: Checklist, kept: Iterable[Checklist]) -> tuple[Checklist, SwapStage]:
-        """A checklist and its step, seen now but not kept: another process may lead it.
-
-        ``kept``: every checklist there is; disks that other open ones swap may be pulled.
-        """
-        view = await self.view_of(swap)
-        if view is None:
-            return swap, absent(swap)
-        view = replace(view, leaving=leaving(swap, kept))
-        now = self._backend.clock()
-        seen = noticed(swap, view, now)
-        return seen, current(seen, view, now)

@@ -16,7 +16,7 @@ from typing import Protocol
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.diagnosis.device_errors.probes import smart_of
 from zconsole.hardware.hands import Hands
-from zconsole.swap.checklist import OPEN, STEPS, Checklist
+from zconsole.swap.checklist import OPEN, WAYS, Checklist
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id
 from zconsole.system.patient import in_time
@@ -131,7 +131,7 @@ def loaded(data: bytes) -> Checklist:
 
 def _load(path: Path, data: bytes) -> Checklist:
     swap = loaded(data)
-    if path.name != f"swap-{swap.id}.json" or swap.mode not in STEPS or swap.at not in swap.steps:
+    if path.name != f"swap-{swap.id}.json" or swap.mode not in WAYS or swap.at not in swap.steps:
         raise ValueError("not the checklist of its name, or one of another version")
     return swap
 

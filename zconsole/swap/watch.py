@@ -1,15 +1,19 @@
-"""Which step of a checklist is current: seen from the pool and the machine, not remembered."""
+"""Which step of a swap is current, and what a look at pool and machine adds to its checklist.
+
+The current step is seen anew each time. What is noticed is kept: a pull, a disk that came, and
+disks that were pulled and should not have been, before whose return nothing else goes on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.conditions import OTHER_HOST
 from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.target import Target, find
+from zconsole.actions.target import Target
 from zconsole.hardware.light import LASTING
 from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import is_complete
@@ -21,7 +25,6 @@ from zconsole.swap.checklist import (
     OUT_ALREADY,
     PUT_BACK,
     REPLACE_FIRST,
-    TITLES,
     Answer,
     Checklist,
     ReturnedDisk,
@@ -30,22 +33,20 @@ from zconsole.swap.checklist import (
     sentence,
 )
 from zconsole.swap.choice import around
-from zconsole.swap.disk import MachineView, SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
+from zconsole.swap.disk import MachineView, SwapDisk, disk_of, replacing
 from zconsole.swap.effects import marked, vdev_words, without
 from zconsole.swap.report import summary
 from zconsole.swap.steps import (
-    LOOKS,
-    ONCE,
-    accepted,
+    STEPS,
     away,
-    cost_of,
     filling,
+    inserted,
     is_same,
     just_ran,
-    not_taken,
     past,
     repairs,
     scrubbed,
+    step_of,
 )
 from zconsole.swap.undone import (
     beside_left,
@@ -62,7 +63,9 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     view = without(marked(view), (*swap.wrong, *swap.meant))
     if swap.state != OPEN:
         return replace(_report(swap, view), reminders=reminders(swap, view, now))
-    found = put_back(swap, view) or _suspended(swap, view) or _first(swap, view, now)
+    looks = (look for step in swap.steps if (look := STEPS[step].look) is not None)
+    stages = (look(swap, view, now) for look in looks)
+    found = put_back(swap, view) or _suspended(swap, view) or next(filter(None, stages), None)
     if found is None:
         return _report(swap, view)
     left = undone(swap, view)
@@ -82,74 +85,63 @@ def _costing(swap: Checklist, stage: SwapStage) -> SwapStage:
     refused = stage.plan is not None and stage.plan.refused is not None
     if stage.alarm or waits or refused:
         return stage
-    cost = cost_of(swap, stage.step)
-    return replace(stage, undo=cost.undo, until=cost.until, final=stage.final or cost.final)
-
-
-def _first(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
-    for step in swap.steps:
-        look = LOOKS.get(step)
-        if look is None or (step in ONCE and past(swap, view)):
-            continue
-        if (stage := look(swap, view, now)) is not None:
-            return stage
-    return None
+    step = step_of(swap, stage.step)
+    return replace(stage, undo=step.undo, until=step.until, final=stage.final or step.final)
 
 
 def absent(swap: Checklist) -> SwapStage:
     """The stage while the pool is not imported; one that is over needs none."""
     if swap.state != OPEN:
         return _report(swap, None)
+    pool = swap.pool
+    text = f"{pool} is not imported. Import it (zpool import {pool}); the checklist goes on."
     return SwapStage(
         swap.at,
-        f"Import {swap.pool}",
-        (
-            f"{swap.pool} is not imported. Import it (zpool import {swap.pool}); the checklist"
-            " goes on.",
-        ),
-        waits=f"{swap.pool} (GUID {swap.guid})" if swap.guid else swap.pool,
+        f"Import {pool}",
+        (text,),
+        waits=f"{pool} (GUID {swap.guid})" if swap.guid else pool,
         back=WayBack("give up this swap: nothing is run", closes=True),
     )
 
 
 def _suspended(swap: Checklist, view: MachineView) -> SwapStage | None:
-    situation = view.situation
-    if not situation.suspended:
+    if not view.situation.suspended:
         return None
-    if situation.pool.suspension == MULTIHOST:
-        title = f"{situation.pool.name} is suspended: another host may have it"
-        return SwapStage(swap.at, title, (f"{OTHER_HOST}.", "Pull nothing."), alarm=True)
+    pool, nothing = view.pool, "Pull nothing."
+    if pool.suspension == MULTIHOST:
+        title = f"{pool.name} is suspended: another host may have it"
+        return SwapStage(swap.at, title, (f"{OTHER_HOST}.", nothing), alarm=True)
+    what = (
+        "Too few of its disks answer. Check cables, power and bays; once their labels can be read,"
+        " clear the pool."
+    )
     return SwapStage(
         swap.at,
-        f"{situation.pool.name} is suspended: bring its devices back",
-        (
-            "Too few of its disks answer. Check cables, power and bays; once their labels can be"
-            " read, clear the pool.",
-            "Pull nothing.",
-        ),
-        plan=plan_clear(situation),
+        f"{pool.name} is suspended: bring its devices back",
+        (what, nothing),
+        plan=plan_clear(view.situation),
         final="it resets the error counts of the pool",
         alarm=True,
     )
 
 
 def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
+    """The end: what was done, and what it left though nobody gave it up."""
     then = () if view is None else beside_left(swap, view)
-    online = () if view is None or swap.undone else others_offline(swap, view)
-    text = (*summary(swap), *_left_lit(swap), *online, *(f"{text}." for _, text in then))
-    return SwapStage("report", TITLES["report"], text, then=tuple(d for d, _ in then), over=True)
+    text = [*summary(swap)]
+    if swap.lit and not swap.undone:  # by somebody's word; what is undone says so itself
+        text.append(
+            f"The light of {swap.old.spot} is still on; it goes off {LASTING / 3600:g} hours after"
+            f" it went on, or by zconsole light off {swap.old.whole}."
+        )
+    if view is not None and not swap.undone:
+        text += others_offline(swap, view)
+    text += (f"{said}." for _, said in then)
+    pools = tuple(disk for disk, _ in then)
+    return SwapStage("report", STEPS["report"].title, tuple(text), then=pools, over=True)
 
 
-def _left_lit(swap: Checklist) -> tuple[str, ...]:
-    """That the light was left on, by somebody's word."""
-    if not swap.lit or swap.undone:  # what is undone says so itself
-        return ()
-    hours = f"{LASTING / 3600:g} hours"
-    off = f"zconsole light off {swap.old.whole}"
-    return (
-        f"The light of {swap.old.spot} is still on; it goes off {hours} after it went on, or by"
-        f" {off}.",
-    )
+# What a look adds
 
 
 def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
@@ -157,10 +149,17 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
     if swap.state != OPEN:
         return swap
     view = marked(view)
-    swap = _strays(_baseline(_relocated(_moved(swap, view, now), view, now), view), view, now)
-    swap = _misplaced(
-        _inserted(_adopted(_pulled(swap, view, now), view, now), view, now), view, now
-    )
+    for notice in (
+        _moved,
+        _relocated,
+        _baseline,
+        _strays,
+        _pulled,
+        _adopted,
+        _inserted,
+        _misplaced,
+    ):
+        swap = notice(swap, view, now)
     stage = current(swap, view, now)
     if stage.alarm:
         return swap
@@ -170,11 +169,10 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 def _moved(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """After a boot, or with the pool imported under another name."""
-    name = view.situation.pool.name
+    name = view.pool.name
     if view.boot != swap.boot:
-        swap = replace(swap, boot=view.boot, unseen=False).noting(
-            now, swap.at, "the machine was booted"
-        )
+        swap = replace(swap, boot=view.boot, unseen=False)
+        swap = swap.noting(now, swap.at, "the machine was booted")
     if name != swap.pool:
         swap = swap.noting(now, swap.at, f"{swap.pool} is called {name} now")
         own = replace(swap.old, pool=name)
@@ -185,32 +183,26 @@ def _moved(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 def _relocated(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """Where the old disk sits now: until it is pulled it may have been moved to another bay."""
-    device = None if swap.pulled is not None else device_of(swap.old, view.devices)
-    if device is None or not swap.old.is_marked(device):
+    old, device = swap.old, None if swap.pulled is not None else view.device(swap.old)
+    if device is None or not old.is_marked(device):
         return swap
     here = disk_of(device)
-    stays = here.port == swap.old.port or not here.port
-    old = replace(
-        swap.old,
+    stays = here.port == old.port or not here.port
+    found = replace(
+        old,
         whole=here.whole,
         node=here.node,
-        bay=here.bay or (swap.old.bay if stays else ""),
-        port=here.port or swap.old.port,
-        light=here.light or (swap.old.light if stays else ""),
+        bay=here.bay or (old.bay if stays else ""),
+        port=here.port or old.port,
+        light=here.light or (old.light if stays else ""),
     )
-    if old == swap.old:
+    swap = replace(swap, old=found) if found != old else swap
+    if found.words == old.words or not old.place:
         return swap
-    moved, swap = (
-        old.words != swap.old.words and bool(swap.old.place),
-        replace(swap, old=old),
-    )
-    if not moved:
-        return swap
-    passed = tuple(step for step in swap.passed if step != "light")
-    return replace(swap, passed=passed).noting(now, swap.at, f"{old.mark} is in {old.place} now")
+    return swap.retaking("light").noting(now, swap.at, f"{found.mark} is in {found.place} now")
 
 
-def _baseline(swap: Checklist, view: MachineView) -> Checklist:
+def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
     """Until the disk may be pulled, the disks that are there now are those that must stay."""
     waits = swap.steps.index(swap.at) < swap.steps.index("pull") and not swap.wrong
     if not waits or not view.devices or missing(swap, view):
@@ -221,15 +213,21 @@ def _baseline(swap: Checklist, view: MachineView) -> Checklist:
 
 def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """Disks that are out and should not be; those that are back and complete."""
-    swap = _unmeant(swap, view, now)
+    for disk in swap.meant:  # meant to go, and in again: to be brought back like wrong ones
+        if view.device(disk) is not None:
+            rest = tuple(d for d in swap.meant if d is not disk)
+            beside = (d for d in swap.around if (d.whole, d.key) != (disk.whole, disk.key))
+            swap = replace(swap, meant=rest, wrong=(*swap.wrong, disk), around=(*beside, disk))
+            swap = swap.noting(now, PUT_BACK, f"{disk.words} is in again")
     for disk in missing(swap, view):
         if disk not in swap.wrong:
             swap = replace(swap, wrong=(*swap.wrong, disk))
             swap = swap.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
-    for disk in dropped(swap, view):
+    for disk in _dropped(swap, view):
         swap = replace(swap, wrong=(*swap.wrong, disk))
-        swap = swap.noting(now, PUT_BACK, f"{disk.words} is in, but dropped out of {disk.pool}")
-    known = tuple(disk.key for disk in swap.wrong if knows(swap, disk, view))
+        said = f"{disk.words} is in, but dropped out of {disk.pool}"
+        swap = swap.noting(now, PUT_BACK, said)
+    known = tuple(disk.key for disk in swap.wrong if _knows(swap, disk, view))
     for disk in swap.wrong:
         if disk.key in swap.noticed and disk.key not in known:
             swap = swap.noting(now, PUT_BACK, f"{disk.words} left the machine again")
@@ -239,105 +237,79 @@ def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
             found = (*swap.returned, ReturnedDisk(disk.pool, disk.key, now))
             swap = replace(
                 swap, wrong=tuple(d for d in swap.wrong if d is not disk), returned=found
-            )
-            swap = swap.noting(now, PUT_BACK, f"{disk.words} is back and complete")
-    ordered = tuple(sorted(swap.wrong, key=lambda d: device_of(d, view.devices) is not None))
+            ).noting(now, PUT_BACK, f"{disk.words} is back and complete")
+    ordered = tuple(sorted(swap.wrong, key=lambda disk: view.device(disk) is not None))
     return swap if ordered == swap.wrong else replace(swap, wrong=ordered)
-
-
-def _unmeant(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """Disks that were meant to go and are in again: to be brought back like wrong ones."""
-    for disk in swap.meant:
-        if device_of(disk, view.devices) is not None:
-            rest = tuple(d for d in swap.meant if d is not disk)
-            beside = tuple(d for d in swap.around if (d.whole, d.key) != (disk.whole, disk.key))
-            swap = replace(swap, meant=rest, wrong=(*swap.wrong, disk), around=(*beside, disk))
-            swap = swap.noting(now, PUT_BACK, f"{disk.words} is in again")
-    return swap
 
 
 def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """The old disk left the machine: while its pull was waited for, or of its own accord."""
+    words = swap.old.words
     if swap.pulled is not None or not view.devices:
         return swap
-    if device_of(swap.old, view.devices) is not None:
+    if view.device(swap.old) is not None:
         return replace(swap, was_gone=False) if swap.was_gone else swap
-    if any(swap.old.shares_place(d) for d in view.devices):
-        how = f"{swap.old.words} is out: another disk is in its bay"
+    if any(swap.old.shares_place(device) for device in view.devices):
+        how = f"{words} is out: another disk is in its bay"
         return replace(swap, pulled=now, was_gone=False).noting(now, "pull", how)
     if swap.was_gone:
         return swap
     if swap.at in ("light", "pull"):
-        how = f"{swap.old.words} is out: it left the machine"
+        how = f"{words} is out: it left the machine"
         return replace(swap, pulled=now).noting(now, "pull", how)
-    return _left(swap, now)
-
-
-def _left(swap: Checklist, now: float) -> Checklist:
-    """The old disk left though its pull was not waited for."""
-    if swap.at == "offline":  # pulled before its turn
-        swap = swap.noting(now, "offline", OUT_ALREADY)
-        return replace(swap, was_gone=True).noting(
-            now, "pull", f"{swap.old.words} left the machine"
-        )
-    return replace(swap, was_gone=True).noting(
-        now, swap.at, f"{swap.old.words} left the machine by itself"
-    )
+    swap = replace(swap, was_gone=True)
+    step, how = swap.at, f"{words} left the machine by itself"
+    if step == "offline":  # pulled before its turn
+        swap = swap.noting(now, step, OUT_ALREADY)
+        step, how = "pull", f"{words} left the machine"
+    return swap.noting(now, step, how)
 
 
 def _adopted(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """A replace that somebody else, or ZED, has begun meanwhile."""
-    target = find(view.situation.pool, swap.old.key)
-    group = target.group if target is not None else None
-    if swap.new is not None or group is None or group.kind != "replacing":
+    group = replacing(view.target(swap.old.key))
+    if swap.new is not None or group is None:
         return swap
-    key, leaf = next(
-        each for each in leaves_of(view.situation.pool) if each[1] is group.children[-1]
-    )
-    new = disk_of_leaf(view.situation, leaf, key)
-    swap = replace(
-        swap,
-        new=new,
-        pulled=swap.pulled if swap.mode == REPLACE_FIRST else swap.pulled or now,
-    )
-    return swap.noting(now, "replace", f"started elsewhere: {new.words} takes the place")
+    new = view.newcomer(group)
+    pulled = swap.pulled if swap.mode == REPLACE_FIRST else swap.pulled or now
+    said = f"started elsewhere: {new.words} takes the place"
+    return replace(swap, new=new, pulled=pulled).noting(now, "replace", said)
 
 
 def _inserted(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """The disk that was put in after the pull, once it fits; none when it is out again."""
     if swap.mode == REPLACE_FIRST or swap.pulled is None or not view.devices:
         return swap
-    known = None if swap.new is None else device_of(swap.new, view.devices)
-    if swap.new is not None and known is not None:
+    if swap.new is not None and (known := view.device(swap.new)) is not None:
         better = disk_of(known)  # udev may tell the serial number of a new disk a little late
         return replace(swap, new=better) if better.mark and not swap.new.mark else swap
     if past(swap, view):
         return swap
-    new = accepted(swap, view)
-    if new is None:
+    found = inserted(swap, view)
+    if found is None or found.verdict != "fits":
         return swap if swap.new is None else replace(swap, new=None, same=False)
-    device = device_of(new, view.devices)
-    same = device is not None and is_same(swap, view, device)
+    new, same = disk_of(found.device), is_same(swap, view, found.device)
     what = "the same disk again" if same else "the new disk"
-    swap = replace(swap, new=new, same=same)
-    return swap.noting(now, "insert", f"{new.words} is in: {what}")
+    return replace(swap, new=new, same=same).noting(now, "insert", f"{new.words} is in: {what}")
 
 
 def _misplaced(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """With a line for each disk that was put in and is not the one, once each."""
-    wrong = (text for disk in swap.wrong for text in another_in_bay(disk, view))
+    texts = [(PUT_BACK, text) for disk in swap.wrong for text in another_in_bay(disk, view)]
     awaited = swap.pulled is not None and swap.new is None and not past(swap, view)
-    unfit = not_taken(swap, view) if awaited else ()
-    said = {_head(entry.text) for entry in swap.log}
-    for step, texts in ((PUT_BACK, wrong), ("insert", unfit)):
-        for text in texts:
-            swap = swap if _head(text) in said else swap.noting(now, step, text)
+    if awaited and (found := inserted(swap, view)) is not None:
+        words, spot = disk_of(found.device).words, swap.old.place or "the same bay"
+        if found.verdict == "elsewhere":
+            texts.append(("insert", f"{words} was inserted, not in {spot}"))
+        elif found.verdict == "unfit":
+            why = "; ".join(found.problems)
+            texts.append(("insert", f"{words} was inserted and does not fit: {why}"))
+    # The reasons behind a line's head have figures, which change.
+    said = {entry.text.partition(": ")[0] for entry in swap.log}
+    for step, text in texts:
+        if text.partition(": ")[0] not in said:
+            swap = swap.noting(now, step, text)
     return swap
-
-
-def _head(text: str) -> str:
-    """What a line of the log is about: the reasons behind it have figures, which change."""
-    return text.partition(": ")[0]
 
 
 def _stepped(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -> Checklist:
@@ -350,60 +322,47 @@ def _stepped(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -
             swap = swap.noting(now, step, "the resilver is done")
         elif step == "scrub" and step not in swap.passed and (ended := scrubbed(swap, view)):
             swap = swap.noting(now, step, ended)
-        elif step in listed and not any(entry.step == step for entry in swap.log):
+        elif step in listed and swap.noted(step) is None:
             swap = swap.noting(now, step, NOT_NEEDED)
     return replace(swap, at=stage.step)
 
 
-@dataclass(frozen=True, slots=True)
-class _InPool:
-    """A disk with its pool, and its leaf there."""
-
-    disk: SwapDisk
-    situation: Situation
-    target: Target
+# Disks that were pulled and should not have been
 
 
 def missing(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
     """Disks of pools that were there before and are not now.
 
-    The old disk is left out, and so is one that somebody said was meant to go.
+    Left out are the old disk, those that another checklist swaps, and those that somebody said were
+    meant to go.
     """
     meant = {disk.whole for disk in swap.meant}
-    gone = (disk for disk in away(swap, view) if disk.pool and disk.whole not in meant)
-    return tuple(disk for disk in gone if not _leaving(disk, view) and _is_needed(disk, view))
-
-
-def dropped(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
-    """Disks that were pulled by mistake and are in again, but that ZFS gave up afterwards."""
-    returned = {(disk.pool, disk.key) for disk in swap.returned}
-    back = (d for d in swap.around if (d.pool, d.key) in returned and d not in swap.wrong)
+    leaving = {(disk.pool, disk.key) for disk in view.leaving}
     return tuple(
         disk
-        for disk in back
-        if device_of(disk, view.devices) is not None
-        if (leaf := view.leaf_of(disk)) is not None and leaf[1].vdev.state in FAILED
+        for disk in away(swap, view)
+        if disk.pool and disk.whole not in meant and (disk.pool, disk.key) not in leaving
+        if _is_needed(disk, view)
     )
 
 
 def _is_needed(disk: SwapDisk, view: MachineView) -> bool:
     """Whether a pool may still have a leaf on it: one that was replaced meanwhile is free to go."""
-    situation = view.of(disk.pool)
-    if situation is None or find(situation.pool, disk.key) is not None:
+    if view.of(disk.pool) is None or view.leaf_of(disk) is not None:
         return True
-    leaves = (
-        (situation, key, leaf)
-        for situation in view.situations
-        for key, leaf in leaves_of(situation.pool)
-    )
-    return any(
-        disk_of_leaf(situation, leaf, key).whole == disk.whole for situation, key, leaf in leaves
-    )
+    return any(each.whole == disk.whole for each in view.leaf_disks)
 
 
-def _leaving(disk: SwapDisk, view: MachineView) -> bool:
-    """Whether another checklist swaps this disk."""
-    return any((disk.pool, disk.key) == (each.pool, each.key) for each in view.leaving)
+def _dropped(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
+    """Disks that were pulled by mistake and are in again, but that ZFS gave up afterwards."""
+    returned = {(disk.pool, disk.key) for disk in swap.returned}
+    return tuple(
+        disk
+        for disk in swap.around
+        if (disk.pool, disk.key) in returned and disk not in swap.wrong
+        if view.device(disk) is not None
+        if (leaf := view.leaf_of(disk)) is not None and leaf[1].vdev.state in FAILED
+    )
 
 
 def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> bool:
@@ -412,32 +371,30 @@ def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> b
     zpool marks what is being filled only once the first bytes were written to it: as long as any
     repair runs, or may be about to begin, the disk doesn't count as complete.
     """
-    if device_of(disk, view.devices) is None:
+    if view.device(disk) is None:
         return False
-    found = _in(disk, view)
-    if found is None or found.target.vdev.vclass in ("spare", "cache") or found.target.vdev.shared:
+    found = view.leaf_of(disk)
+    if found is None:
         return True
-    whole = not found.situation.suspended and is_complete(found.target.vdev)
-    return (
-        whole
-        and disk.key in swap.noticed
-        and not repairs(found.situation)
-        and not just_ran(swap, now)
-    )
+    situation, leaf = found[0], found[1].vdev
+    if leaf.vclass in ("spare", "cache") or leaf.shared:
+        return True
+    whole = not situation.suspended and is_complete(leaf)
+    repaired = repairs(situation) or just_ran(swap, now)
+    return whole and disk.key in swap.noticed and not repaired
 
 
-def knows(swap: Checklist, disk: SwapDisk, view: MachineView) -> bool:
+def _knows(swap: Checklist, disk: SwapDisk, view: MachineView) -> bool:
     """Whether its pool has noticed that a disk was out, or opened it again since."""
-    found = _in(disk, view)
+    found = view.leaf_of(disk)
     if found is None:
         return False
-    if (
-        found.situation.suspended or found.target.vdev.state in FAILED
-    ):  # zpool clear opens every device
+    situation, target = found
+    if situation.suspended or target.vdev.state in FAILED:  # zpool clear opens every device
         return True
-    if device_of(disk, view.devices) is None:
+    if view.device(disk) is None:
         return False
-    reopening = {step.command for step in plan_online(found.situation, disk.key, reopen=True).steps}
+    reopening = {step.command for step in plan_online(situation, disk.key, reopen=True).steps}
     own = [entry for entry in swap.log if entry.step == PUT_BACK]
     since = max((entry.t for entry in own if not entry.command), default=swap.begun)
     ran = {entry.command for entry in own if entry.t >= since and entry.result == "done"}
@@ -446,123 +403,115 @@ def knows(swap: Checklist, disk: SwapDisk, view: MachineView) -> bool:
 
 def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
     """What to do about the disks that were pulled by mistake; None when there are none."""
-    out = tuple(disk for disk in swap.wrong if device_of(disk, view.devices) is None)
-    back = next(
-        (each for disk in swap.wrong if disk not in out and (each := _in(disk, view))), None
-    )
-    plan = _plan(swap, back) if back is not None else None
+    out = [disk for disk in swap.wrong if view.device(disk) is None]
+    returned = (disk for disk in swap.wrong if disk not in out)
+    back = next((disk for disk in returned if view.leaf_of(disk) is not None), None)
+    found = None if back is None else view.leaf_of(back)
+    plan = None if back is None or found is None else _bringing_back(swap, back, *found)
+    # There is nothing that anybody would go back to.
+    final = f"{NO_NEED}this undoes the wrong pull"
+    if plan is not None and plan.action == "clear":
+        final = "it resets the error counts; else it only undoes the wrong pull"
     if out:
-        return _still_out(swap, view, out, back, plan)
-    if back is None:
+        stage = _still_out(swap, view, out, back if plan is not None else None)
+    elif back is not None and found is not None:
+        stage = _coming_back(swap, view, back, found, plan)
+    else:
         return None
+    return replace(stage, plan=plan, final=final, alarm=True)
+
+
+def _bringing_back(
+    swap: Checklist, disk: SwapDisk, situation: Situation, target: Target
+) -> ActionPlan | None:
+    """What brings a device back that was out; None while nothing has to be run."""
+    if situation.suspended:
+        return plan_clear(situation)
+    if target.vdev.state == "FAULTED":
+        return plan_clear(situation, target.key)
+    if target.vdev.state in FAILED:
+        return plan_online(situation, target.key)
+    return None if disk.key in swap.noticed else plan_online(situation, target.key, reopen=True)
+
+
+def _coming_back(
+    swap: Checklist,
+    view: MachineView,
+    back: SwapDisk,
+    leaf: tuple[Situation, Target],
+    plan: ActionPlan | None,
+) -> SwapStage:
+    """All are in again, and this one is not complete yet."""
+    situation, target = leaf
     hold = (
         f"Do not pull {swap.old.words} before it is complete."
-        if device_of(swap.old, view.devices) is not None
+        if view.device(swap.old) is not None
         else "Pull nothing else before it is complete."
     )
-    text = (*_redundancy(back), f"It is in again. {hold}")
-    if plan is not None and back.target.vdev.state not in FAILED and not back.situation.suspended:
+    text = (*_redundancy(*leaf), f"It is in again. {hold}")
+    if plan is not None and target.vdev.state not in FAILED and not situation.suspended:
         text += (
-            f"{back.situation.pool.name} has not noticed that it was out, and may still use it as"
-            " it was before: have it opened again.",
+            f"{situation.pool.name} has not noticed that it was out, and may still use it as it was"
+            " before: have it opened again.",
         )
-    return SwapStage(
-        swap.at,
-        sentence(_bringing(back, plan, back.disk.words)),
-        text,
-        waits=filling(back.situation) if plan is None else "",
-        plan=plan,
-        final=_final(plan),
-        alarm=True,
-        brief=_bringing(back, plan, back.disk.spot),
-    )
-
-
-def _bringing(each: _InPool, plan: ActionPlan | None, disk: str) -> str:
-    if plan is None:
-        return f"wait until {disk} is complete again"
-    return f"bring {disk} back into {each.situation.pool.name}"
-
-
-def _final(plan: ActionPlan | None) -> str:
-    """Why there is no way back from putting a disk back: there is nothing to go back to."""
-    if plan is not None and plan.action == "clear":
-        return "it resets the error counts; else it only undoes the wrong pull"
-    return f"{NO_NEED}this undoes the wrong pull"
+    waits, verb = (filling(situation), "wait until {} is complete again")
+    if plan is not None:
+        waits, verb = "", f"bring {{}} back into {situation.pool.name}"
+    title, brief = sentence(verb.format(back.words)), verb.format(back.spot)
+    return SwapStage(swap.at, title, text, waits=waits, brief=brief)
 
 
 def _still_out(
-    swap: Checklist,
-    view: MachineView,
-    out: tuple[SwapDisk, ...],
-    back: _InPool | None,
-    plan: ActionPlan | None,
+    swap: Checklist, view: MachineView, out: list[SwapDisk], back: SwapDisk | None
 ) -> SwapStage:
-    """Some are out still; ``back`` is one that is in again, and ``plan`` brings it online."""
+    """Some are out still; ``back`` is one that is in again and can be brought online."""
     disks = tuple({disk.whole: disk for disk in out}.values())  # one holds devices of many pools
-    names = _all(disks)
-    text = [*_about_out(swap, view, out, disks)]
-    if back is not None and plan is not None:
-        text.append(
-            f"{back.disk.words} is in again: bring it back into {back.situation.pool.name}."
-        )
-    text.append(f"Pull nothing else until {_it(disks, 'it is', 'they are')} back and complete.")
+    names = " and ".join(disk.words for disk in disks)
+    several = len(disks) > 1
+    they, them = ("they are", "them") if several else ("it is", "it")
+    text = [*_about_out(view, out, disks)]
+    old = (
+        f"{swap.old.words}, which this checklist swaps, is out too"
+        if view.device(swap.old) is None
+        else f"the disk to swap is {swap.old.words}"
+    )
+    text.append(f"The machine lost {names}; {old}.")
+    pools = dict.fromkeys(disk.pool for disk in out if disk.pool)
+    text += (f"{pool} needs the data on {them}." for pool in pools)
+    for held in filter(None, map(view.of, pools)):
+        if held.suspended:
+            waits = "it continues once the disk is back and cleared"
+            why = OTHER_HOST if held.pool.suspension == MULTIHOST else waits
+            text.append(f"{held.pool.name} is suspended: {why}.")
+    text.append(f"If nobody pulled {them}, look there: a failed disk, or a lost link.")
+    if back is not None:
+        text.append(f"{back.words} is in again: bring it back into {back.pool}.")
+    text.append(f"Pull nothing else until {they} back and complete.")
+    meant = f"Do not wait for {disks[0].place or disks[0].words}: it was pulled on purpose, or has"
     return SwapStage(
         swap.at,
-        f"WRONG DISK{'S' * (len(disks) > 1)}: put {names} back now",
+        f"WRONG DISK{'S' * several}: put {names} back now",
         tuple(text),
         waits=f"{names} to return",
-        plan=plan,
-        answers=(_meant(disks[0]),),
-        final=_final(plan),
-        alarm=True,
+        answers=(Answer("meant", f"{meant} failed", typed="meant"),),
         brief=f"WRONG DISK OUT: put {' and '.join(d.spot for d in disks)} back",
     )
 
 
 def _about_out(
-    swap: Checklist, view: MachineView, out: tuple[SwapDisk, ...], disks: tuple[SwapDisk, ...]
+    view: MachineView, out: list[SwapDisk], disks: tuple[SwapDisk, ...]
 ) -> Iterator[str]:
-    """What the pools have left, what sits in the bays by now, and what else to know."""
-    known = [each for disk in out if (each := _in(disk, view)) is not None]
-    yield from dict.fromkeys(line for each in known for line in _redundancy(each))
+    """What the pools have left, and what sits in the bays by now."""
+    leaves = filter(None, map(view.leaf_of, out))
+    yield from dict.fromkeys(line for leaf in leaves for line in _redundancy(*leaf))
     for disk in disks:
         for text in another_in_bay(disk, view):
             yield f"{text}. Take it out, insert {disk.mark or disk.name}."
-    yield f"The machine lost {_all(disks)}; {_old_words(swap, view)}."
-    for pool in dict.fromkeys(disk.pool for disk in out if disk.pool):
-        yield f"{pool} needs the data on {_it(disks)}."
-    for held in {
-        each.situation.pool.name: each.situation.pool for each in known if each.situation.suspended
-    }.values():
-        waits = "it continues once the disk is back and cleared"
-        yield f"{held.name} is suspended: {OTHER_HOST if held.suspension == MULTIHOST else waits}."
-    yield f"If nobody pulled {_it(disks)}, look there: a failed disk, or a lost link."
-
-
-def _all(disks: tuple[SwapDisk, ...]) -> str:
-    return " and ".join(disk.words for disk in disks)
-
-
-def _it(disks: tuple[SwapDisk, ...], one: str = "it", several: str = "them") -> str:
-    return one if len(disks) == 1 else several
-
-
-def _meant(disk: SwapDisk) -> Answer:
-    text = f"Do not wait for {disk.place or disk.words}: it was pulled on purpose, or has failed"
-    return Answer("meant", text, typed="meant")
-
-
-def _old_words(swap: Checklist, view: MachineView) -> str:
-    """Where the disk of this checklist is meanwhile."""
-    if device_of(swap.old, view.devices) is None:
-        return f"{swap.old.words}, which this checklist swaps, is out too"
-    return f"the disk to swap is {swap.old.words}"
 
 
 def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:
     """Another disk in the bay of one that is out: somebody took the wrong one to put back."""
-    if device_of(disk, view.devices) is not None:
+    if view.device(disk) is not None:
         return
     found = (
         device for device in view.devices if device.kind == "disk" and disk.shares_place(device)
@@ -571,25 +520,6 @@ def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:
         yield f"{disk.place} holds {other.mark or other.name}: not the one"
 
 
-def _redundancy(each: _InPool) -> Iterator[str]:
-    if not each.situation.suspended and (words := vdev_words(each.situation, each.target)):
+def _redundancy(situation: Situation, target: Target) -> Iterator[str]:
+    if not situation.suspended and (words := vdev_words(situation, target)):
         yield f"{words}."
-
-
-def _plan(swap: Checklist, each: _InPool) -> ActionPlan | None:
-    """What brings a device back that was out; None while nothing has to be run."""
-    situation, target = each.situation, each.target
-    if situation.suspended:
-        return plan_clear(situation)
-    if target.vdev.state == "FAULTED":
-        return plan_clear(situation, target.key)
-    if target.vdev.state in FAILED:
-        return plan_online(situation, target.key)
-    return (
-        None if each.disk.key in swap.noticed else plan_online(situation, target.key, reopen=True)
-    )
-
-
-def _in(disk: SwapDisk, view: MachineView) -> _InPool | None:
-    found = view.leaf_of(disk)
-    return None if found is None else _InPool(disk, *found)

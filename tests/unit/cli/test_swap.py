@@ -17,12 +17,13 @@ from zconsole.cli.options import parser_of
 from zconsole.cli.swap import RoundsOnDemand, SwapListing
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.sim.backends.actions import simulated_backend
+from zconsole.sim.backends.swap import simulated_swap
 from zconsole.sim.hands import SimulatedHands
 from zconsole.sim.source import SimulatedSource
 from zconsole.swap.checklist import BACKED_OUT, DONE, Checklist
 from zconsole.swap.choice import choose
 from zconsole.swap.disk import device_named
-from zconsole.swap.session import Onlooker, SwapSession
+from zconsole.swap.session import SwapSession, started
 from zconsole.swap.store import FileSwapStore
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
@@ -53,6 +54,8 @@ class Machine:
     def begin(self, bay: str) -> Checklist:
         """Begin the swap of a disk by the way that comes first."""
 
+        backend = simulated_backend(self.source.world)
+
         async def _begun(session: SwapSession) -> Checklist:
             v = await session.view(lambda s: s.pool.name == "tank")
             assert v is not None
@@ -60,7 +63,7 @@ class Machine:
             assert choice is not None
             store = self.store
             try:
-                return session.begin(choice, choice.ways[0], v, store).checklist
+                return started(choice, choice.ways[0], v, store, backend.clock()).checklist
             finally:
                 store.close()
 
@@ -73,13 +76,9 @@ class Machine:
 
     async def _in_session(self, work: Callable[[SwapSession], Awaitable[Any]]) -> Any:
         rounds = RoundsOnDemand(SessionFeed(self.source, Session(), 0.0))
-
-        async def _no_smart(_node: str) -> None:
-            return None
-
-        backend = simulated_backend(self.source.world)
+        world = self.source.world
         return await work(
-            SwapSession(backend, Onlooker(backend.ask, _no_smart, "boot"), rounds.frames)
+            SwapSession(simulated_backend(world), simulated_swap(world), rounds.frames)
         )
 
 

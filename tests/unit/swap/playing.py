@@ -25,7 +25,7 @@ from zconsole.sim.state import PoolState
 from zconsole.swap.checklist import Checklist, SwapStage
 from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.disk import MachineView
-from zconsole.swap.session import Guide, own_pool, started
+from zconsole.swap.session import Guide, is_own, started
 from zconsole.swap.store import MemorySwapStore, SwapStore
 from zconsole.system.audit import MemoryLog
 from zconsole.zfs.decode.decoder import decode
@@ -95,8 +95,8 @@ class Play:
 
     def view(self) -> MachineView:
         every = [self.situation(pool) for pool in self.world.pools]
-        first = every[0] if self.guide is None else own_pool(self.guide.checklist, every)
-        assert first is not None
+        guide = self.guide
+        first = next(s for s in every if guide is None or is_own(guide.checklist, s))
         others = tuple(s for s in every if s is not first)
         return MachineView(first, others, self.faults, self.smart, boot=self.boot)
 
@@ -124,9 +124,9 @@ class Play:
         return stage
 
     def answer(self, name: str) -> SwapStage:
-        assert name in [answer.name for answer in self.look().answers]
+        (answer,) = [answer for answer in self.look().answers if answer.name == name]
         assert self.guide is not None
-        self.guide.answer(name, self.now)
+        self.guide.answer(answer, self.now)
         return self.look()
 
     def pulled(self) -> None:

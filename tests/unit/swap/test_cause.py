@@ -10,7 +10,7 @@ from zconsole.actions.target import find
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, SmartCounts
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.swap.choice import cause_of, explained
-from zconsole.swap.several import orders
+from zconsole.swap.several import SwapOrder, together
 
 FREE = (device("n1"), device("n2"))
 
@@ -54,20 +54,20 @@ def test_what_smart_counts_tells_the_cause_that_watching_left_unclear():
 
 def test_the_cable_is_to_be_checked_before_all_else_where_it_is_the_likely_cause():
     fault = DeviceFault(KEY, "d00", Deltas(cksum=9), 1.0, cause="cable")
-    first = explained(chosen(replace(view(), faults=(fault,))))[0]
-    assert first.heading == "First"
-    assert first.lines == (
+    heading, lines = next(iter(explained(chosen(replace(view(), faults=(fault,)))).items()))
+    assert heading == "First"
+    assert lines == [
         "Likely cable, port or power: check the cable and port, then clear the errors"
         " (zpool clear tank d00); replace it if they come back",
-    )
-    assert explained(chosen(view(with_errors(read=40))))[0].heading == "Swap d00 (serial S-d00)"
+    ]
+    assert next(iter(explained(chosen(view(with_errors(read=40)))))) == "Swap d00 (serial S-d00)"
 
 
 def test_replacing_all_at_once_is_advised_against_where_a_cable_may_be_bad():
-    v = view(with_errors(cksum=40), disks=(*DISKS, *FREE))
-    keys = (KEY, "1001")
-    best, rest = orders(v, keys, {KEY: 3600.0, "1001": 3600.0})
-    assert not best.together
-    assert rest.doubtful
-    assert rest.text[0].startswith("not advised: d00: likely cable, port or power")
-    assert not any(order.doubtful for order in orders(view(with_errors(read=40)), keys, {}))
+    def order(**errors: int) -> SwapOrder:
+        v = view(with_errors(**errors), disks=(*DISKS, *FREE))
+        return together(v, [*filter(None, map(v.target, (KEY, "1001")))], {})
+
+    assert order(cksum=40).doubtful
+    assert order(cksum=40).text[0].startswith("not advised: d00: likely cable, port or power")
+    assert not order(read=40).doubtful

@@ -185,7 +185,7 @@ def test_a_checklist_remembers_every_other_disk():
 
 
 def test_what_is_explained_has_the_danger_before_the_ways():
-    heads = [part.heading for part in explained(chosen(view()))]
+    heads = [*explained(chosen(view()))]
     assert heads.index("Must stay") < heads.index("Ways")
 
 
@@ -297,7 +297,7 @@ def test_no_swap_begins_while_the_pool_is_suspended_and_the_disks_that_are_out_a
     assert choice.refusal.title.startswith("tank IS SUSPENDED: bring ")
     assert "Slot 03 (serial" in choice.refusal.manual[0]
     assert "(A has it): zpool clear tank" in choice.refusal.manual[1]
-    assert [part.heading for part in explained(choice)] == ["Not guided"]
+    assert [*explained(choice)] == ["Not guided"]
 
 
 def test_a_disk_that_is_replaced_already_need_not_come_back_to_resume_the_pool():
@@ -311,7 +311,7 @@ def test_a_disk_that_is_replaced_already_need_not_come_back_to_resume_the_pool()
 
 
 def heads(choice: SwapChoice) -> list[str]:
-    return [part.heading for part in explained(choice)]
+    return [*explained(choice)]
 
 
 def test_a_disk_that_still_works_has_something_wrong_and_has_not_failed():

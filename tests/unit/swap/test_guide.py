@@ -6,6 +6,7 @@ import pytest
 
 from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, Play
+from zconsole.swap.checklist import Answer
 from zconsole.swap.session import Guide, started
 from zconsole.swap.store import FileSwapStore, MemorySwapStore
 from zconsole.system.state_dir import StateError
@@ -84,11 +85,11 @@ def test_what_was_refused_is_in_the_log():
     assert "not run: another pool" in play.checklist.log[-1].text
 
 
-def test_a_foreign_answer_is_only_noted():
+def test_an_answer_about_a_disk_that_is_back_meanwhile_changes_nothing():
     play = Play()
     play.begin()
     assert play.guide is not None
-    play.guide.answer("meant", play.now)
+    play.guide.answer(Answer("meant", "it was meant to go"), play.now)
     assert play.look().step == "offline"
     assert play.leaf(OLD).online
 

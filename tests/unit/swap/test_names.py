@@ -7,7 +7,7 @@ from tests.unit.swap.playing import EMPTY, NEW, OLD, Play
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.sim import commands, lifecycle
-from zconsole.swap.disk import departed, device_named, free_to_go, proposed
+from zconsole.swap.disk import device_named, free_to_go, gone_from, proposed
 
 
 def test_a_device_is_named_by_bay_serial_guid_path_name_or_node():
@@ -43,16 +43,16 @@ def test_failed_devices_come_before_those_with_errors_and_new_errors_before_old(
     ]
 
 
-def test_a_failed_device_that_is_being_replaced_has_departed():
+def test_a_failed_device_that_is_being_replaced_has_gone_from():
     play = Play()
     play.hands.insert(NEW, EMPTY)
     commands.replace(play.pool, str(play.leaf().guid), str(play.pool.host.shelf[0].guid))
-    assert departed(play.view()) == ()
+    assert gone_from(play.view()) == ()
     lifecycle.lose(play.pool, play.leaf())
-    assert [t.key for t in departed(play.view())] == [str(play.leaf().guid)]
+    assert [t.key for t in gone_from(play.view())] == [str(play.leaf().guid)]
 
 
-def test_a_device_that_a_suspended_pool_lost_has_departed():
+def test_a_device_that_a_suspended_pool_lost_has_gone_from():
     play = Play()
     play.view()
     for bay in ("Slot 01", "Slot 02"):
@@ -60,7 +60,7 @@ def test_a_device_that_a_suspended_pool_lost_has_departed():
     key = str(play.leaf("Slot 03").guid)
     lifecycle.lose(play.pool, play.leaf("Slot 03"))
     assert play.pool.suspended
-    assert key in [t.key for t in departed(play.view())]
+    assert key in [t.key for t in gone_from(play.view())]
 
 
 def test_disks_that_hold_nothing_are_named_such_as_replaced_ones():

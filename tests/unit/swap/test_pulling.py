@@ -159,8 +159,8 @@ def test_both_pools_on_one_disk_are_told_and_taken_offline(play: Play):
 
 def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play):
     second = with_second_pool(play, OLD, "Slot 08")
-    parts = [p for p in explained(play.choice()) if p.heading == "What a pull does now"]
-    assert any("fast needs a swap of its own afterwards" in line for line in parts[0].lines)
+    said = explained(play.choice())["What a pull does now"]
+    assert any("fast needs a swap of its own afterwards" in line for line in said)
     play.begin(PULL_FIRST)
     play.do()
     play.do()

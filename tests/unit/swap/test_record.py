@@ -4,7 +4,7 @@ import json
 
 from tests.records import replace
 from tests.unit.swap.playing import Play
-from zconsole.swap.report import asks, checklist_record, choice_record
+from zconsole.swap.report import checklist_record, choice_record
 
 
 def test_a_choice_says_ways_effects_and_what_must_stay():
@@ -18,12 +18,12 @@ def test_a_choice_says_ways_effects_and_what_must_stay():
 def test_a_step_with_a_plan_is_a_question_and_a_wait_is_not():
     play = Play()
     stage = play.begin()
-    assert asks(stage)
+    assert stage.asks
     found = checklist_record(play.checklist, stage)
     assert found["question"]
     assert found["commands"][0].startswith("zpool offline tank")
     stage = play.do()
-    assert not asks(stage)
+    assert not stage.asks
 
 
 def test_unknown_facts_of_a_disk_are_null():

@@ -7,7 +7,7 @@ from zconsole.actions.replace import plan_batch
 from zconsole.actions.target import Swap
 from zconsole.swap.checklist import REPLACE_FIRST
 from zconsole.swap.choice import choose
-from zconsole.swap.disk import in_replacement
+from zconsole.swap.disk import is_being_replaced, leaves_of
 from zconsole.swap.session import Guide
 from zconsole.swap.several import assigned, begin_adopted, begin_replaced, urgent_first
 
@@ -25,7 +25,7 @@ def shelf() -> Play:
 def replaced(play: Play, most: int = 9) -> tuple[str, ...]:
     """Replace both at once; the ids of the checklists. ``most``: commands that run."""
     v = play.view()
-    targets = urgent_first(v, [str(play.leaf(bay).guid) for bay in TWO])
+    targets = urgent_first(v, filter(None, (v.target(str(play.leaf(b).guid)) for b in TWO)))
     swaps = tuple(Swap(old, new) for old, new in assigned(v, targets).items())
     events = play.execute(plan_batch(play.situation(play.pool), swaps))[:most]
     begun = begin_replaced(v, swaps, events, play.store, play.now)
@@ -77,7 +77,7 @@ def test_the_other_old_disk_of_a_batch_may_go_first():
 def test_a_replace_that_failed_gets_no_checklist():
     play = shelf()
     v = play.view()
-    targets = urgent_first(v, [str(play.leaf(bay).guid) for bay in TWO])
+    targets = urgent_first(v, filter(None, (v.target(str(play.leaf(b).guid)) for b in TWO)))
     swaps = tuple(Swap(old, new) for old, new in assigned(v, targets).items())
     play.hands.pull(EMPTY)
     events = play.execute(plan_batch(v.situation, swaps))
@@ -91,7 +91,7 @@ def test_disks_that_somebody_replaces_already_get_their_checklists_too():
     play.store.kept.clear()
     play.wait(30.0)
     v = play.view()
-    keys = [target.key for target in in_replacement(v.situation.pool)]
+    keys = [target.key for target in leaves_of(v.pool) if is_being_replaced(target)]
     assert len(keys) == 2
     first, second = begin_adopted(v, keys, play.store, play.now)
     play.wait(1.0)
@@ -104,6 +104,6 @@ def test_disks_that_somebody_replaces_already_get_their_checklists_too():
 def test_the_new_disk_of_a_replace_is_not_swapped_as_an_old_one():
     play = shelf()
     replaced(play)
-    (group, *_) = [t.group for t in in_replacement(play.view().situation.pool)]
+    (group, *_) = [t.group for t in leaves_of(play.view().pool) if is_being_replaced(t)]
     choice = choose(play.view(), group.children[-1].guid)
     assert "takes the place of" in choice.refused

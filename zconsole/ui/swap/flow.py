@@ -2,68 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from zconsole.actions.doubts import doubts
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import Swap, Target, find
+from zconsole.actions.target import Swap, Target
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.links import PARTITION
 from zconsole.pool.redundancy import REPAIRS
-from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
-from zconsole.swap.checklist import REPLACE_FIRST, TITLES, WAYS, Checklist, sentence
-from zconsole.swap.choice import (
-    FAILED_HEADING,
-    FIRST_HEADING,
-    WAYS_HEADING,
-    WRONG_HEADING,
-    SwapChoice,
-    SwapWay,
-    cable_advice,
-    choose,
-    explained,
-    time_words,
-)
+from zconsole.swap.checklist import WAYS, Checklist, sentence
+from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose
 from zconsole.swap.disk import (
     MachineView,
     SwapDisk,
-    disk_of_leaf,
     free_to_go,
     is_being_replaced,
     proposed,
 )
-from zconsole.swap.session import SwapSession
+from zconsole.swap.session import started
 from zconsole.swap.several import (
     SwapOrder,
     assigned,
     begin_adopted,
     begin_replaced,
     estimated,
-    orders,
-    seconds_of,
+    in_turn,
+    together,
     urgent_first,
 )
-from zconsole.swap.steps import COSTS
+from zconsole.swap.steps import STEPS
 from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.wizards import replace_together
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.followed import FollowedSwap, peeked, session_of
-from zconsole.ui.swap.swap_lines import STEP_WORDS
-from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen
-from zconsole.ui.widgets.draw import Line, Span, crop
+from zconsole.ui.swap.swap_lines import choice_lines
+from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen, pick
+from zconsole.ui.widgets.draw import Line, Span
 
 
 async def swap_flow(context: FlowContext, key: str) -> None:
@@ -81,7 +65,7 @@ async def swap_flow(context: FlowContext, key: str) -> None:
     await SwapFlow(context, context.swaps.backend, frame, key).run()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SwapFlow:
     """Everything behind one key press, on the pool that is shown then."""
 
@@ -89,209 +73,207 @@ class SwapFlow:
     backend: SwapBackend
     frame: Frame
     key: str
-    begun: Checklist | None = field(default=None, init=False)
-    """The checklist that was begun here."""
-    listed: str | None = field(default=None, init=False)
-    """The device that was chosen from a list, which Esc goes back to."""
+    """The row at the cursor."""
 
     async def run(self) -> None:
         """Find the checklist that is meant, or begin one; then its screen."""
         swaps = self.context.swaps
         known = (*swaps.of(self.frame), *swaps.unfiled(self.frame))
-        mine = next(
-            (swap for swap in known if swap.old.key == self.key or self._fills(swap)),
-            None,
-        )
-        if mine is None and known:
-            mine = await self._open_or_new(known)
-        elif mine is None:
-            mine = await self._new()
+        mine = next((s for s in known if s.old.key == self.key or self._fills(s)), None)
+        if mine is None:
+            mine = await (self._open_or_new(known) if known else self._new())
         then = None if mine is None else await self._follow(mine)
         frame = None if then is None else self.context.frame_of(then.pool)
         if then is not None and frame is not None:
             await SwapFlow(self.context, self.backend, frame, then.key).run()
-
-    async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
-        """One of those that are open, or a new one for the row at the cursor."""
-        leaf = self._leaf()
-        if len(known) == 1 and leaf is None:
-            return known[0]
-        swaps = self.context.swaps
-        rows = [f"Continue: {swaps.alarm(swap) or _where(swap)}" for swap in known]
-        rows += [f"Begin another: {leaf}"] if leaf else []
-        start = 0
-        while (picked := await self._pick("SWAP", rows, start=start)) is not None:
-            start = picked
-            made = known[picked] if picked < len(known) else await self._new()
-            if made is not None:
-                return made
-        return None
 
     def _fills(self, swap: Checklist) -> bool:
         """Whether the device at the cursor is the new disk of a checklist."""
         vdev = next((row.vdev for row in self.frame.rows if row.key == self.key), None)
         if swap.new is None or vdev is None or vdev.children:
             return False
-        serial = vdev.disk.serial if vdev.disk else ""
-        return (
-            PARTITION.sub("", vdev.path or "") == swap.new.whole or serial == swap.new.serial != ""
-        )
+        whole, serial = PARTITION.sub("", vdev.path or ""), vdev.disk.serial if vdev.disk else ""
+        return whole == swap.new.whole or serial == swap.new.serial != ""
 
-    def _leaf(self) -> str | None:
-        """The name of the device at the cursor; None where the row is none."""
+    async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
+        """One of those that are open, or a new one for the device at the cursor."""
         vdevs = (row.vdev for row in self.frame.rows if row.key == self.key)
-        return next((vdev.name for vdev in vdevs if not vdev.children), None)
+        leaf = next((vdev.name for vdev in vdevs if not vdev.children), None)
+        if len(known) == 1 and leaf is None:
+            return known[0]
+        alarms = map(self.context.swaps.alarm, known)
+        where = (f"{swap.old.words}, {STEPS[swap.at].title.lower()}" for swap in known)
+        rows = [f"Continue: {alarm or at}" for alarm, at in zip(alarms, where, strict=True)]
+        rows += [f"Begin another: {leaf}"] if leaf else []
+        picked: int | None = 0
+        while (picked := await pick(self.context, "SWAP", rows, (), picked or 0)) is not None:
+            made = known[picked] if picked < len(known) else await self._new()
+            if made is not None:
+                return made
+        return None
 
     async def _new(self) -> Checklist | None:
-        """Choose the device, then the way. Raises ZconsoleError where there is none to choose."""
-        session = session_of(self.context, self.backend)
-        while await self._proposed(session) and self.listed and self.begun is None:
-            pass  # Esc on the plan: the list again
-        return self.begun
+        """Choose the device, then the way, and begin; None where that is left.
 
-    async def _proposed(self, session: SwapSession) -> bool:
-        """Plan the swap of a device; False where none was chosen."""
-        view = await session.view(partial(_is_named, self.frame.pool))
-        if view is None:
-            raise ZconsoleError(f"{self.frame.pool} is not imported")
-        reports = await self._reports(view)
-        key = await self._device(view, reports)
-        if key is None:
-            return False
-        target = find(view.situation.pool, key)
-        seen = await session.view(
-            partial(_is_named, self.frame.pool),
-            disk_of_leaf(view.situation, target.vdev, key) if target else None,
-        )
-        choice = choose(seen or view, key)
-        if choice is None:
-            raise ZconsoleError("select a device of the pool first")
-        await self._begin(session, choice, seen or view, reports)
-        return True
+        Raises ZconsoleError where there is none to choose.
+        """
+        chosen = self.key
+        view_of = session_of(self.context, self.backend).view
+        while True:
+            view = await view_of(self._is_shown)
+            if view is None:
+                raise ZconsoleError(f"{self.frame.pool} is not imported")
+            found = self._devices(view)
+            if len(found) > 1:
+                made = await self._one_of(view, found, chosen)
+                if not isinstance(made, str):
+                    return made
+                chosen = made
+            else:
+                chosen = found[0].key
+            target = view.target(chosen)
+            # Seen once more: what the disk says of itself is asked for only now.
+            seen = await view_of(self._is_shown, view.disk(target) if target else None) or view
+            choice = choose(seen, chosen)
+            if choice is None:
+                raise ZconsoleError("select a device of the pool first")
+            begun = await self._begin(choice, seen)
+            if begun is not None or len(found) == 1:
+                return begun
+            # Esc on the plan: the list again
 
-    async def _reports(self, view: MachineView) -> Sequence[ScanReport]:
-        past, guid = self.context.app.view_state.options.past, view.situation.pool.guid
-        return await past(guid) if past is not None and guid else ()
+    def _is_shown(self, situation: Situation) -> bool:
+        return situation.pool.name == self.frame.pool
 
-    def _estimated(
-        self, view: MachineView, keys: Sequence[str], reports: Sequence[ScanReport]
-    ) -> Mapping[str, Estimate | None]:
-        """How long a resilver of each device takes, also by scans seen in this session."""
-        frame, root = self.frame, view.situation.pool.root
-        running = (pace_of_running(root, view.scan, frame.t, view.left) for view in frame.scans)
-        past = (pace_of_past(root, scan) for scan in frame.past)
-        return estimated(view, keys, reports, filter(None, (*running, *past)))
-
-    async def _device(self, view: MachineView, reports: Sequence[ScanReport]) -> str | None:
-        """The device at the cursor, else the one that failed, else one of several."""
-        target = find(view.situation.pool, self.key)
-        found = proposed(view)
-        before, self.listed = self.listed, None
+    def _devices(self, view: MachineView) -> tuple[Target, ...]:
+        """The device at the cursor, else those that failed, if it is none of several."""
+        target, found = view.target(self.key), proposed(view)
+        keys = {each.key for each in found}
         if target is not None and not target.vdev.children:
             # A disk that is to take another's place, which the cursor goes to, stands for that one.
-            pair = target.group
-            replaced = next((e for e in found if pair is not None and e.parent is pair), target)
-            target = target if target.key in {each.key for each in found} else replaced
-            beside = [each for each in found if each.key != target.key]
-            if target.key not in {each.key for each in found} or not beside:
-                return target.key
+            if target.key not in keys and (pair := target.group) is not None:
+                target = next((each for each in found if each.parent is pair), target)
+            if keys <= {target.key} or target.key not in keys:
+                return (target,)
         if not found:
             free = free_to_go(view)
             more = f" (not in use: {free})" if free else ""
             raise ZconsoleError(f"none has failed: select the disk to change{more}")
-        if len(found) == 1:
-            return found[0].key
-        return await self._one_of(view, found, reports, before or self.key)
+        return found
+
+    async def _estimated(
+        self, view: MachineView, targets: Sequence[Target]
+    ) -> Mapping[str, Estimate | None]:
+        """How long a resilver of each device takes, also by scans seen in this session."""
+        frame, root, guid = self.frame, view.pool.root, view.pool.guid
+        past = self.context.app.view_state.options.past
+        reports = await past(guid) if past is not None and guid else ()
+        running = (pace_of_running(root, scan.scan, frame.t, scan.left) for scan in frame.scans)
+        over = (pace_of_past(root, scan) for scan in frame.past)
+        keys = [target.key for target in targets]
+        return estimated(view, keys, reports, filter(None, (*running, *over)))
 
     async def _one_of(
-        self, view: MachineView, found: Sequence[Target], reports: Sequence[ScanReport], before: str
-    ) -> str | None:
+        self, view: MachineView, found: Sequence[Target], start: str
+    ) -> str | Checklist | None:
         """Several have failed: which first, or all at once, with what each costs.
 
-        ``before``: the one to begin at. None where all are swapped together: the first of their
-        checklists is begun then.
+        ``start``: the one to begin at. Of those that are swapped together, the first checklist is
+        returned; None where the list is left.
         """
-        keys = [target.key for target in found]
-        choices = order_choices(view, found, seconds_of(self._estimated(view, keys, reports)))
-        here = [target.key for target in choices.targets]
-        start = here.index(before) if before in here else 0
-        title = f"SWAP  {len(found)} devices {'have errors' if choices.doubtful else 'need it'}"
-        barred = {len(here): choices.refused} if choices.refused else {}
-        while self.begun is None:
-            picked = await self._pick(title, choices.rows, choices.abouts, start, barred)
+        targets = urgent_first(view, found)
+        estimates = await self._estimated(view, targets)
+        rows, abouts, order = several_rows(view, targets, estimates)
+        here = [target.key for target in targets]
+        at = here.index(start) if start in here else 0
+        title = f"SWAP  {len(found)} devices {'have errors' if order.doubtful else 'need it'}"
+        barred = {len(here): order.refused} if order.refused else {}
+        while True:
+            picked = await pick(self.context, title, rows, abouts, at, barred)
             if picked is None or picked < len(here):
-                self.listed = None if picked is None else here[picked]
-                return self.listed
-            self.begun = await begin_together(self.context, self.backend, view, choices.targets)
-            start = picked
-        return None
+                return None if picked is None else here[picked]
+            if (begun := await self._together(view, targets)) is not None:
+                return begun
+            at = picked
 
-    async def _begin(
-        self,
-        session: SwapSession,
-        choice: SwapChoice,
-        view: MachineView,
-        reports: Sequence[ScanReport],
-    ) -> None:
-        """Show each way with its consequences, and begin the one that is confirmed."""
-        estimate = self._estimated(view, [choice.old.key], reports).get(choice.old.key)
-        scan = self.frame.scan
-        if scan is not None and scan.scan.active and scan.scan.function in REPAIRS:
-            choice = choice.with_left(scan.left)
-        notes = doubts(view.situation.pool, choice.old.key, view.faulty)
-        if choice.refusal is not None and choice.refusal.title:  # whichever device it is
-            notes = ()
-        ways = [way for way in choice.ways if not way.refused]
-        made = [self._way(session, choice, way, view, estimate, notes) for way in (ways or (None,))]
-        await self.context.app.push_screen_wait(ConfirmScreen(made, self.context.look))
+    async def _together(self, view: MachineView, targets: Sequence[Target]) -> Checklist | None:
+        """Replace all that are not being replaced yet by one plan, and begin a checklist for each.
 
-    def _way(
-        self,
-        session: SwapSession,
-        choice: SwapChoice,
-        way: SwapWay | None,
-        view: MachineView,
-        estimate: Estimate | None,
-        notes: Sequence[str],
-    ) -> Confirmation:
-        denied, look = self.context.denied, self.context.look
+        The free disks are chosen already, and can be changed. Returns the first checklist; None
+        where the plan was left.
+        """
+        adopted = [target.key for target in targets if is_being_replaced(target)]
+        new = [target for target in targets if target.key not in adopted]
+        begun: list[Checklist] = []
 
-        def _body(width: int) -> tuple[Line, ...]:
-            return choice_lines(choice, way, estimate, notes, denied, look, width)
+        async def _begin(make: Callable[[SwapStore, float], tuple[Checklist, ...]]) -> None:
+            try:
+                begun.extend(await in_daemon_thread(self._stored, make))
+            except StateError as error:
+                self.context.complain(f"no checklist was started: {error}")
 
-        async def _run(_: str | None) -> AsyncIterator[Span]:
-            if way is not None:
-                start = partial(self._started, session, choice, way, view, estimate)
-                self.begun = await in_daemon_thread(start)
-            yield Span("")
+        async def _ran(swaps: tuple[Swap, ...], events: Sequence[ExecutionEvent]) -> None:
+            await _begin(partial(begin_replaced, view, swaps, events))
 
-        what = WAYS[way.mode] if way else "not guided"
-        commands = choice.refusal.commands if choice.refusal and way is None else ()
-        first = choice.refusal.title if choice.refusal else ""
-        return Confirmation(
-            first or f"SWAP {choice.old.words}: {what}",
-            _body,
-            _run,
-            barred=way is None or bool(denied),
-            verb="Begin",
-            commands=commands,
-            leaves=True,
-        )
+        if new:
+            chosen = assigned(view, new)
+            if not await replace_together(self.context, new, view.pool.name, chosen, _ran):
+                return None
+        if adopted and not self.context.denied:
+            await _begin(partial(begin_adopted, view, adopted))
+        return begun[0] if begun else None
 
-    def _started(
-        self,
-        session: SwapSession,
-        choice: SwapChoice,
-        way: SwapWay,
-        view: MachineView,
-        estimate: Estimate | None,
-    ) -> Checklist:
-        """Begin the checklist; whoever opens it next leads it."""
+    def _stored(
+        self, make: Callable[[SwapStore, float], tuple[Checklist, ...]]
+    ) -> tuple[Checklist, ...]:
+        """Begin checklists in the store; whoever opens one next leads it."""
         store = self.backend.make_store(True)
         try:
-            return session.begin(choice, way, view, store, estimate).checklist
+            return make(store, self.context.backend.clock())
         finally:
             store.close()
+
+    async def _begin(self, choice: SwapChoice, view: MachineView) -> Checklist | None:
+        """Show each way with its consequences, and begin the one that is confirmed."""
+        key, scan = choice.old.key, self.frame.scan
+        estimate = (await self._estimated(view, [*filter(None, [view.target(key)])])).get(key)
+        if scan is not None and scan.scan.active and scan.scan.function in REPAIRS:
+            choice = choice.with_left(scan.left)
+        notes = doubts(view.pool, key, view.faulty)
+        title = choice.refusal.title if choice.refusal else ""
+        if title:  # whichever device it is
+            notes = ()
+        context = self.context
+        begun: list[Checklist] = []
+
+        def _confirmation(way: SwapWay | None) -> Confirmation:
+            def _body(width: int) -> tuple[Line, ...]:
+                denied = context.denied
+                return choice_lines(choice, way, estimate, notes, denied, context.look, width)
+
+            def _make(store: SwapStore, now: float) -> tuple[Checklist, ...]:
+                found = () if way is None else (started(choice, way, view, store, now, estimate),)
+                return tuple(guide.checklist for guide in found)
+
+            async def _run(_: str | None) -> AsyncIterator[Span]:
+                begun.extend(await in_daemon_thread(self._stored, _make))
+                yield Span("")
+
+            what = WAYS[way.mode].title if way else "not guided"
+            return Confirmation(
+                title or f"SWAP {choice.old.words}: {what}",
+                _body,
+                _run,
+                barred=way is None or bool(context.denied),
+                verb="Begin",
+                commands=choice.refusal.commands if choice.refusal and way is None else (),
+                leaves=True,
+            )
+
+        ways = [way for way in choice.ways if not way.refused]
+        made = [_confirmation(way) for way in (ways or (None,))]
+        await context.app.push_screen_wait(ConfirmScreen(made, context.look))
+        return begun[0] if begun else None
 
     async def _follow(self, swap: Checklist) -> SwapDisk | None:
         """Show the checklist until it is left; then others may lead it.
@@ -314,211 +296,29 @@ class SwapFlow:
         finally:
             await in_daemon_thread(store.close)
 
-    async def _pick(
-        self,
-        title: str,
-        rows: Sequence[str],
-        abouts: Sequence[Sequence[str]] = (),
-        start: int = 0,
-        barred: Mapping[int, str] | None = None,
-    ) -> int | None:
-        look = self.context.look
 
-        def _lines(width: int) -> tuple[Line, ...]:
-            made = ((Span(f"  {look.text(row)}"),) for row in rows)
-            return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
-
-        def _about(index: int, width: int) -> tuple[Line, ...]:
-            texts = (rows[index], *(abouts[index] if abouts else ()))
-            return tuple(line for text in texts for line in wrapped(text, "", look, width, " "))
-
-        screen = PickScreen(title, _lines, start=start, wide=True, about=_about, barred=barred)
-        return await self.context.app.push_screen_wait(screen)
-
-
-def _where(swap: Checklist) -> str:
-    """Which disk a checklist is about, and its step."""
-    return f"{swap.old.words}, {TITLES[swap.at].lower()}"
-
-
-def _is_named(pool: str, situation: Situation) -> bool:
-    return situation.pool.name == pool
-
-
-@dataclass(frozen=True, slots=True)
-class OrderChoices:
-    """What is asked where several devices need a swap; the last row takes all."""
-
-    targets: tuple[Target, ...]
-    """The devices, the most urgent first."""
-    rows: tuple[str, ...]
-    abouts: tuple[tuple[str, ...], ...]
-    """What each row costs."""
-    refused: str
-    """Why not all at once; empty where that can be."""
-    doubtful: bool = False
-    """Whether the cable of some is the likely cause, and a new disk no help."""
-
-
-def order_choices(
-    view: MachineView, found: Sequence[Target], seconds: Mapping[str, float | None]
-) -> OrderChoices:
-    """A row for each device, and one for all, with what each choice costs.
-
-    ``seconds``: what a resilver of each is predicted to take.
-    """
-    keys = [target.key for target in found]
-    targets = urgent_first(view, keys)
-    ways = {order.together: order for order in orders(view, keys, seconds)}
-    new = [target for target in found if not is_being_replaced(target)]
-    advice = [cable_advice(view, t) for t in targets]
-    rows = [_row(view, t, cabled=bool(said)) for t, said in zip(targets, advice, strict=True)]
-    each = _order_text(ways[False])
-    about = tuple((sentence(said), *each) if said else each for said in advice)
-    if new:
-        can = ": not now" if ways[True].refused else ", with a checklist for each"
-        doubt = ": not advised" if ways[True].doubtful else can
-        every = f"all {len(new)} at once"
-        rest = f"the {len(new)} not being replaced yet"
-        rows.append(f"Replace {every if len(new) == len(found) else rest}{doubt}")
-        return OrderChoices(
-            targets,
-            tuple(rows),
-            (*about, _order_text(ways[True])),
-            ways[True].refused,
-            ways[True].doubtful,
-        )
-    rows.append(f"Begin a checklist for each of the {len(found)} that are being replaced")
-    last = ("each leads on to the pull of its old disk, once the resilver is done",)
-    return OrderChoices(targets, tuple(rows), (*(() for _ in targets), last), "")
-
-
-def _row(view: MachineView, target: Target, cabled: bool) -> str:
-    """A device to swap; ``cabled``: its cable is the likely cause."""
-    disk = disk_of_leaf(view.situation, target.vdev, target.key)
-    what = f"{disk.words} of {target.top.name}: {_state(target)}"
-    return f"{sentence(SUSPECTS['cable'])}: {what}" if cabled else f"Swap {what}"
-
-
-def _state(target: Target) -> str:
-    return (
-        f"{target.vdev.state}, being replaced" if is_being_replaced(target) else target.vdev.state
-    )
-
-
-def _order_text(order: SwapOrder) -> tuple[str, ...]:
-    return (*order.text, *((f"Not now: {order.refused}",) if order.refused else ()))
-
-
-async def begin_together(
-    context: FlowContext, backend: SwapBackend, view: MachineView, targets: Sequence[Target]
-) -> Checklist | None:
-    """Replace all that are not being replaced yet by one plan, and begin a checklist for each.
-
-    The free disks are chosen already, and can be changed. Returns the first checklist; None
-    where the plan was left.
-    """
-    adopted = [target.key for target in targets if is_being_replaced(target)]
-    new = [target for target in targets if target.key not in adopted]
-    begun: list[Checklist] = []
-
-    async def _begin(make: Callable[[SwapStore, float], tuple[Checklist, ...]]) -> None:
-        try:
-            begun.extend(await in_daemon_thread(_stored, context, backend, make))
-        except StateError as error:
-            context.complain(f"no checklist was started: {error}")
-
-    async def _ran(swaps: tuple[Swap, ...], events: Sequence[ExecutionEvent]) -> None:
-        await _begin(partial(begin_replaced, view, swaps, events))
-
-    if new:
-        where, chosen = view.situation.pool.name, assigned(view, new)
-        if not await replace_together(context, new, where, chosen, _ran):
-            return None
-    if adopted and not context.denied:
-        await _begin(partial(begin_adopted, view, adopted))
-    return begun[0] if begun else None
-
-
-def _stored(
-    context: FlowContext,
-    backend: SwapBackend,
-    make: Callable[[SwapStore, float], tuple[Checklist, ...]],
-) -> tuple[Checklist, ...]:
-    store = backend.make_store(True)
-    try:
-        return make(store, context.backend.clock())
-    finally:
-        store.close()
-
-
-_APART = (FIRST_HEADING, WAYS_HEADING, "Not guided")
-"""Parts of the explanation that are shown in another way here."""
-_ROLES = {FAILED_HEADING: "warning", WRONG_HEADING: "warning", "Must stay": "error"}
-
-
-def choice_lines(
-    choice: SwapChoice,
-    way: SwapWay | None,
-    estimate: Estimate | None,
-    notes: Sequence[str],
-    denied: str,
-    look: DisplayFormat,
-    width: int,
-) -> tuple[Line, ...]:
-    """Why it can't be, else what the way does and costs; then everything to know.
-
-    ``estimate``: what a resilver of this device is predicted to take; ``notes`` are warnings.
-    """
-    parts = explained(choice)
-    first = [text for part in parts if part.heading == FIRST_HEADING for text in part.lines]
-    lines = _block(FIRST_HEADING, first, "warning", look, width)
-    lines += _block("Check first", notes, "warning", look, width)
-    if denied:
-        lines += _block("Unavailable", (denied,), "error", look, width)
-    if way is None:
-        lines += _refused(choice, look, width)
-    else:
-        lines += _block("This way", tuple(_costs(way, estimate)), "", look, width)
-    for part in parts:
-        if part.heading not in _APART:
-            lines += _block(part.heading, part.lines, _ROLES.get(part.heading, ""), look, width)
-    if way is not None:
-        lines += _block("Steps", tuple(_steps(choice, way)), "", look, width)
-    others = [each for each in choice.ways if each is not way]
-    lines += _block("Other ways", tuple(map(_other, others)), "dim", look, width)
-    return tuple(lines)
-
-
-def _refused(choice: SwapChoice, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """Why no swap can be begun, and the steps that do it by hand."""
-    yield from _block("Not guided", (choice.refused,), "error", look, width)
-    manual = choice.refusal.manual if choice.refusal else ()
-    steps = tuple(f"{number}. {text}" for number, text in enumerate(manual, 1))
-    yield from _block("By hand", steps, "bold", look, width)
-
-
-def _costs(way: SwapWay, estimate: Estimate | None) -> Iterator[str]:
-    yield way.why
-    yield time_words(way, estimate)
-    if way.mode == REPLACE_FIRST:
-        yield "Pull the old disk once the resilver is done"
-
-
-def _steps(choice: SwapChoice, way: SwapWay) -> Iterator[str]:
-    """The steps in order, as the checklist lists them; those that can't be undone say so."""
-    for number, step in enumerate(choice.steps(way), 1):
-        brief = COSTS[step].brief if step in COSTS else ""
-        cost = f" ({brief})" if brief else ""
-        yield f"{number}. {STEP_WORDS[step]}{cost}"
-
-
-def _other(way: SwapWay) -> str:
-    return f"{WAYS[way.mode]}: {f'not now: {way.refused}' if way.refused else way.why}"
-
-
-def _block(
-    title: str, texts: Sequence[str], role: str, look: DisplayFormat, width: int
-) -> list[Line]:
-    found = [line for text in texts for line in wrapped(text, role, look, width)]
-    return [(Span(f" {title}", "bold"),), *found] if found else []
+def several_rows(
+    view: MachineView, targets: Sequence[Target], estimates: Mapping[str, Estimate | None]
+) -> tuple[list[str], list[tuple[str, ...]], SwapOrder]:
+    """A row for each device and one for all, what each row costs, and how all at once goes."""
+    each, every = in_turn(view, targets, estimates), together(view, targets, estimates)
+    rows, abouts = [], []
+    for target in targets:
+        state, advice = target.vdev.state, cable_advice(view, target)
+        if is_being_replaced(target):
+            state = f"{state}, being replaced"
+        what = f"{view.disk(target).words} of {target.top.name}: {state}"
+        rows.append(f"{sentence(SUSPECTS['cable'])}: {what}" if advice else f"Swap {what}")
+        abouts.append((sentence(advice), *each.text) if advice else each.text)
+    new = [target for target in targets if not is_being_replaced(target)]
+    if not new:
+        rows.append(f"Begin a checklist for each of the {len(targets)} that are being replaced")
+        last = ("each leads on to the pull of its old disk, once the resilver is done",)
+        return rows, [*(() for _ in targets), last], SwapOrder(last)
+    can = ": not now" if every.refused else ", with a checklist for each"
+    doubt = ": not advised" if every.doubtful else can
+    all_new = f"all {len(new)} at once"
+    rest = f"the {len(new)} not being replaced yet"
+    rows.append(f"Replace {all_new if len(new) == len(targets) else rest}{doubt}")
+    refused = (f"Not now: {every.refused}",) if every.refused else ()
+    return rows, [*abouts, (*every.text, *refused)], every

@@ -14,7 +14,7 @@ from zconsole.actions.refresh import situation_of
 from zconsole.errors import ZconsoleError
 from zconsole.swap.checklist import Answer, Checklist, SwapStage, sentence
 from zconsole.swap.disk import MachineView
-from zconsole.swap.session import Guide, Onlooker, SwapSession
+from zconsole.swap.session import Guide, SwapSession
 from zconsole.swap.steps import plan_light
 from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.swap.undone import light_words
@@ -35,8 +35,7 @@ def session_of(context: FlowContext, backend: SwapBackend) -> SwapSession:
     async def _frames() -> Sequence[Frame]:
         return context.app.view_state.frames
 
-    onlooker = Onlooker(context.backend.ask, backend.smart_of, backend.boot)
-    return SwapSession(context.backend, onlooker, _frames)
+    return SwapSession(context.backend, backend, _frames)
 
 
 async def peeked(
@@ -142,12 +141,12 @@ class FollowedSwap:
         self._last = view or self._last
         return view
 
-    async def answer(self, name: str) -> None:
-        """Take an answer of the current stage, by its name."""
+    async def answer(self, answer: Answer) -> None:
+        """Take an answer of the current stage."""
         guide = self._guide
         if guide is not None:
             async with self._turn:
-                await in_daemon_thread(guide.answer, name, self._context.backend.clock())
+                await in_daemon_thread(guide.answer, answer, self._context.backend.clock())
 
     async def ran(
         self, stage: SwapStage, plan: ActionPlan, events: Sequence[ExecutionEvent]
@@ -205,7 +204,7 @@ def _answering(
     said = [Span(answer.means)] if answer.means else own
     said += [Span(text, "error") for text in stage.warnings]
     body = partial(_lines, said, context.look)
-    run = partial(_done, partial(followed.answer, answer.name))
+    run = partial(_done, partial(followed.answer, answer))
     barred = bool(context.denied)
     return Confirmation(answer.text, body, run, answer.typed, barred, verb="Yes", leaves=True)
 

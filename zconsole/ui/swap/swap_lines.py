@@ -1,4 +1,4 @@
-"""The steps of a checklist as the console lists them: done, current, to come; what they cost."""
+"""A swap as lines: before it begins its ways and what to know; then its step, steps and disks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from zconsole.swap.checklist import (
     DONE,
     NOT_NEEDED,
     OPEN,
+    REPLACE_FIRST,
     SCRUB_CANCELED,
-    TITLES,
     Checklist,
     SwapStage,
     sentence,
 )
+from zconsole.swap.choice import SwapChoice, SwapWay, explained, time_words, way_text
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.report import entry_words
-from zconsole.swap.steps import cost_of
+from zconsole.swap.steps import STEPS, step_of
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame, ScanView
 from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat
@@ -28,7 +30,62 @@ from zconsole.ui.keys import shown
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, width_of
 from zconsole.units import duration
 
-STEP_WORDS = {**TITLES, "replace": "Replace by the new disk"}
+_APART = ("First", "Ways", "Not guided")
+"""Parts of the explanation that are shown in another way here."""
+_PART_ROLES = {"What failed": "warning", "What is wrong": "warning", "Must stay": "error"}
+
+
+def choice_lines(
+    choice: SwapChoice,
+    way: SwapWay | None,
+    estimate: Estimate | None,
+    notes: Sequence[str],
+    denied: str,
+    look: DisplayFormat,
+    width: int,
+) -> tuple[Line, ...]:
+    """Why it can't be, else what the way does and costs; then everything to know.
+
+    ``estimate``: what a resilver of this device is predicted to take; ``notes`` are warnings.
+    """
+    parts = explained(choice)
+    blocks = [
+        ("First", parts.get("First", ()), "warning"),
+        ("Check first", notes, "warning"),
+        ("Unavailable", (denied,) if denied else (), "error"),
+    ]
+    if way is None:
+        manual = choice.refusal.manual if choice.refusal else ()
+        steps = [f"{number}. {text}" for number, text in enumerate(manual, 1)]
+        blocks += [("Not guided", (choice.refused,), "error"), ("By hand", steps, "bold")]
+    else:
+        afterwards = ("Pull the old disk once the resilver is done",)
+        costs = (way.why, time_words(way, estimate), *afterwards * (way.mode == REPLACE_FIRST))
+        blocks.append(("This way", costs, ""))
+    shown = ((head, lines) for head, lines in parts.items() if head not in _APART)
+    blocks += ((head, lines, _PART_ROLES.get(head, "")) for head, lines in shown)
+    if way is not None:
+        blocks.append(("Steps", [*_numbered(choice.steps(way))], ""))
+    others = [way_text(each) for each in choice.ways if each is not way]
+    blocks.append(("Other ways", others, "dim"))
+    return tuple(
+        line
+        for head, texts, role in blocks
+        if (found := [line for text in texts for line in wrapped(text, role, look, width)])
+        for line in ((Span(f" {head}", "bold"),), *found)
+    )
+
+
+def _numbered(steps: Sequence[str]) -> Iterator[str]:
+    """The steps in order; those that can't be undone say so."""
+    for number, step in enumerate(steps, 1):
+        brief = STEPS[step].brief
+        yield f"{number}. {_title(step)}{f' ({brief})' if brief else ''}"
+
+
+def _title(step: str) -> str:
+    """What a step is called in a list."""
+    return "Replace by the new disk" if step == "replace" else STEPS[step].title
 
 
 class ListedStep(NamedTuple):
@@ -54,7 +111,7 @@ def listed_steps(swap: Checklist, at: str, filed: bool = False) -> tuple[ListedS
         for number, step in enumerate(listed)
     )
     return tuple(
-        ListedStep(_words(swap, step), state, cost_of(swap, step).brief)
+        ListedStep(_words(swap, step), state, step_of(swap, step).brief)
         for step, state in zip(listed, states, strict=True)
     )
 
@@ -62,7 +119,7 @@ def listed_steps(swap: Checklist, at: str, filed: bool = False) -> tuple[ListedS
 def _words(swap: Checklist, step: str) -> str:
     """What a step is called; a scrub that was not waited for only began."""
     began = step == "scrub" and step in swap.passed and swap.scrub_begun is not None
-    return "Start a scrub" if began else STEP_WORDS[step]
+    return "Start a scrub" if began else _title(step)
 
 
 def _state(swap: Checklist, step: str, beyond: int, current: bool) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, tzinfo
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -41,6 +41,7 @@ from zconsole.ui.widgets.lines_view import LinesView
 LOOK = 0.5
 """Seconds between two looks whether there is a new sample."""
 HANDS = "Demo's hands"
+DEMO = HANDS.upper()
 TOLD = 3.0
 """Seconds for which the demo says how much time passes."""
 WHILE, BEYOND = 3600.0, 60.0
@@ -177,7 +178,11 @@ class SwapScreen(Dialog[SwapDisk | None]):
         width, look = self.app.size.width, self._flow.look
         said = wrapped(self._said, "warning", look, width, " ") if self._said else ()
         offers = offered(self._followed, bool(self._saved))
-        words = doing(self._followed.stage)
+        # What keys do in this step, where it isn't what they always do.
+        stage, words = self._followed.stage, {}
+        if stage is not None and stage.plan is None:
+            over = {"do": "save report", "stop": "no report"}
+            words = over if stage.over else {"do": "look again"}
         keys = (key for key in look.keys.of("Swap") if key.name in offers)
         parts = [
             short_key(key._replace(action=f"screen.{key.name}"), words.get(key.name))
@@ -299,10 +304,14 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     async def _save(self) -> None:
         swap = self._followed.checklist
+        zone = self._flow.look.zone
+        when = datetime.fromtimestamp(self._flow.backend.clock(), zone)
+        text = markdown(swap, zone)
         try:
-            path = await keep_report(swap, self._flow.look.zone, self._flow.backend.clock())
-        except ZconsoleError as error:
-            self._say(str(error))
+            save = partial(keep_new, text, Path.cwd(), when, "report", "md")
+            path = await in_daemon_thread(save)
+        except OSError as error:
+            self._say(f"no report: {error.strerror}")
         else:
             self._saved = str(path)
             self._say("")
@@ -333,11 +342,11 @@ class DemoSwapScreen(SwapScreen):
 
     def action_pull(self) -> None:
         """Pull the disk of a bay: any disk, also the wrong one."""
-        self._hand(pull_disk)
+        self._hand(self._pull)
 
     def action_insert(self) -> None:
         """Insert a disk of the drawer into an empty bay."""
-        self._hand(insert_disk)
+        self._hand(self._insert)
 
     def action_wait(self) -> None:
         """Let time pass: to the end of the scan that runs, else a while."""
@@ -347,34 +356,52 @@ class DemoSwapScreen(SwapScreen):
         self._flow.app.unsay(said.partition(":")[0])
         self.app.notify(said, timeout=TOLD, markup=False)
 
-    def _hand(self, flow: Callable[[FlowContext, Hands, str, str], Awaitable[str]]) -> None:
-        begin(self, partial(self._handed, flow), group="swap-ask", exit_on_error=False)
+    def _hand(self, do: Callable[[str, str], Awaitable[str]]) -> None:
+        begin(self, partial(self._handed, do), group="swap-ask", exit_on_error=False)
 
-    async def _handed(self, flow: Callable[[FlowContext, Hands, str, str], Awaitable[str]]) -> None:
+    async def _handed(self, do: Callable[[str, str], Awaitable[str]]) -> None:
         swap = self._followed.checklist
-        bay, serial = (
-            (swap.wrong[0].bay, swap.wrong[0].serial) if swap.wrong else (swap.old.bay, "")
-        )
+        disk, serial = swap.old, ""
+        if swap.wrong:
+            disk, serial = swap.wrong[0], swap.wrong[0].serial
         try:
-            said = await flow(self._flow, self._hands, bay, serial)
+            said = await do(disk.bay, serial)
         except ZconsoleError as error:
             said = str(error)
         if said:
             self._say(said)
 
+    async def _pull(self, bay: str, _: str) -> str:
+        """Ask for the bay, the one named first, and pull its disk; what was done, if anything."""
+        full = [each for each in self._hands.bays() if each.disk]
+        rows = [f"{each.bay}  {each.disk}" for each in full]
+        start = next((n for n, each in enumerate(full) if each.bay == bay), 0)
+        picked = await pick(self._flow, f"{DEMO}  pull which disk?", rows, start=start)
+        return "" if picked is None else self._hands.pull(full[picked].bay)
+
+    async def _insert(self, bay: str, serial: str) -> str:
+        """Ask for the disk and its bay; what was done, if anything.
+
+        The cursor is on the disk of this ``serial`` number and on this ``bay``, where they are
+        there. Raises ZconsoleError where there is no disk or no empty bay.
+        """
+        drawer = self._hands.drawer()
+        free = [each.bay for each in self._hands.bays() if not each.disk]
+        if not drawer or not free:
+            raise ZconsoleError("no disk lies in the drawer" if free else "no bay is empty")
+        start = next((n for n, each in enumerate(drawer) if serial and each.endswith(serial)), 0)
+        title = f"{DEMO}  insert which disk of the drawer?"
+        disk = await pick(self._flow, title, drawer, start=start)
+        if disk is None:
+            return ""
+        start = free.index(bay) if bay in free else 0
+        place = await pick(self._flow, f"{DEMO}  into which bay?", free, start=start)
+        return "" if place is None else self._hands.insert(disk, free[place])
+
 
 def elsewhere(swap: Checklist, stage: SwapStage) -> bool:
     """Whether the step is about the new disk, which is in another bay than the old one."""
     return stage.step == "replace" and swap.new is not None and swap.new.spot != swap.old.spot
-
-
-def doing(stage: SwapStage | None) -> dict[str, str]:
-    """What keys do in the present step, where it isn't what they always do, in two words."""
-    if stage is None or stage.plan is not None:
-        return {}
-    if stage.over:
-        return {"do": "save report", "stop": "no report"}
-    return {"do": "look again"}
 
 
 def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
@@ -405,44 +432,30 @@ def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
     return frozenset(action for action, can in able.items() if can)
 
 
-DEMO = "DEMO'S HANDS"
+async def pick(
+    context: FlowContext,
+    title: str,
+    rows: Sequence[str],
+    abouts: Sequence[Sequence[str]] | None = None,
+    start: int = 0,
+    barred: Mapping[int, str] | None = None,
+) -> int | None:
+    """Ask for one of these rows; ``abouts``: what there is to say of each, below them.
 
-
-async def pull_disk(context: FlowContext, hands: Hands, bay: str, _: str) -> str:
-    """Ask for the bay, the one named first, and pull its disk; what was done, empty for nothing."""
-    full = [each for each in hands.bays() if each.disk]
-    rows = [f"{each.bay}  {each.disk}" for each in full]
-    start = next((n for n, each in enumerate(full) if each.bay == bay), 0)
-    picked = await _pick(context, "pull which disk?", rows, start)
-    return "" if picked is None else hands.pull(full[picked].bay)
-
-
-async def insert_disk(context: FlowContext, hands: Hands, bay: str, serial: str) -> str:
-    """Ask for the disk and its bay; what was done, empty for nothing.
-
-    The cursor is on the disk of this ``serial`` number and on this ``bay``, where they are there.
-    Raises ZconsoleError where there is no disk or no empty bay.
+    Without ``abouts`` the rows say all there is; where it is empty, below them is the whole row.
     """
-    drawer = hands.drawer()
-    free = [each.bay for each in hands.bays() if not each.disk]
-    if not drawer or not free:
-        raise ZconsoleError("no disk lies in the drawer" if free else "no bay is empty")
-    start = next((n for n, each in enumerate(drawer) if serial and each.endswith(serial)), 0)
-    disk = await _pick(context, "insert which disk of the drawer?", drawer, start)
-    if disk is None:
-        return ""
-    place = await _pick(context, "into which bay?", free, free.index(bay) if bay in free else 0)
-    return "" if place is None else hands.insert(disk, free[place])
-
-
-async def _pick(context: FlowContext, question: str, rows: Sequence[str], start: int) -> int | None:
     look = context.look
 
     def _lines(width: int) -> tuple[Line, ...]:
         made = ((Span(f"  {look.text(row)}"),) for row in rows)
         return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
 
-    screen = PickScreen(f"{DEMO}  {question}", _lines, start=start, wide=True)
+    def _about(index: int, width: int) -> tuple[Line, ...]:
+        texts = (rows[index], *(abouts[index] if abouts else ()))
+        return tuple(line for text in texts for line in wrapped(text, "", look, width, " "))
+
+    about = None if abouts is None else _about
+    screen = PickScreen(title, _lines, start=start, wide=True, about=about, barred=barred)
     return await context.app.push_screen_wait(screen)
 
 
@@ -452,14 +465,3 @@ def report_directory() -> str:
         return str(Path.cwd())
     except OSError:  # it was removed: saving says so
         return "the directory in which zconsole was started"
-
-
-async def keep_report(swap: Checklist, zone: tzinfo | None, now: float) -> Path:
-    """Write the report as a new file and return its path. Raises ZconsoleError."""
-    when = datetime.fromtimestamp(now, zone)
-    text = markdown(swap, zone)
-    try:
-        job = partial(keep_new, text, Path.cwd(), when, "report", "md")
-        return await in_daemon_thread(job)
-    except OSError as error:
-        raise ZconsoleError(f"no report: {error.strerror}") from error

@@ -1,6 +1,6 @@
 """The checklists of this machine: looked at now and then, shown in the frames.
 
-Imports neither textual nor what leads through a swap.
+Does not import textual.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import placed
-from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, TITLES, Checklist
+from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, Checklist
+from zconsole.swap.steps import STEPS
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import ActivityView, Frame
@@ -195,5 +196,5 @@ def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = Non
         step = stage.step if stage is not None else swap.at
         if step == "replace" and frame is not None and _is_replaced(swap, frame):
             step = "resilver"
-        note = f"{swap.old.spot}: {TITLES[step]}  (C continues)"
+        note = f"{swap.old.spot}: {STEPS[step].title}  (C continues)"
     return ActivityView(Activity(KIND, "open", note=note))
