@@ -57,9 +57,7 @@ class SwapWay:
     """The disk or hot spare it uses; None: the one that will be inserted."""
     refused: str = ""
     begun: bool = False
-    """Whether its resilver runs already …"""
-    left: float | None = None
-    """… and the seconds left of that, by its own ETA; None where unknown."""
+    """Whether its resilver runs already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +99,6 @@ class SwapChoice:
         """The steps of a way that this machine needs, as its checklist lists them."""
         spared = self.spared or way.mode == SPARE_FIRST
         return needed_steps(way.mode, bool(self.old.light), spared, self.along)
-
-    def with_left(self, left: float | None) -> SwapChoice:
-        """The same where the ETA of the resilver that runs is known: ``left`` seconds."""
-        ways = (replace(way, left=left) if way.begun else way for way in self.ways)
-        return replace(self, ways=tuple(ways))
 
     @property
     def way(self) -> SwapWay | None:
@@ -230,7 +223,8 @@ def _ways(
             f" resilver is done. {kept_words(view.situation, target)}"
         )
         yield SwapWay(REPLACE_FIRST, why, new)
-    for path, spare in spares(view.pool).items() if target.group is None else ():
+    standing = spares(view.pool) if target.group is None else {}
+    for path, spare in standing.items():
         leaf = next((each for each in leaves_of(view.pool) if each.vdev is spare), None)
         if leaf is not None and unfit_spare(spare, target) is None:
             new = replace(view.disk(leaf), whole=path)
@@ -358,10 +352,13 @@ def way_text(way: SwapWay) -> str:
     return f"{WAYS[way.mode].title}: {f'not now: {way.refused}' if way.refused else way.why}"
 
 
-def time_words(way: SwapWay, estimate: Estimate | None) -> str:
-    """How long the resilvers of a way take, and what that is based on; what is left of one."""
-    if way.left is not None:
-        return f"Time: {duration(way.left)} left of the resilver that runs"
+def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = None) -> str:
+    """How long the resilvers of a way take, and what that is based on.
+
+    ``left``: seconds of the resilver that runs, by its own ETA; None where unknown.
+    """
+    if way.begun and left is not None:
+        return f"Time: {duration(left)} left of the resilver that runs"
     times = 2 if way.mode == SPARE_FIRST else 1
     runs = "two resilvers" if times > 1 else "one resilver"
     if estimate is None or estimate.eta is None:

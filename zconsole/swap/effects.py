@@ -1,12 +1,14 @@
-"""What pulling a disk does to every pool that is on it, and which disks must stay."""
+"""What pulling a disk does to every pool on it, which disks must stay, what is being filled."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from zconsole.actions.plan import Situation
-from zconsole.actions.target import Target, find, members
+from zconsole.actions.offline import plan_offline
+from zconsole.actions.plan import ActionPlan, Precondition, Situation
+from zconsole.actions.running_scans import describe
+from zconsole.actions.target import Target, find, members, stands_in
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import (
@@ -121,6 +123,31 @@ def hindrance(situation: Situation, target: Target, along: Collection[str] = ())
     return ""
 
 
+def plan_offline_safely(situation: Situation, key: str, along: Collection[str] = ()) -> ActionPlan:
+    """``plan_offline``, refused as well while another member of the vdev is missing.
+
+    Those whose keys are ``along`` are on the same disk, and go with it.
+    """
+    plan = plan_offline(situation, key)
+    if not plan.steps:
+        return plan
+
+    def _check(now: Situation) -> str | None:
+        now = with_filled(now)
+        target = find(now.pool, key)
+        if target is None or stands_in(target):
+            return None
+        why = hindrance(now, target, along)
+        return f"{why}: wait until it is complete" if why else None
+
+    need = Precondition("no other device of the vdev is missing", _check)
+    return replace(
+        plan,
+        preconditions=(*plan.preconditions, need),
+        refused=plan.refused or _check(situation),
+    )
+
+
 def others_missing(target: Target) -> tuple[Vdev, ...]:
     """Members of the same top-level vdev that are not complete, the leaf's own left out."""
     return tuple(
@@ -135,12 +162,37 @@ def repairing(situation: Situation) -> tuple[Scan, ...]:
     return tuple(scan for scan in situation.running if scan.function in REPAIRS)
 
 
+def repairs(situation: Situation) -> bool:
+    """Whether a resilver or rebuild runs, or a device waits for one."""
+    waiting = any(leaf.awaiting_resilver for leaf in situation.pool.root.leaves())
+    return waiting or bool(repairing(situation))
+
+
+def waits_its_turn(situation: Situation, leaf: Vdev | None) -> bool:
+    """Whether the device's resilver starts only after the one that runs."""
+    running = situation.active("resilver") is not None
+    return running and leaf is not None and leaf.awaiting_resilver
+
+
+def filling(situation: Situation, leaf: Vdev | None = None) -> str:
+    """The running resilver or rebuild in words; that one is about to begin where none runs.
+
+    ``leaf``: the device that is waited for; the one that runs may be of others only.
+    """
+    if situation.suspended:
+        return f"{situation.pool.name} is suspended: no resilver runs"
+    runs = "; ".join(map(describe, repairing(situation)))
+    if waits_its_turn(situation, leaf):
+        return f"its own resilver, which starts after the running one ({runs})"
+    if not runs and repairs(situation):
+        return "the next resilver (awaiting resilver)"
+    return runs or "the resilver to begin"
+
+
 def marked(view: MachineView) -> MachineView:
     """The same, each pool as ``with_filled`` makes it."""
-    own, others = with_filled(view.situation), tuple(map(with_filled, view.others))
-    if own is view.situation and all(x is y for x, y in zip(others, view.others, strict=True)):
-        return view
-    return replace(view, situation=own, others=others)
+    others = tuple(map(with_filled, view.others))
+    return replace(view, situation=with_filled(view.situation), others=others)
 
 
 def without(view: MachineView, disks: Iterable[SwapDisk]) -> MachineView:
@@ -171,8 +223,6 @@ def with_filled(situation: Situation) -> Situation:
         _filled(top) if any(x.vdev in (None, top.name) for x in scans) else top
         for top in root.children
     )
-    if all(new is old for new, old in zip(tops, root.children, strict=True)):
-        return situation
     return replace(situation, pool=replace(situation.pool, root=root._replace(children=tops)))
 
 
@@ -185,8 +235,6 @@ def _filled(vdev: Vdev, newcomer: bool = False) -> Vdev:
         _filled(child, newcomer or (group and number > 0))
         for number, child in enumerate(vdev.children)
     )
-    if all(new is old for new, old in zip(children, vdev.children, strict=True)):
-        return vdev
     return vdev._replace(children=children)
 
 

@@ -245,9 +245,10 @@ def started(
     ``estimate``: how long its resilver was said to take.
     """
     for known in store.read():
-        guids, pools = (known.guid, choice.guid), (known.pool, choice.old.pool)
-        first, other = guids if all(guids) else pools
-        if known.state == OPEN and first == other and known.old.key == choice.old.key:
+        here = known.pool == choice.old.pool
+        if known.guid and choice.guid:
+            here = known.guid == choice.guid
+        if known.state == OPEN and here and known.old.key == choice.old.key:
             return Guide(known, store)
     swap = begin(choice, way, view, secrets.token_hex(4), now)
     if estimate is not None and estimate.eta is not None:

@@ -40,7 +40,7 @@ class SwapOrder:
 
 def estimated(
     view: MachineView,
-    keys: Iterable[str],
+    targets: Iterable[Target],
     reports: Sequence[ScanReport] = (),
     others: Iterable[PastRate] = (),
 ) -> Mapping[str, Estimate | None]:
@@ -51,7 +51,6 @@ def estimated(
     """
     alike = sorted(others, key=lambda pace: (-pace.closeness, -pace.t))
     known = paces(view.pool.root, view.pool.scans, reports) or tuple(alike)
-    targets = filter(None, map(view.target, keys))
     return {target.key: member_duration(target.top, known) for target in targets}
 
 

@@ -6,8 +6,7 @@ tell is kept in the checklist.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from zconsole.actions.candidates import held, judge, spares
@@ -15,7 +14,7 @@ from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.follow import leftover
 from zconsole.actions.locate import ON_LABEL, light_effects
-from zconsole.actions.offline import plan_detach, plan_offline, plan_online
+from zconsole.actions.offline import plan_detach, plan_online
 from zconsole.actions.plan import (
     ActionPlan,
     LightOrder,
@@ -30,7 +29,6 @@ from zconsole.actions.scrub import plan_resilver, plan_scrub
 from zconsole.actions.target import Swap, Target, find, find_path, stands_in
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
-from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import settling
 from zconsole.pool.topology import FAILED
@@ -52,10 +50,11 @@ from zconsole.swap.disk import (
 )
 from zconsole.swap.effects import (
     effects,
-    hindrance,
-    repairing,
+    filling,
+    plan_offline_safely,
+    repairs,
     untouchable,
-    with_filled,
+    waits_its_turn,
 )
 from zconsole.units import counted, size
 
@@ -141,31 +140,6 @@ def look_offline(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
             plan=plan_offline_safely(situation, effect.key, along),
         )
     return None
-
-
-def plan_offline_safely(situation: Situation, key: str, along: Collection[str] = ()) -> ActionPlan:
-    """``plan_offline``, refused as well while another member of the vdev is missing.
-
-    Those whose keys are ``along`` are on the same disk, and go with it.
-    """
-    plan = plan_offline(situation, key)
-    if not plan.steps:
-        return plan
-
-    def _check(now: Situation) -> str | None:
-        now = with_filled(now)
-        target = find(now.pool, key)
-        if target is None or stands_in(target):
-            return None
-        why = hindrance(now, target, along)
-        return f"{why}: wait until it is complete" if why else None
-
-    need = Precondition("no other device of the vdev is missing", _check)
-    return dataclasses.replace(
-        plan,
-        preconditions=(*plan.preconditions, need),
-        refused=plan.refused or _check(situation),
-    )
 
 
 def look_light(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
@@ -451,37 +425,10 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
     )
 
 
-def repairs(situation: Situation) -> bool:
-    """Whether a resilver or rebuild runs, or a device waits for one."""
-    waiting = any(leaf.awaiting_resilver for leaf in situation.pool.root.leaves())
-    return waiting or bool(repairing(situation))
-
-
 def just_ran(swap: Checklist, now: float) -> bool:
     """Whether a command ran so recently that its resilver may not have begun."""
     begun = (entry for entry in swap.log if entry.command.startswith(FILLING))
     return any(0.0 <= now - entry.t < BEGINNING for entry in begun)
-
-
-def waits_its_turn(situation: Situation, leaf: Vdev | None) -> bool:
-    """Whether the device's resilver starts only after the one that runs."""
-    running = situation.active("resilver") is not None
-    return running and leaf is not None and leaf.awaiting_resilver
-
-
-def filling(situation: Situation, leaf: Vdev | None = None) -> str:
-    """The running resilver or rebuild in words; that one is about to begin where none runs.
-
-    ``leaf``: the device that is waited for; the one that runs may be of others only.
-    """
-    if situation.suspended:
-        return f"{situation.pool.name} is suspended: no resilver runs"
-    runs = "; ".join(map(describe, repairing(situation)))
-    if waits_its_turn(situation, leaf):
-        return f"its own resilver, which starts after the running one ({runs})"
-    if not runs and repairs(situation):
-        return "the next resilver (awaiting resilver)"
-    return runs or "the resilver to begin"
 
 
 def look_resilver(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:

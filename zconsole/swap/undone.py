@@ -15,8 +15,8 @@ from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import FAILED
 from zconsole.swap.checklist import OPEN, Checklist, SwapStage, WayBack
 from zconsole.swap.disk import MachineView, SwapDisk, partition_of, replacing
-from zconsole.swap.effects import vdev_words
-from zconsole.swap.steps import plan_light, plan_offline_safely
+from zconsole.swap.effects import plan_offline_safely, vdev_words
+from zconsole.swap.steps import plan_light
 
 
 def undone(swap: Checklist, view: MachineView) -> tuple[str, ...]:

@@ -34,20 +34,9 @@ from zconsole.swap.checklist import (
 )
 from zconsole.swap.choice import around
 from zconsole.swap.disk import MachineView, SwapDisk, disk_of, replacing
-from zconsole.swap.effects import marked, vdev_words, without
+from zconsole.swap.effects import filling, marked, repairs, vdev_words, without
 from zconsole.swap.report import summary
-from zconsole.swap.steps import (
-    STEPS,
-    away,
-    filling,
-    inserted,
-    is_same,
-    just_ran,
-    past,
-    repairs,
-    scrubbed,
-    step_of,
-)
+from zconsole.swap.steps import STEPS, away, inserted, is_same, just_ran, past, scrubbed, step_of
 from zconsole.swap.undone import (
     beside_left,
     others_offline,
@@ -404,18 +393,17 @@ def _knows(swap: Checklist, disk: SwapDisk, view: MachineView) -> bool:
 def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
     """What to do about the disks that were pulled by mistake; None when there are none."""
     out = [disk for disk in swap.wrong if view.device(disk) is None]
-    returned = (disk for disk in swap.wrong if disk not in out)
-    back = next((disk for disk in returned if view.leaf_of(disk) is not None), None)
-    found = None if back is None else view.leaf_of(back)
-    plan = None if back is None or found is None else _bringing_back(swap, back, *found)
+    returned = ((disk, view.leaf_of(disk)) for disk in swap.wrong if disk not in out)
+    back = next(((disk, leaf) for disk, leaf in returned if leaf is not None), None)
+    plan = None if back is None else _bringing_back(swap, back[0], *back[1])
     # There is nothing that anybody would go back to.
     final = f"{NO_NEED}this undoes the wrong pull"
     if plan is not None and plan.action == "clear":
         final = "it resets the error counts; else it only undoes the wrong pull"
     if out:
-        stage = _still_out(swap, view, out, back if plan is not None else None)
-    elif back is not None and found is not None:
-        stage = _coming_back(swap, view, back, found, plan)
+        stage = _still_out(swap, view, out, None if back is None or plan is None else back[0])
+    elif back is not None:
+        stage = _coming_back(swap, view, *back, plan)
     else:
         return None
     return replace(stage, plan=plan, final=final, alarm=True)
@@ -454,11 +442,16 @@ def _coming_back(
             f"{situation.pool.name} has not noticed that it was out, and may still use it as it was"
             " before: have it opened again.",
         )
-    waits, verb = (filling(situation), "wait until {} is complete again")
-    if plan is not None:
-        waits, verb = "", f"bring {{}} back into {situation.pool.name}"
-    title, brief = sentence(verb.format(back.words)), verb.format(back.spot)
-    return SwapStage(swap.at, title, text, waits=waits, brief=brief)
+
+    def _what(disk: str) -> str:
+        if plan is None:
+            return f"wait until {disk} is complete again"
+        return f"bring {disk} back into {situation.pool.name}"
+
+    waits = filling(situation) if plan is None else ""
+    return SwapStage(
+        swap.at, sentence(_what(back.words)), text, waits=waits, brief=_what(back.spot)
+    )
 
 
 def _still_out(

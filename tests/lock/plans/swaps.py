@@ -133,7 +133,7 @@ def _choices(scenario: str) -> Iterator[str]:
         yield from map(safe, () if found is None else _chosen(found))
     keys = [str(leaf.guid) for leaf in play.pool.leaves()][:2]
     targets = urgent_first(view, filter(None, map(view.target, keys)))
-    estimates = estimated(view, keys)
+    estimates = estimated(view, targets)
     ways = {"one after the other": in_turn, "together": together}
     found = [(how, way(view, targets, estimates)) for how, way in ways.items()]
     if not (found[1][1].refused or found[1][1].doubtful):

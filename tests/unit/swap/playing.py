@@ -18,7 +18,7 @@ from zconsole.sim.backends.lights import SimulatedLights
 from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
 from zconsole.sim.hands import SimulatedHands
-from zconsole.sim.models import RED_4T
+from zconsole.sim.models import RED_4T, SSD_400G
 from zconsole.sim.places import slot_name
 from zconsole.sim.source import World, clock, raw
 from zconsole.sim.state import PoolState
@@ -233,3 +233,30 @@ def fresh() -> Leaf:
     leaf = Build(7, "more").leaf(RED_4T)
     leaf.slot = 12
     return leaf
+
+
+WWN_BITS = 0xFF_FFFF_FFFF
+"""The bits of a simulated device's GUID that are its disk's World Wide Name, too."""
+
+
+def partitioned(play: Play, bay: str, number: int, leaf: Leaf) -> None:
+    """Make a leaf a partition of the disk in a bay."""
+    disk = play.leaf(bay)
+    leaf.guid = leaf.guid & ~WWN_BITS | disk.guid & WWN_BITS
+    leaf.path = f"/dev/disk/by-id/{disk.devid}-part{number}"
+    leaf.name, leaf.devid = f"{disk.devid}-part{number}", disk.devid
+    leaf.slot, leaf.device = disk.slot, f"{disk.device[:-1]}{number}"
+
+
+def with_second_pool(play: Play, *bays: str, name: str = "fast") -> PoolState:
+    """A second pool, a mirror of partitions on the disks in these bays."""
+    make = Build(3, name, play.pool.start)
+    leaves = make.leaves(len(bays), SSD_400G)
+    second = make.pool([make.mirror(leaves, fill=0.01)], host=play.pool.host)
+    for bay, leaf in zip(bays, leaves, strict=True):
+        partitioned(play, bay, 2, leaf)
+    second.t = play.pool.t
+    play.pool.host.shelf = []
+    partitioned(play, OLD, 1, play.leaf())
+    play.world.pools = (play.pool, second)
+    return second

@@ -7,8 +7,8 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import OLD_FEATURES, disk, group, pool, running, top
-from tests.unit.swap.playing import OLD, Play
-from tests.unit.swap.test_choice import DISKS, device, view
+from tests.unit.swap.playing import EMPTY, OLD, Play, fresh
+from tests.unit.swap.views import DISKS, device, view
 from zconsole.actions.replace import plan_batch
 from zconsole.actions.target import Swap, find
 from zconsole.pool.model import Scan
@@ -17,8 +17,19 @@ from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
 from zconsole.sim.models import RED_4T
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST
+from zconsole.swap.choice import choose
 from zconsole.swap.disk import MachineView, is_being_replaced, leaves_of
-from zconsole.swap.several import SwapOrder, assigned, estimated, in_turn, together, urgent_first
+from zconsole.swap.session import Guide
+from zconsole.swap.several import (
+    SwapOrder,
+    assigned,
+    begin_adopted,
+    begin_replaced,
+    estimated,
+    in_turn,
+    together,
+    urgent_first,
+)
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import PastScan
 
@@ -80,7 +91,7 @@ def test_a_duration_is_predicted_from_the_scan_that_runs_where_no_other_is_known
     assert pace.rate == (8 << 40) / 10000.0 / 10
     bare = replace(v, situation=replace(v.situation, pool=replace(v.pool, scans=())))
     for others, known in (((), False), ([pace], True)):
-        found = estimated(bare, [key], (), others)[key]
+        found = estimated(bare, filter(None, [bare.target(key)]), (), others)[key]
         assert (found is not None and found.eta is not None) == known
 
 
@@ -106,7 +117,8 @@ def test_a_duration_is_predicted_from_the_last_scan():
     key = str(play.leaf().guid)
     (last,) = play.view().situation.pool.scans
     assert last.duration is not None
-    (found,) = estimated(play.view(), [key]).values()
+    v = play.view()
+    (found,) = estimated(v, filter(None, [v.target(key)])).values()
     assert found is not None
     assert found.eta == pytest.approx(last.duration, rel=0.1)
 
@@ -206,35 +218,99 @@ def test_the_second_waits_until_the_first_is_filled(two: Play):
     assert "wait for that resilver" in way.refused
 
 
+BAYS = (OLD, "Slot 08")
+
+
+def shelf() -> Play:
+    """A shelf with a free disk for each of two."""
+    play = Play(lights=True)
+    play.hands.insert(0, EMPTY)
+    play.pool.host.shelf = [*play.pool.host.shelf, fresh()]
+    return play
+
+
+def replaced(play: Play, most: int = 9) -> tuple[str, ...]:
+    """Replace both at once; the ids of the checklists. ``most``: commands that run."""
+    v = play.view()
+    targets = urgent_first(v, filter(None, (v.target(str(play.leaf(b).guid)) for b in BAYS)))
+    swaps = tuple(Swap(old, new) for old, new in assigned(v, targets).items())
+    events = play.execute(plan_batch(play.situation(play.pool), swaps))[:most]
+    begun = begin_replaced(v, swaps, events, play.store, play.now)
+    return tuple(c.id for c in begun)
+
+
+def opened(play: Play, name: str) -> None:
+    known = {c.id: c for c in play.store.read()}
+    play.guide = Guide(known[name], play.store)
+    play.steps.clear()
+
+
+def pulled(play: Play, name: str, bay: str) -> None:
+    """Lead one checklist from the light to its report."""
+    opened(play, name)
+    play.until("light")
+    assert play.do().title.startswith(f"Pull {bay}")
+    play.hands.pull(bay)
+    assert play.look().step == "light-off"
+    play.do()
+    play.answer("no-scrub")
+    assert play.checklist.state == "done"
+
+
 @pytest.mark.slow
-def test_one_resilver_for_both_and_each_is_pulled_afterwards(two: Play):
-    two.hands.insert(0, "Slot 11")
-    two.hands.insert(0, "Slot 12")
-    keys = [str(two.leaf(bay).guid) for bay in (OLD, OTHER)]
-    v = two.view()
-    assert both(v, keys)[1].refused == ""
-    new = [leaf.path for leaf in two.pool.host.shelf]
-    plan = plan_batch(v.situation, tuple(map(Swap, keys, new)))
-    assert plan.refused is None
-    assert two.execute(plan)[-1].kind == "done"
-    two.wait(1.0)
-    second = Play(world=two.world, store=two.store, elapsed=two.elapsed)
-    for play, bay in ((two, OLD), (second, OTHER)):
-        assert play.begin(bay=bay).step == "resilver"
-        assert play.checklist.mode == REPLACE_FIRST
-    two.until("pull")
-    second.elapsed = two.elapsed
-    second.look()
-    two.hands.pull(OLD)
-    assert two.look().step == "scrub"
-    assert not second.look().alarm
-    two.do()
-    two.answer("no-wait")
-    stage = second.look()
-    assert stage.step == "pull"
-    assert not stage.alarm
-    second.hands.pull(OTHER)
-    assert second.look().step == "scrub"
-    second.answer("no-wait")
-    assert {c.state for c in two.store.read()} == {DONE}
-    assert two.pool.tops[0].lost() == 0
+def test_each_disk_of_a_batch_is_led_to_its_pull_after_the_resilver():
+    play = shelf()
+    first, second = replaced(play)
+    opened(play, first)
+    stage = play.look()
+    assert (stage.step, play.checklist.mode) == ("resilver", REPLACE_FIRST)
+    assert any(entry.command.startswith("zpool replace tank") for entry in play.checklist.log)
+    pulled(play, first, OLD)
+    pulled(play, second, "Slot 08")
+
+
+def test_the_other_old_disk_of_a_batch_may_go_first():
+    play = shelf()
+    first, second = replaced(play)
+    opened(play, first)
+    play.until("light")
+    opened(play, second)
+    play.until("light")
+    opened(play, first)
+    play.hands.pull("Slot 08")
+    assert not play.look().alarm
+
+
+def test_a_replace_that_failed_gets_no_checklist():
+    play = shelf()
+    v = play.view()
+    targets = urgent_first(v, filter(None, (v.target(str(play.leaf(b).guid)) for b in BAYS)))
+    swaps = tuple(Swap(old, new) for old, new in assigned(v, targets).items())
+    play.hands.pull(EMPTY)
+    events = play.execute(plan_batch(v.situation, swaps))
+    assert begin_replaced(v, swaps, events, play.store, play.now) == ()
+
+
+@pytest.mark.slow
+def test_disks_that_somebody_replaces_already_get_their_checklists_too():
+    play = shelf()
+    replaced(play)
+    play.store.kept.clear()
+    play.wait(30.0)
+    v = play.view()
+    keys = [target.key for target in leaves_of(v.pool) if is_being_replaced(target)]
+    assert len(keys) == 2
+    first, second = begin_adopted(v, keys, play.store, play.now)
+    play.wait(1.0)
+    assert begin_adopted(play.view(), keys, play.store, play.now) == (first, second)
+    (entry,) = [entry for entry in first.log if entry.step == "replace"]
+    assert entry.text.startswith("started elsewhere: ")
+    pulled(play, next(c.id for c in (first, second) if c.old.bay == OLD), OLD)
+
+
+def test_the_new_disk_of_a_replace_is_not_swapped_as_an_old_one():
+    play = shelf()
+    replaced(play)
+    (group, *_) = [t.group for t in leaves_of(play.view().pool) if is_being_replaced(t)]
+    choice = choose(play.view(), group.children[-1].guid)
+    assert "takes the place of" in choice.refused

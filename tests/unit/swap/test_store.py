@@ -1,3 +1,5 @@
+"""Checklists on disk."""
+
 from __future__ import annotations
 
 from pathlib import Path

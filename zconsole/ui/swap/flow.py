@@ -16,7 +16,7 @@ from zconsole.hardware.links import PARTITION
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
 from zconsole.swap.checklist import WAYS, Checklist, sentence
-from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose
+from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose, time_words
 from zconsole.swap.disk import (
     MachineView,
     SwapDisk,
@@ -170,8 +170,7 @@ class SwapFlow:
         reports = await past(guid) if past is not None and guid else ()
         running = (pace_of_running(root, scan.scan, frame.t, scan.left) for scan in frame.scans)
         over = (pace_of_past(root, scan) for scan in frame.past)
-        keys = [target.key for target in targets]
-        return estimated(view, keys, reports, filter(None, (*running, *over)))
+        return estimated(view, targets, reports, filter(None, (*running, *over)))
 
     async def _one_of(
         self, view: MachineView, found: Sequence[Target], start: str
@@ -237,8 +236,8 @@ class SwapFlow:
         """Show each way with its consequences, and begin the one that is confirmed."""
         key, scan = choice.old.key, self.frame.scan
         estimate = (await self._estimated(view, [*filter(None, [view.target(key)])])).get(key)
-        if scan is not None and scan.scan.active and scan.scan.function in REPAIRS:
-            choice = choice.with_left(scan.left)
+        runs = scan is not None and scan.scan.active and scan.scan.function in REPAIRS
+        left = scan.left if scan is not None and runs else None
         notes = doubts(view.pool, key, view.faulty)
         title = choice.refusal.title if choice.refusal else ""
         if title:  # whichever device it is
@@ -248,8 +247,9 @@ class SwapFlow:
 
         def _confirmation(way: SwapWay | None) -> Confirmation:
             def _body(width: int) -> tuple[Line, ...]:
+                time = "" if way is None else time_words(way, estimate, left)
                 denied = context.denied
-                return choice_lines(choice, way, estimate, notes, denied, context.look, width)
+                return choice_lines(choice, way, time, notes, denied, context.look, width)
 
             def _make(store: SwapStore, now: float) -> tuple[Checklist, ...]:
                 found = () if way is None else (started(choice, way, view, store, now, estimate),)

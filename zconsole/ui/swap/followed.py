@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Facts, Situation
@@ -25,7 +24,6 @@ from zconsole.ui.actions.asking import confirmation_of
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span
 
 
@@ -141,29 +139,27 @@ class FollowedSwap:
         self._last = view or self._last
         return view
 
-    async def answer(self, answer: Answer) -> None:
-        """Take an answer of the current stage."""
-        guide = self._guide
+    async def _write(self, write: Callable[[Guide, float], None]) -> None:
+        """Have something written down, unless this console never led."""
+        guide, now = self._guide, self._context.backend.clock()
         if guide is not None:
             async with self._turn:
-                await in_daemon_thread(guide.answer, answer, self._context.backend.clock())
+                await in_daemon_thread(write, guide, now)
+
+    async def answer(self, answer: Answer) -> None:
+        """Take an answer of the current stage."""
+        await self._write(lambda guide, now: guide.answer(answer, now))
 
     async def ran(
         self, stage: SwapStage, plan: ActionPlan, events: Sequence[ExecutionEvent]
     ) -> None:
         """Write down what a plan did."""
-        guide = self._guide
-        if guide is not None:
-            now = self._context.backend.clock()
-            async with self._turn:
-                await in_daemon_thread(guide.ran, stage, plan, events, now)
+        await self._write(lambda guide, now: guide.ran(stage, plan, events, now))
 
     async def close(self) -> None:
         """Close the checklist: backed out, or given up with something left undone."""
-        guide, undone = self._guide, self.stage.undone if self.stage is not None else ()
-        if guide is not None:
-            async with self._turn:
-                await in_daemon_thread(guide.close, self._context.backend.clock(), undone)
+        undone = self.stage.undone if self.stage is not None else ()
+        await self._write(lambda guide, now: guide.close(now, undone))
 
 
 GIVE_UP = "give up"
@@ -175,10 +171,8 @@ async def plan_question(
 ) -> None:
     """Show the plan with what the step says of it, and let it be run."""
     situation = await followed.situation()
-    ran = partial(followed.ran, stage, plan)
-    made = confirmation_of(
-        context, plan, situation.facts if situation else Facts(), stage.paths, ran
-    )
+    facts = situation.facts if situation else Facts()
+    made = confirmation_of(context, plan, facts, stage.paths, partial(followed.ran, stage, plan))
     # They are about the step: they say nothing of its light, or of the way back.
     own = plan is stage.plan
     warned = [Span(text, "error") for text in stage.warnings if own]
@@ -193,28 +187,22 @@ async def plan_question(
 
 async def answer_question(context: FlowContext, followed: FollowedSwap, stage: SwapStage) -> None:
     """Ask whether it is so as one of the step's answers says."""
-    questions = [_answering(context, followed, stage, answer) for answer in stage.answers]
+    questions: list[Confirmation] = []
+    for answer in stage.answers:
+        own = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
+        said = [Span(answer.means)] if answer.means else own
+        said += [Span(text, "error") for text in stage.warnings]
+        do = partial(followed.answer, answer)
+        questions.append(_question(context, answer.text, said, do, answer.typed))
     await _ask(context, *questions)
-
-
-def _answering(
-    context: FlowContext, followed: FollowedSwap, stage: SwapStage, answer: Answer
-) -> Confirmation:
-    own = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
-    said = [Span(answer.means)] if answer.means else own
-    said += [Span(text, "error") for text in stage.warnings]
-    body = partial(_lines, said, context.look)
-    run = partial(_done, partial(followed.answer, answer))
-    barred = bool(context.denied)
-    return Confirmation(answer.text, body, run, answer.typed, barred, verb="Yes", leaves=True)
 
 
 async def give_up_question(context: FlowContext, followed: FollowedSwap, stage: SwapStage) -> None:
     """Ask whether to close the checklist; what is not undone is said, and a word to be typed."""
-    back = stage.back
-    clean = back is not None and back.closes
-    said = [Span("Nothing is left to undo. The report is kept.")]
-    if not clean:
+    back, swap = stage.back, followed.checklist
+    typed, said = None, [Span("Nothing is left to undo. The report is kept.")]
+    if back is None or not back.closes:
+        typed = GIVE_UP
         said = [
             Span("What was done stays as it is; the checklist ends here.", "warning"),
             *(Span(sentence(text), "error") for text in stage.undone),
@@ -222,38 +210,19 @@ async def give_up_question(context: FlowContext, followed: FollowedSwap, stage: 
         if back is not None:
             said.append(Span("To undo it step by step instead: Esc, then Z."))
             said.append(Span(f"Z would now: {back.text}."))
-    question = Confirmation(
-        "Give up this swap?",
-        partial(_lines, said, context.look),
-        partial(_done, followed.close),
-        None if clean else GIVE_UP,
-        bool(context.denied),
-        verb="Give up",
-        leaves=True,
-    )
-    if not followed.checklist.lit:
+    title = "Give up this swap?"
+    question = _question(context, title, said, followed.close, typed, verb="Give up")
+    if not swap.lit:
         await _ask(context, question)
         return
-    lit = replace(question, title="Give up this swap, and leave the light on?")
-    await _ask(context, _darkening(context, followed, stage, said, question), lit)
-
-
-def _darkening(
-    context: FlowContext,
-    followed: FollowedSwap,
-    stage: SwapStage,
-    said: list[Span],
-    question: Confirmation,
-) -> Confirmation:
-    """The same question, with the light of the bay switched off first."""
-    swap = followed.checklist
     off = Span(f"The light of {swap.old.spot} goes off: the state found before is restored.")
     rest = [span for span in said if span.text not in map(sentence, light_words(swap))]
-    return replace(
-        question,
-        title="Give up this swap, and switch the light off?",
-        body=partial(_lines, [off, *rest], context.look),
-        run=partial(_dark_and_close, context, followed, stage),
+    title = "Give up this swap, and switch the light off?"
+    dark = _question(context, title, [off, *rest], followed.close, typed, verb="Give up")
+    await _ask(
+        context,
+        replace(dark, run=partial(_dark_and_close, context, followed, stage)),
+        replace(question, title="Give up this swap, and leave the light on?"),
     )
 
 
@@ -279,13 +248,24 @@ async def light_plan(followed: FollowedSwap) -> ActionPlan:
     return plan_light(situation, swap.old, on=not swap.lit)
 
 
-def _lines(said: list[Span], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    return said_lines(said, look, width)
+def _question(
+    context: FlowContext,
+    title: str,
+    said: list[Span],
+    do: Callable[[], Awaitable[None]],
+    typed: str | None,
+    verb: str = "Yes",
+) -> Confirmation:
+    """A question whose answer is only written down; ``typed``: a word to type first."""
 
+    def _body(width: int) -> tuple[Line, ...]:
+        return said_lines(said, context.look, width)
 
-async def _done(do: Callable[[], Coroutine[Any, Any, None]], _: str | None) -> AsyncIterator[Span]:
-    await do()
-    yield Span("Done.")
+    async def _run(_: str | None) -> AsyncIterator[Span]:
+        await do()
+        yield Span("Done.")
+
+    return Confirmation(title, _body, _run, typed, bool(context.denied), verb=verb, leaves=True)
 
 
 async def _ask(context: FlowContext, *questions: Confirmation) -> None:

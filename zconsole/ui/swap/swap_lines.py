@@ -18,11 +18,10 @@ from zconsole.swap.checklist import (
     SwapStage,
     sentence,
 )
-from zconsole.swap.choice import SwapChoice, SwapWay, explained, time_words, way_text
+from zconsole.swap.choice import SwapChoice, SwapWay, explained, way_text
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.report import entry_words
 from zconsole.swap.steps import STEPS, step_of
-from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame, ScanView
 from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat
@@ -38,7 +37,7 @@ _PART_ROLES = {"What failed": "warning", "What is wrong": "warning", "Must stay"
 def choice_lines(
     choice: SwapChoice,
     way: SwapWay | None,
-    estimate: Estimate | None,
+    time: str,
     notes: Sequence[str],
     denied: str,
     look: DisplayFormat,
@@ -46,7 +45,7 @@ def choice_lines(
 ) -> tuple[Line, ...]:
     """Why it can't be, else what the way does and costs; then everything to know.
 
-    ``estimate``: what a resilver of this device is predicted to take; ``notes`` are warnings.
+    ``time``: how long the way takes; ``notes`` are warnings.
     """
     parts = explained(choice)
     blocks = [
@@ -60,7 +59,7 @@ def choice_lines(
         blocks += [("Not guided", (choice.refused,), "error"), ("By hand", steps, "bold")]
     else:
         afterwards = ("Pull the old disk once the resilver is done",)
-        costs = (way.why, time_words(way, estimate), *afterwards * (way.mode == REPLACE_FIRST))
+        costs = (way.why, time, *afterwards * (way.mode == REPLACE_FIRST))
         blocks.append(("This way", costs, ""))
     shown = ((head, lines) for head, lines in parts.items() if head not in _APART)
     blocks += ((head, lines, _PART_ROLES.get(head, "")) for head, lines in shown)
@@ -196,21 +195,12 @@ def swap_lines(
     steps = listed_steps(swap, stage.step, filed)
     end = ((), *_history(swap, look, width)) if stage.over else ()
     banner = tuple(_banner(stage, look, width))
-    if width >= SIDE_FROM:
-        text = (
-            *_stage(stage, notes, look, width - _STEPS, filed),
-            (),
-            *_disks(swap, look, width - _STEPS),
-        )
-        return (*banner, *_beside(tuple(_steps(steps, look)), text), *end)
-    text = (
-        *_stage(stage, notes, look, width, filed),
-        (),
-        *_steps(steps, look),
-        (),
-        *_disks(swap, look, width),
-    )
-    return (*banner, *text, *end)
+    listed, side = tuple(_steps(steps, look)), width >= SIDE_FROM
+    room = width - _STEPS if side else width
+    now, disks = _stage(stage, notes, look, room, filed), _disks(swap, look, room)
+    if side:
+        return (*banner, *_beside(listed, (*now, (), *disks)), *end)
+    return (*banner, *now, (), *listed, (), *disks, *end)
 
 
 def _banner(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
