@@ -115,7 +115,7 @@ def _suspended(swap: Checklist, view: MachineView) -> SwapStage | None:
 
 
 def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
-    """The end: what was done, and what it left though nobody gave it up."""
+    """The end: what was done, and what is still lit, offline or in need of a swap of its own."""
     then = () if view is None else beside_left(swap, view)
     text = [*summary(swap)]
     if swap.lit and not swap.undone:  # by somebody's word; what is undone says so itself
