@@ -298,8 +298,16 @@ class Terminal:
             if not after:
                 time.sleep(_GLANCE)
         else:
-            raise TimeoutError("the program does not come to rest")
+            raise TimeoutError(f"the program does not come to rest: {self._threads()}")
         self._show(data)
+
+    def _threads(self) -> str:
+        """Return what each thread of the program does, for who looks for why it does not rest."""
+        found = []
+        for task in sorted(Path(f"/proc/{self.process.pid}/task").iterdir()):
+            name, _, rest = (task / "stat").read_text().rpartition(")")
+            found.append(f"{name}) {rest.split()[0]} in {(task / 'wchan').read_text()}")
+        return "; ".join(found)
 
     def _read(self) -> bytes:
         """Return what the program wrote."""

@@ -248,7 +248,7 @@ class Control:
         """What was set from consoles since the module was loaded."""
         saved = self._saved
         read = self._parameters.read
-        in_place = tuple(name for name, entry in saved.values.items() if read(name) == entry.value)
+        in_place = tuple(name for name in saved.values if saved.has_set(name, read(name)))
         return Past(tuple(saved.changes), self._holds(saved), in_place)
 
     def _holds(self, saved: SavedTunables) -> dict[str, Hold]:
@@ -287,14 +287,15 @@ class Control:
 
     def _setting(self, tunable: Tunable, saved: SavedTunables) -> Setting:
         ours, value = saved.values.get(tunable.name), self._parameters.read(tunable.name)
+        in_place = saved.has_set(tunable.name, value)
         return Setting(
             tunable,
             value,
             tunable.default(self._parameters.version),
             self._parameters.path(tunable.name),
-            ours.value if ours else None,
+            value if in_place else ours.value if ours else None,
             ours.original if ours else None,
-            self._hold(tunable.name, saved) if ours and ours.value == value else None,
+            self._hold(tunable.name, saved) if in_place else None,
         )
 
     def _check(self, name: str, value: int, values: Mapping[str, int], guard: bool) -> None:
@@ -328,12 +329,15 @@ class Control:
         return None
 
     def _write(self, saved: SavedTunables, record: TunableRecord, name: str, value: int) -> None:
-        """Remember first, then write: a crash between leaves a memory that no live value meets."""
+        """Remember first, then write: after a crash between, what was there before is still known.
+
+        See ``SavedTunables.has_set``.
+        """
         before = self._parameters.read(name)
         if before is None or before == value:
             return
         entry = saved.values.get(name)
-        original = entry.original if entry and entry.value == before else before
+        original = entry.original if entry and saved.has_set(name, before) else before
         previous = dict(saved.values)
         try:
             if value == original:
@@ -352,9 +356,9 @@ class Control:
         self, saved: SavedTunables, record: TunableRecord, names: Iterable[str]
     ) -> tuple[Restored, ...]:
         chosen = [name for name in names if name in saved.values]
-        ours = {n: saved.values[n] for n in chosen}
-        writes = (Change(record.t, n, e.value, e.original) for n, e in ours.items())
-        record.begin((w for w in writes if self._parameters.read(w.name) == w.before), restore=True)
+        live = {n: now for n in chosen if saved.has_set(n, now := self._parameters.read(n))}
+        writes = (Change(record.t, n, now, saved.values[n].original) for n, now in live.items())
+        record.begin(writes, restore=True)
         done, refused = [], None
         for name in chosen:
             try:
@@ -368,7 +372,7 @@ class Control:
     def _put_back(self, saved: SavedTunables, record: TunableRecord, name: str) -> Restored:
         entry, hold = saved.values[name], self._hold(name, saved)
         live, tunable = self._parameters.read(name), known(name)
-        if live != entry.value:
+        if not saved.has_set(name, live):
             del saved.values[name]
             now, ours = tunable.exact(live), tunable.exact(entry.value)
             changed = f"left at {now}: somebody else changed it ({ours} was set here)"
@@ -377,7 +381,7 @@ class Control:
             return Restored(name, False, back if live == entry.original else changed)
         self._parameters.write(name, entry.original)
         del saved.values[name]
-        record.done.append(Change(record.t, name, entry.value, entry.original))
+        record.done.append(Change(record.t, name, live, entry.original))
         saved.changes.append(record.done[-1])
         other = hold.by is Setter.CONSOLE and hold.process and not hold.own
         held = f", which the console of process {hold.process} held" if other else ""

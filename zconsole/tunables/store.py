@@ -63,6 +63,17 @@ class SavedTunables:
     save: Callable[[], None] = lambda: None
     """Returns when it survives a death and a power cut. Raises StateError."""
 
+    def has_set(self, name: str, live: int | None) -> bool:
+        """Whether a live value is one that we set: the one kept, or the newest that was written.
+
+        They differ after a death in between.
+        """
+        entry = self.values.get(name)
+        if entry is None or live == entry.value:
+            return entry is not None
+        written = next((c.after for c in reversed(self.changes) if c.name == name), None)
+        return live is not None and live == written and live != entry.original
+
     def copy(self) -> SavedTunables:
         """Return a copy that can be changed by itself."""
         return SavedTunables(self.era, dict(self.values), list(self.changes), self.pilot)

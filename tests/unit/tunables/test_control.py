@@ -43,6 +43,48 @@ def test_the_original_is_on_the_disk_before_the_kernel_has_another(kernel, monke
     assert console.setting(TIME).original is None
 
 
+def die_before_the_kernel_has_it(kernel, monkeypatch, values):
+    """What a console leaves that is killed when its file is written and the kernel not yet."""
+    file, kept = kernel.state / "tunables.json", []
+
+    def write(_parameters, _name, _value):
+        kept.append(file.read_bytes())
+        raise UnavailableError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SysfsParameters, "write", write)
+        with pytest.raises(UnavailableError):
+            kernel.console().set(values, 2.0)
+    file.write_bytes(kept[-1])
+
+
+def test_a_death_just_before_a_later_write_loses_no_original(kernel, monkeypatch):
+    kernel.console().set({TIME: 4000}, 1.0)
+    die_before_the_kernel_has_it(kernel, monkeypatch, {TIME: 4005})
+    assert kernel.read(TIME) == 4000
+    setting = kernel.console().setting(TIME)
+    assert (setting.set_by_us, setting.ours, setting.original) == (4000, True, 3000)
+    assert kernel.console().past().in_place == (TIME,)
+    (result,) = kernel.console().restore(3.0)
+    assert (result.put_back, kernel.read(TIME)) == (True, 3000)
+    assert [(c.before, c.after) for c in kernel.console().past().changes][-1] == (4000, 3000)
+
+
+def test_after_such_a_death_the_next_change_keeps_the_original(kernel, monkeypatch):
+    kernel.console().set({TIME: 4000}, 1.0)
+    die_before_the_kernel_has_it(kernel, monkeypatch, {TIME: 4005})
+    kernel.console().set({TIME: 6000}, 3.0)
+    assert kernel.console().setting(TIME).original == 3000
+
+
+def test_after_such_a_death_somebody_elses_value_is_left_alone(kernel, monkeypatch):
+    kernel.console().set({TIME: 4000}, 1.0)
+    die_before_the_kernel_has_it(kernel, monkeypatch, {TIME: 4005})
+    kernel.write(TIME, 7777)
+    (result,) = kernel.console().restore(3.0)
+    assert (result.put_back, kernel.read(TIME)) == (False, 7777)
+
+
 def test_what_the_kernel_refuses_is_not_remembered(kernel, monkeypatch):
     def write(_parameters, _name, _value):
         raise UnavailableError("no")
