@@ -82,7 +82,6 @@ def values(disk_options: dict[str, Any]) -> dict[str, Any]:
         "raw_factor": 1.0,
         "floors": {"/": [0, 0.0]},
         "rooms": {"/": 0},
-        "bytes_to_target": None,
     }
     return {"job": job, "keys": {"/": PLACE.key}, "walk_skipped": {}, "status": {}}
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import zconsole
+from zconsole.rebalance.backend import JobStatus
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.holders import Holders
 from zconsole.rebalance.engine.journal import Journal
@@ -219,13 +220,17 @@ def run(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Run or resume a job in this process: the finished files and the summary."""
     shown: list[dict[str, Any]] = []
+
+    def _show(event: JobStatus) -> None:
+        shown.extend(file._asdict() for file in event.ended_files)
+
     journal = Journal.open(journal_path)
     try:
         journal.retry()
         job, reader = Job(journal, terms_of(journal), clocks or JobClocks()), FactsReader()
         places = plan.places(job.terms.settings.dirs, reader)
         users = users or (Nobody() if clocks is ALONE else Users())
-        runner = JobRunner(sys or Sys(), reader, job, places, shown.extend, threads, users)
+        runner = JobRunner(sys or Sys(), reader, job, places, _show, threads, users)
         signal.signal(signal.SIGIO, runner.alarm)
         try:
             summary = runner.run()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.faults.harness import ALONE, FaultySys, Killed, Nobody, create, descriptors_closed, run
-from tests.faults.test_changes import TICK, Late, killed_between_links
+from tests.faults.test_changes import Late, killed_between_links
 from tests.faults.test_meddlers import BASE, Meddler, contents, save, tree_of
 from tests.faults.test_resumed_changes import Later
 from tests.faults.test_taken_back import reasons
@@ -144,21 +143,6 @@ def test_an_original_changed_once_another_name_has_moved_is_told_of(area: Path) 
     assert "no longer one file with its other names" in reasons(area / "job.db")
     assert summary["files_failed"] == 1
     assert dead.names[1].stat().st_mode & 0o777 == 0o640
-
-
-def test_a_change_of_a_copy_is_kept_by_an_old_journal_where_a_name_has_moved(area: Path) -> None:
-    """The original's change time tells nothing then: that its other name was removed set it."""
-    dead = left(area, 2)
-    dead.names[0].chmod(0o640)
-    time.sleep(TICK)
-    dead.aside[0].unlink()
-    with closing(Journal.open(area / "job.db")) as journal:
-        journal._db.execute("UPDATE files SET meta = x''")
-    _, summary = run(area / "job.db", clocks=ALONE)
-    assert contents(dead.root) == dict.fromkeys("ab", BASE)
-    assert one_file(dead.names)
-    assert dead.names[0].stat().st_mode & 0o777 == 0o640
-    assert (summary["files_moved"], summary["files_failed"]) == (2, 0)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from tests.faults.test_changes import TICK, killed_after
 from tests.faults.test_meddlers import BASE, Meddler, contents, save, tree_of
 from tests.faults.test_no_exchange import NoExchange
 from tests.faults.test_taken_back import reasons
+from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.file_locks import FilesInUse
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.recovery import Recovery
 from zconsole.rebalance.engine.workplace import JobClocks
 
 
@@ -68,6 +72,21 @@ def test_two_files_saved_around_an_exchange_are_both_kept(area: Path) -> None:
     (kept,) = root.glob(".zc-*")
     assert contents(root) == {"a": b"again\n", kept.name: b"saved\n"}
     assert f"the other version is {kept.name}" in reasons(area / "job.db")
+
+
+def test_one_recovery_settles_a_file_saved_as_its_name_is_given_back(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    before = {("exchange", 1): lambda: save(root, "a", b"saved\n")}
+    killed_after(area / "job.db", "exchange", Meddler().sys(before))
+    sys = Meddler().sys({("exchange", 1): lambda: save(root, "a", b"again\n")})
+    with closing(Journal.open(area / "job.db")) as journal:
+        directories = Directories(sys, journal.directory)
+        Recovery(
+            sys, journal, directories, lambda _count: None, now=time.time, booted=lambda: 0.0,
+            sync=lambda: None, sleep=lambda _seconds: None, users=Nobody(),
+        ).run()  # fmt: skip
+        assert journal.unfinished() == []
 
 
 def test_no_second_link_of_an_original_is_left_under_a_file_saved_since(area: Path) -> None:

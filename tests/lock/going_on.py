@@ -20,14 +20,14 @@ from zconsole.cli import event_loop, local, output
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.swap.report import markdown
 from zconsole.swap.session import Guide
-from zconsole.swap.store import FileSwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.system.audit import MemoryLog
 from zconsole.system.state_dir import state_dir
 from zconsole.timeline.feed import SessionFeed
 from zconsole.tunables.control import Control
 from zconsole.tunables.holds import Setter
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.store import TunableStore
 from zconsole.zfs.sources.replay import ReplaySource
 
 # Tunables.
@@ -35,7 +35,7 @@ from zconsole.zfs.sources.replay import ReplaySource
 
 def tunables(_words: Sequence[str]) -> int:
     """Print what a console offers to restore, and what it tells of changes."""
-    control = Control(SysfsParameters(), FileTunableStore(state_dir(False)), MemoryLog())
+    control = Control(SysfsParameters(), TunableStore(state_dir(False)), MemoryLog())
     past = control.past()
     for name, hold in sorted(past.holds.items()):
         found = control.setting(name)
@@ -138,7 +138,7 @@ def left(way: str, states: Path) -> None:
         play.look()
         state = states / str(number)
         state.mkdir(mode=0o700)
-        store = FileSwapStore(state)
+        store = SwapStore(state)
         store.save(play.checklist)
         store.close()
 
@@ -150,7 +150,7 @@ def swap(words: Sequence[str]) -> int:
     for number, act in enumerate(WAYS[way]):
         act(play)
         print(f"then: {_step(play)}")
-        play.store = FileSwapStore(states / str(number))
+        play.store = SwapStore(states / str(number))
         (kept,) = play.store.read()
         play.guide = Guide(kept, play.store)
         print(f"kept after act {number}: {_step(play)}")

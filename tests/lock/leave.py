@@ -243,10 +243,10 @@ def tunables(words: Sequence[str]) -> int:
     from zconsole.tunables.control import Control
     from zconsole.tunables.hold_latency import LEVERS, values
     from zconsole.tunables.parameters import SysfsParameters
-    from zconsole.tunables.store import FileTunableStore
+    from zconsole.tunables.store import TunableStore
 
     state, mark, parameters = state_dir(True), process_mark(os.getpid()), SysfsParameters()
-    control = Control(parameters, FileTunableStore(state), MemoryLog(), mark)
+    control = Control(parameters, TunableStore(state), MemoryLog(), mark)
     if words == ["autopilot"]:
         autopilot.PilotClaim(state, mark or "").take(parameters)
         live = {name: LIVE[name] for name in LEVERS if name in LIVE}

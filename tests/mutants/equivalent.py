@@ -49,11 +49,19 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "copy_engine.CopyPipeline._finish_all: swap"
         " service() <> self.withdrawal.guarded(item, self._finish)",
     ),
+    "before names are left to who has them locked there was a look, and the last is remembered": (
+        "copy_engine.CopyPipeline._leave_locked: invert self.users.look()",
+    ),
     "two lists in memory, neither of which the other's call can see": (
         "results.Results.add: swap self.waiting.append(Result(row.number, STATES[outcome], reason))"
         " <> self.outcomes.append(FileOutcome(row, outcome, size, reason))",
         "results.Results.keep: swap self.waiting.append(Result(row.number, State.FAILED, reason,"
         " kept)) <> self.outcomes.append(FileOutcome(row, 'failed', 0, reason))",
+    ),
+    "two collections in memory, neither of which the other's call can see; an error of the journal"
+    " between the two ends the recovery": (
+        "recovery.Recovery._put_back: swap"
+        " self._joiner.settled.add(self._links.key(row)) <> self._given_back.append(given)",
     ),
     "a wait in small steps is stopped a step sooner or later": (
         "versions.Versions._unleased: swap self.sleep(PAUSE) <> self.tick(0)",
@@ -77,7 +85,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "timeline.scans.ScanTracker._known: boundary scan.start >= self._last - FROM_START",
         "output.prometheus.server.Server.service_actions: boundary began <= began_by",
         "swap.steps._how_found: boundary now - max(switched) < LASTING",
-        "tunables.autopilot._wait_for: boundary time.monotonic() > end + PATIENCE",
+        "cli.keeper._watch: boundary time.monotonic() > end + PATIENCE",
         "zfs.sources.replay.ReplaySource._wait_for: boundary"
         " abs(self._due - loop.time()) > _STEERED",
     ),
@@ -89,8 +97,10 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " <> pool.note('vdev_remove', f'{leaf.name} detached', vdev=leaf.path)",
         "rebalance.planning.survey.survey: swap"
         " links.add(index, portion) <> _sample(sys, found, portion)",
-        "tunables.guard.parser: swap found.add_argument('--state', type=Path, required=True)"
-        " <> found.add_argument('--module', type=Path, default=MODULE)",
+        "rebalance.planning.survey.Survey.add: swap"
+        " self._measure(statuses) <> self.sample.offer(statuses)",
+        "cli.keeper.main: swap parser.add_argument('--root', type=Path, default=ROOT)"
+        " <> parser.add_argument('--module', type=Path, default=MODULE)",
         "ui.rebalance.folder_screen.FoldersScreen.draw: swap"
         " self.view.show(folder_lines(self._rows, self._look, width)) <> self._show_hint()",
         "ui.swap.swap_screen.SwapScreen.on_mount: swap"
@@ -123,24 +133,17 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     "what is beside a command is so for at least five seconds": (
         "ui.panes.device_graphs._marks: one more happened((*scan, *own), frame, 0.0)",
     ),
-    "the next line refuses the same in other words": (
-        "zfs.decode.status_json.pools_of: ignore"
-        " raise NotUnderstoodError('not a `zpool status -j` document: no pools')",
-    ),
-    "what is no regular file, or another filesystem's, later looks call changed, too": (
-        "admission.Admission._admit: ignore raise SkipError('changed')",
-    ),
     "the largest index of Python is 2**31 - 1 or 2**63 - 1": (
         "holders._is_ours: one more 2 ** 32",
     ),
     "an event names a simulated device by the end of its path, which is its name": (
         "sim.commands.detach: other field leaf.path",
     ),
-    "a cursor behind the last line is on it": ("ui.actions.add_flow._devices: one more 1",),
-    "nobody promises an order of two switches in lists of options": (
-        "cli.option_types.add_common: swap common.add_argument('--read-only',"
-        " help='watch only, change nothing', **switch) <> common.add_argument('--no-mouse',"
-        " help='leave the mouse to the terminal', **switch)",
+    "an nvlist that is looked at begins with a byte 1, what is looked for in it with a byte 0": (
+        "hardware.machine._pair: one more found < 0",
+    ),
+    "bytes that are no UTF-8 have no line end among them": (
+        "config.file.read_config: other field error.start",
     ),
     "a nanosecond is no second": (
         "zfs.sources.events._details: one more _number(payload.get('zio_delay', '')) or 0",

@@ -12,7 +12,7 @@ from tests.ui.actions.acting import Acting, acting
 from tests.ui.drawn import plain
 from tests.ui.fakes import view_state
 from zconsole.config.settings import PANES
-from zconsole.sim.hands import SimulatedHands
+from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import Frame

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from zconsole.errors import UsageError
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.patient import Patient
 from zconsole.tunables import autopilot
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Control
@@ -35,6 +36,7 @@ class MachineAutopilots:
         self._directory = directory
         self._control = control
         self._mark = mark
+        self._patient = Patient()
 
     async def start(self, wanted: Order) -> None:
         """See Autopilots.start."""
@@ -48,7 +50,7 @@ class MachineAutopilots:
 
     async def status(self) -> Status | None:
         """See Autopilots.status."""
-        return await in_daemon_thread(lambda: autopilot.status(self._directory))
+        return await in_daemon_thread(autopilot.status, self._directory, self._patient)
 
 
 def make_way(control: Control) -> None:

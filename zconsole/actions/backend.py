@@ -27,7 +27,7 @@ from zconsole.tunables import guard
 from zconsole.tunables.autopilot import every_pool
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters, SysfsParameters
-from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.store import TunableStore
 from zconsole.zfs.sources.live import LiveSource
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def live_backend(read_only: bool) -> ActionBackend:
         await in_daemon_thread(guard.start, directory, wanted)
 
     watch = partial(wake, directory, guard.KEPT)
-    control = Control(parameters, FileTunableStore(directory), log, mark, wake=watch)
+    control = Control(parameters, TunableStore(directory), log, mark, wake=watch)
     return ActionBackend(
         runner,
         LastingRunner(),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from zconsole.actions.facts import Asker
 from zconsole.actions.plan import Facts, Situation
 from zconsole.errors import UnavailableError
+from zconsole.timeline.feed import Feed
 from zconsole.timeline.frame import Frame
 
 
@@ -59,3 +61,35 @@ class Refresher:
     async def guid(self, pool: str) -> str | None:
         """See Asker.guid."""
         return await self._ask.guid(pool)
+
+
+class RoundsOnDemand:
+    """The frames of a feed, sampled whenever they are asked for."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    async def frames(self) -> Sequence[Frame]:
+        """A round taken now. Raises UnavailableError without ZFS."""
+        update = await self._feed.sample()
+        return update.frames if update is not None else ()
+
+    async def fresh(self, pool: str, since: float) -> Frame:
+        """A frame of the pool sampled after ``since``, or the newest there is after a while.
+
+        Raises UnavailableError when the pool is not imported.
+        """
+        frame: Frame | None = None
+        loop = asyncio.get_running_loop()
+        until = loop.time() + PATIENCE
+        while loop.time() < until:
+            found = await self.frames()
+            frame = next((f for f in found if f.pool == pool and not f.absent), None)
+            if frame is None:
+                break
+            if is_answer(frame.looked, frame.problem, frame.suspended, since):
+                break
+            await asyncio.sleep(0.2)
+        if frame is None:
+            raise UnavailableError(f"{pool} is no longer imported")
+        return frame

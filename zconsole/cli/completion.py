@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import resources
 
-from zconsole.cli.grammar import Argument, Command, Option, Word, command_tree
+from zconsole.cli.grammar import Command, Parameter, command_tree
 from zconsole.cli.options import PRESETS
 from zconsole.errors import ExitCode
 from zconsole.tunables.catalog import TUNABLES
@@ -55,21 +55,21 @@ def _completed() -> Command:
 
 
 def _with_choices(command: Command) -> Command:
-    if len(command.arguments) < 2 or not command.arguments[0].word.choices:
+    if len(command.arguments) < 2 or not command.arguments[0].choices:
         return command
     first, *rest = command.arguments
     inner = tuple(
         replace(command, words=(*command.words, choice), about="", arguments=_after(choice, rest))
-        for choice in first.word.choices
+        for choice in first.choices
     )
     return replace(command, arguments=(), commands=inner)
 
 
-def _after(choice: str, rest: Iterable[Argument]) -> tuple[Argument, ...]:
+def _after(choice: str, rest: Iterable[Parameter]) -> tuple[Parameter, ...]:
     words = AFTER.get(choice)
     if words is None:
         return tuple(rest)
-    return tuple(replace(each, word=replace(each.word, choices=words)) for each in rest if words)
+    return tuple(replace(each, choices=words) for each in rest if words)
 
 
 def _filled(shell: str, **parts: Iterable[str]) -> str:
@@ -79,10 +79,10 @@ def _filled(shell: str, **parts: Iterable[str]) -> str:
     return text
 
 
-def _valued(tree: Command) -> Mapping[str, Option]:
+def _valued(tree: Command) -> Mapping[str, Parameter]:
     """Every option with a value, by name: one name takes the same in every command."""
     every = (option for command in tree.walk() for option in command.options)
-    return {name: option for option in every if option.value for name in option.names}
+    return {name: option for option in every if option.count for name in option.names}
 
 
 # bash
@@ -102,19 +102,19 @@ def bash() -> str:
 def _bash_command(command: Command) -> str:
     options = " ".join(name for option in command.options for name in option.names)
     inner = " ".join(each.words[-1] for each in command.commands)
-    kinds = (f'"{_bash_kind(a.word)}{"+" if a.many else ""}"' for a in command.arguments)
+    kinds = (f'"{_bash_kind(a)}{"+" if a.many else ""}"' for a in command.arguments)
     return (
         f'    "{" ".join(command.words)}")\n        options="{options}"\n'
         f'        commands="{inner}"\n        kinds=({" ".join(kinds)})\n        ;;'
     )
 
 
-def _bash_option(name: str, option: Option) -> str:
-    kind = _bash_kind(option.value) if option.value else ""
+def _bash_option(name: str, option: Parameter) -> str:
+    kind = _bash_kind(option) if option.count else ""
     return f'    {name}) count={option.count} kind="{kind}" ;;'
 
 
-def _bash_kind(word: Word) -> str:
+def _bash_kind(word: Parameter) -> str:
     return f"={' '.join(word.choices)}" if word.choices else word.kind
 
 
@@ -143,17 +143,17 @@ def _fish_lines(command: Command) -> Iterable[str]:
         yield f'complete -c zconsole -n "{place} command" -a {inner.words[-1]}{about}'
     for number, argument in enumerate(command.arguments):
         where = f"{place} {number}{'+' if argument.many else ''}"
-        yield f'complete -c zconsole -n "{where}"{_fish_values(argument.word)}'
+        yield f'complete -c zconsole -n "{where}"{_fish_values(argument)}'
     for option in command.options:
         names = (f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in option.names)
-        value = f" -r{_fish_values(option.value)}" if option.value else ""
+        value = f" -r{_fish_values(option)}" if option.count else ""
         about = _fish_word(option.text)
         yield f'complete -c zconsole -n "{place}" {" ".join(names)}{value} -d {about}'
-        if option.value and option.count > 1:  # fish itself knows of one value only
-            yield f'complete -c zconsole -n "{place} value"{_fish_values(option.value)}'
+        if option.count > 1:  # fish itself knows of one value only
+            yield f'complete -c zconsole -n "{place} value"{_fish_values(option)}'
 
 
-def _fish_values(word: Word) -> str:
+def _fish_values(word: Parameter) -> str:
     """The switches of ``complete`` for the values; without ``-F``, no file is offered."""
     if word.choices:
         return f" -f -a '{' '.join(word.choices)}'"
@@ -198,7 +198,7 @@ def _zsh_function(command: Command) -> str:
     more = ""
     if command.arguments:
         cases += f"\n    (*) {_zsh_arguments(own)} ;;"
-        more = f"    {_zsh_action(command.arguments[0].word)}\n"
+        more = f"    {_zsh_action(command.arguments[0])}\n"
     return (
         f"{_zsh_name(command)}() {{\n"
         "  local curcontext=$curcontext state state_descr line\n"
@@ -222,24 +222,24 @@ def _zsh_arguments(specs: Iterable[str], switches: str = "") -> str:
     return " \\\n    ".join((f"_arguments -S {switches}".rstrip(), *specs))
 
 
-def _zsh_option(option: Option) -> str:
+def _zsh_option(option: Parameter) -> str:
     text = "".join(f"\\{c}" if c in "[]:\\" else c for c in option.text)
-    if option.value is None:
+    if not option.count:
         alone = option.names[-1] in ("--help", "--version")
         before = "'(- *)'" if alone else ""
         names = f"{{{','.join(option.names)}}}" if len(option.names) > 1 else option.names[0]
         return f"{before}{names}{_zsh_word(f'[{text}]')}"
-    name = option.value.shown.replace(":", "\\:")
-    values = f":{name}:{_zsh_action(option.value)}" * option.count
+    name = option.shown.replace(":", "\\:")
+    values = f":{name}:{_zsh_action(option)}" * option.count
     return _zsh_word(f"{option.names[-1]}=[{text}]{values}")
 
 
-def _zsh_argument(argument: Argument) -> str:
+def _zsh_argument(argument: Parameter) -> str:
     before = "*" if argument.many else "" if argument.required else ":"
-    return _zsh_word(f"{before}:{argument.word.shown}:{_zsh_action(argument.word)}")
+    return _zsh_word(f"{before}:{argument.shown}:{_zsh_action(argument)}")
 
 
-def _zsh_action(word: Word) -> str:
+def _zsh_action(word: Parameter) -> str:
     """What completes a word, for ``_arguments``; a space is nothing."""
     if word.choices:
         if all(choice.endswith("=") for choice in word.choices):

@@ -26,44 +26,28 @@ KINDS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Word:
-    """An argument, or the value of an option."""
+class Parameter:
+    """An argument of a command, or an option with the words that it takes."""
 
-    name: str
-    """As help shows it; empty for what only takes one of its choices."""
+    names: tuple[str, ...]
+    """Of an option; empty for an argument."""
+    text: str
+    metavar: str
+    """Its words, as help shows them; empty for a switch, and for what takes one of its choices."""
     choices: tuple[str, ...]
-    """All it can be; empty where that is not known here."""
+    """All its words can be; empty where that is not known here."""
     kind: str
     """One of ``KINDS``, or empty."""
+    count: int
+    """How many words it takes, 0 for a switch; where it takes any number, 1."""
+    many: bool
+    """Whether it takes any number."""
+    required: bool
 
     @property
     def shown(self) -> str:
-        """As a synopsis shows it: ``POOL``, ``auto|copy|rewrite``."""
-        return self.name or "|".join(self.choices)
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An argument of a command."""
-
-    word: Word
-    text: str
-    required: bool
-    many: bool
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of a command."""
-
-    names: tuple[str, ...]
-    text: str
-    value: Word | None = None
-    """None for a switch."""
-    count: int = 0
-    """How many words it takes; where it takes any number, 1."""
-    more: bool = False
-    """Whether it takes any number."""
+        """Its words as a synopsis shows them: ``POOL``, ``auto|copy|rewrite``."""
+        return self.metavar or "|".join(self.choices)
 
 
 @dataclass(frozen=True)
@@ -72,7 +56,7 @@ class OptionGroup:
 
     title: str
     about: str
-    options: tuple[Option, ...]
+    options: tuple[Parameter, ...]
 
 
 @dataclass(frozen=True)
@@ -85,12 +69,12 @@ class Command:
     """What it does, in a phrase."""
     usage: str
     """A synopsis of its own; empty if its options and arguments say it all."""
-    arguments: tuple[Argument, ...]
+    arguments: tuple[Parameter, ...]
     groups: tuple[OptionGroup, ...]
     commands: tuple[Command, ...] = ()
 
     @property
-    def options(self) -> Iterator[Option]:
+    def options(self) -> Iterator[Parameter]:
         """Those of all groups."""
         return (option for group in self.groups for option in group.options)
 
@@ -120,11 +104,11 @@ def _command(words: tuple[str, ...], about: str, parser: argparse.ArgumentParser
         words,
         about,
         " ".join((parser.usage or "").split()),
-        tuple(_argument(action) for action in _own(parser._actions) if not action.option_strings),
+        tuple(_parameter(action) for action in _own(parser._actions) if not action.option_strings),
         tuple(
             OptionGroup(group.title or "", group.description or "", options)
             for group, actions in groups
-            if (options := tuple(_option(each) for each in actions if each.option_strings))
+            if (options := tuple(_parameter(each) for each in actions if each.option_strings))
         ),
         tuple(
             _command((*words, phrase.dest), phrase.help or "", action.choices[phrase.dest])
@@ -139,22 +123,18 @@ def _own(actions: Sequence[argparse.Action]) -> Sequence[argparse.Action]:
     return [each for each in actions if not isinstance(each, argparse._SubParsersAction)]
 
 
-def _argument(action: argparse.Action) -> Argument:
-    required, many = action.nargs in (None, "+"), action.nargs in ("*", "+")
-    return Argument(_word(action), _text(action), required, many)
-
-
-def _option(action: argparse.Action) -> Option:
-    names, text = tuple(action.option_strings), _text(action)
-    if action.nargs == 0:
-        return Option(names, text)
-    count = action.nargs if isinstance(action.nargs, int) else 1
-    return Option(names, text, _word(action), count, action.nargs == "+")
-
-
-def _word(action: argparse.Action) -> Word:
-    name = action.metavar if isinstance(action.metavar, str) else ""
-    return Word(name, _choices(action), KINDS.get(name, ""))
+def _parameter(action: argparse.Action) -> Parameter:
+    metavar = action.metavar if isinstance(action.metavar, str) else ""
+    return Parameter(
+        tuple(action.option_strings),
+        (action.help or "") % {**vars(action), "prog": "zconsole"},
+        metavar,
+        _choices(action),
+        KINDS.get(metavar, ""),
+        count=action.nargs if isinstance(action.nargs, int) else 1,
+        many=action.nargs in ("*", "+"),
+        required=action.nargs in (None, "+") and not action.option_strings,
+    )
 
 
 def _choices(action: argparse.Action) -> tuple[str, ...]:
@@ -164,7 +144,3 @@ def _choices(action: argparse.Action) -> tuple[str, ...]:
     from zconsole.sim import scenarios
 
     return scenarios.names()
-
-
-def _text(action: argparse.Action) -> str:
-    return (action.help or "") % {**vars(action), "prog": "zconsole"}

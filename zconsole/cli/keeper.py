@@ -1,7 +1,7 @@
-"""``zconsole keeper``: the two processes that keep duties, and what each of them does.
+"""``zconsole keeper``: what is kept in the background, and the two processes that keep it.
 
-``zconsole.system.keeper`` says what it is for, and how it is asked. Run as
-``python -m zconsole.cli.keeper``; it returns once orders are heard.
+``zconsole.system.keeper`` says what they are for, and how they are asked. They begin as
+``python -m zconsole.cli.keeper``, which returns once orders are heard.
 """
 
 from __future__ import annotations
@@ -21,28 +21,42 @@ from itertools import pairwise
 from pathlib import Path
 
 from zconsole.actions.backend import live_backend, live_pools
+from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.actions.window_records import MachineWindows
 from zconsole.cli import local
-from zconsole.cli.swap import RoundsOnDemand
+from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.output import say
 from zconsole.cli.window_keeper import WindowKeeper
-from zconsole.errors import ZconsoleError
+from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
-from zconsole.system.audit import Audit, audit_log
+from zconsole.output import json
+from zconsole.system.audit import audit_log
 from zconsole.system.host import ROOT, process_mark, text_in
-from zconsole.system.keeper import LOCK, START, Begin, Keeper, Order, listening_socket
-from zconsole.system.launcher import own
-from zconsole.system.process import run_blocking
+from zconsole.system.keeper import (
+    END,
+    LOCK,
+    START,
+    TELL,
+    Begin,
+    Keeper,
+    Order,
+    asked,
+    listening_socket,
+)
+from zconsole.system.patient import in_time
+from zconsole.system.process import own, run_blocking
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import state_dir, try_lock
 from zconsole.timeline.feed import SessionFeed
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
-from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.store import TunableStore
 from zconsole.zfs.sources.live import LiveSource
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals at which what is held is put back."""
+NOTHING = "nothing is kept in the background for this user"
 HEARS = "hears"
 """Its word to whoever started it, once orders are heard."""
 LOOK = 0.5
@@ -51,6 +65,27 @@ PATIENCE = 15.0
 """Seconds that the child has to undo all once it was told to stop; then it is killed."""
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a child that was killed is followed by another one: twice as long each time."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """List what this user's keeper keeps, or end it; returns the exit code."""
+    ask = partial(asked, state_dir(create=False))
+    if args.action == "end":
+        refuse_denied(args, "end restores what is held", calms=True)
+        ended = in_time(partial(ask, order=END, duty="", by=None), START)
+        rest = "lights, scrub hours and what consoles set go on with the next console"
+        say(f"what was held is restored; {rest}" if ended else NOTHING)
+        return ExitCode.OK
+    found = in_time(partial(ask, order=TELL), START) or {"duties": ()}
+    if not found["duties"] and not args.json:
+        say(NOTHING)
+    for each in found["duties"]:
+        if args.json:
+            print(json.line({"process": found["process"], **each}))
+            continue
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each["since"]))
+        print(f"{each['duty']:<12} since {since}  to end it: {each['ends_by']}")
+    return ExitCode.OK
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -176,15 +211,10 @@ def _exit_code(child: int) -> int | None:
     return -signal.SIGKILL
 
 
-def _log() -> Audit:
-    """The audit log of this state directory, which every line checks."""
-    return audit_log(partial(state_dir, True))
-
-
 def _put_back(args: argparse.Namespace, mark: str) -> None:
     """Restore the tunables that a child held, and drop what its autopilot said."""
-    parameters, log = SysfsParameters(args.module, args.boot_id), _log()
-    control = Control(parameters, FileTunableStore(args.state), log, mark)
+    parameters, log = SysfsParameters(args.module, args.boot_id), audit_log()
+    control = Control(parameters, TunableStore(args.state), log, mark)
     with contextlib.suppress(OSError, ZconsoleError):
         if held := control.held():
             control.restore(time.time(), held)
@@ -194,19 +224,20 @@ def _put_back(args: argparse.Namespace, mark: str) -> None:
 
 async def _keep(args: argparse.Namespace, line: socket.socket, life: int) -> bool:
     """Keep duties until none is left, or the child is told to end; whether it lost its parent."""
-    log, mark = _log(), process_mark(os.getpid()) or ""
-    parameters, store = SysfsParameters(args.module, args.boot_id), FileTunableStore(args.state)
+    log, mark = audit_log(), process_mark(os.getpid()) or ""
+    parameters, store = SysfsParameters(args.module, args.boot_id), TunableStore(args.state)
 
-    def _control(order: Order) -> tuple[Control, SysfsParameters, Audit]:
-        by = log.by(order["by"])
-        return Control(parameters, store, by, mark), parameters, by
+    def _control(order: Order) -> Control:
+        return Control(parameters, store, log.by(order["by"]), mark)
 
     def _claim() -> autopilot.PilotClaim:  # one for each: what ends late drops only its own
         return autopilot.PilotClaim(args.state, mark)
 
     orders: dict[str, Begin] = {
-        guard.ORDER: lambda order: guard.begin(*_control(order), order),
-        autopilot.ORDER: lambda order: autopilot.begin(*_control(order), _claim(), order),
+        guard.ORDER: lambda order: guard.begin(_control(order), parameters, order),
+        autopilot.ORDER: lambda order: autopilot.begin(
+            _control(order), parameters, log.by(order["by"]), _claim(), order
+        ),
     }
     feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0)
     rounds, windows = RoundsOnDemand(feed), MachineWindows(args.state)

@@ -11,9 +11,9 @@ from zconsole.hardware.located_source import LocatedSource
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.store import ReportStore
-from zconsole.system.async_writer import AsyncWriter
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
+from zconsole.system.record_file import AsyncWriter
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
 from zconsole.timeline.feed import SessionFeed, Update
 from zconsole.timeline.session import Session

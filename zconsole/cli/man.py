@@ -9,10 +9,10 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any
 
 from zconsole import __version__
-from zconsole.cli.grammar import Argument, Command, Option, command_tree
+from zconsole.cli.grammar import Command, Parameter, command_tree
 from zconsole.errors import ExitCode
 from zconsole.ui import keys
 
@@ -21,8 +21,6 @@ WIDTH = 79
 COMMON = "options of every command"
 TOPICS = {"security": "what zconsole trusts, what other users can do, and what it logs"}
 """Pages of section 7, with what each is about."""
-
-_Taken = TypeVar("_Taken", Argument, Option)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -104,8 +102,8 @@ def _usage(command: Command) -> list[str]:
     return [start, *options, *map(_argument_usage, command.arguments), ".YS"]
 
 
-def _argument_usage(argument: Argument) -> str:
-    shown = rf"\fI{_escaped(argument.word.shown)}\fR" + (r"\ ..." if argument.many else "")
+def _argument_usage(argument: Parameter) -> str:
+    shown = rf"\fI{_escaped(argument.shown)}\fR" + (r"\ ..." if argument.many else "")
     return shown if argument.required else f"[{shown}]"
 
 
@@ -123,7 +121,7 @@ def _options(command: Command) -> list[str]:
     arguments = _owners(parts, lambda part: part.arguments)
     lines = []
     for argument, words in arguments.items():
-        head = rf"\fI{_escaped(argument.word.shown)}\fR"
+        head = rf"\fI{_escaped(argument.shown)}\fR"
         lines += _entry(head, _sentence(argument.text) + _only(words, parts))
     for title_of, about in {g.title: g.about for part in parts for g in part.groups}.items():
         if title_of != "options":
@@ -134,15 +132,15 @@ def _options(command: Command) -> list[str]:
     return lines
 
 
-def _of_group(wanted: str, part: Command) -> Iterator[Option]:
+def _of_group(wanted: str, part: Command) -> Iterator[Parameter]:
     return (option for g in part.groups if g.title == wanted for option in g.options)
 
 
 def _owners(
-    parts: Iterable[Command], of: Callable[[Command], Iterable[_Taken]]
-) -> dict[_Taken, list[str]]:
+    parts: Iterable[Command], of: Callable[[Command], Iterable[Parameter]]
+) -> dict[Parameter, list[str]]:
     """What the parts take, and which of them take it: the last words of their names."""
-    found: dict[_Taken, list[str]] = {}
+    found: dict[Parameter, list[str]] = {}
     for part in parts:
         for each in of(part):
             found.setdefault(each, []).append(part.words[-1] if part.words else "")
@@ -197,12 +195,12 @@ def _see(tree: Command | None, more: Iterable[str]) -> list[str]:
 # Text
 
 
-def _invocation(option: Option) -> str:
+def _invocation(option: Parameter) -> str:
     names = ", ".join(rf"\fB{_escaped(name)}\fR" for name in option.names)
-    if option.value is None:
+    if not option.count:
         return names
-    value = rf"\fI{_escaped(option.value.shown)}\fR"
-    return " ".join((names, *[value] * option.count, *["..."] * option.more))
+    value = rf"\fI{_escaped(option.shown)}\fR"
+    return " ".join((names, *[value] * option.count, *["..."] * option.many))
 
 
 def _spaceless(text: str) -> str:

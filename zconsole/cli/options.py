@@ -380,6 +380,17 @@ def _configure_scrub(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print JSON, one pool per line")
 
 
+def _configure_keeper(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "end"),
+        help="list what is kept (default), or end it: what is held is restored",
+    )
+    _json(parser, "print JSON, one duty per line")
+
+
 def _configure_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
@@ -420,6 +431,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "tunables": ("list, set and restore the tunables of scans and rebuilds", _configure_tunables),
     "light": ("light the bay of a disk for four hours", _configure_light),
     "scrub": ("scrub a pool only in some hours of the day", _configure_scrub),
+    "keeper": ("list what is kept in the background, or end it", _configure_keeper),
     "report": (
         "report on a scan, or compare two: rates, limits, devices, ETAs",
         _configure_report,
@@ -441,6 +453,6 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 
 CONFIGURED = frozenset(
     {"console", "watch", "record", "export", "status", "demo", "replay", "rebalance", "tunables"}
-    | {"light", "scrub", "swap"}
+    | {"light", "scrub", "swap", "keeper"}
 )
 """Commands that read the configuration."""

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.cli.configuration import refuse_denied
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
-from zconsole.rebalance.backend import JobView
+from zconsole.rebalance.backend import JobStatus, JobView
 from zconsole.rebalance.job import control, job_store
-from zconsole.rebalance.job.control import AuditedJobs, Unread
+from zconsole.rebalance.job.control import Unread
 from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.plan_document import plan_lines
@@ -108,7 +108,7 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 def _plan(args: argparse.Namespace) -> int:
     from zconsole.rebalance.engine.syscalls import Sys
-    from zconsole.rebalance.job.locks import job_at_work
+    from zconsole.rebalance.job.locks import job_in_the_way
     from zconsole.rebalance.planning import plan
     from zconsole.rebalance.planning.facts import FactsReader
 
@@ -116,7 +116,7 @@ def _plan(args: argparse.Namespace) -> int:
     found = plan.places(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
     made = plan.make(Sys(), reader, found, settings, sink).document
-    if busy := job_at_work([place.root for place in found]):
+    if busy := job_in_the_way([place.root for place in found]):
         made = replace(made, notes=(*made.notes, busy))
     if args.json:
         _print_json(made.as_json())
@@ -156,7 +156,7 @@ def _run(args: argparse.Namespace) -> int:
         say("stopped while counting files: nothing was moved")
         return ExitCode.OK
     if args.detach:
-        _audited().start(record)
+        control.detach(audit_log(), record)
         return ExitCode.OK
     return _execute(record, args.json, made)
 
@@ -231,7 +231,7 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
 
     # Where the log cannot be written, what was locked for it is let go, too.
     held = made.held if made and made.held else contextlib.nullcontext()
-    with control.refusals_kept(record), held, _audited().run(record):
+    with control.refusals_kept(record), held, control.running(audit_log(), record):
         failed, interrupted = runner.execute(
             record, lasting(_printer(as_json)), made.locks if made else None
         )
@@ -241,24 +241,21 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
 
 
 def _printer(as_json: bool) -> Show:
-    if as_json:
-        return lambda records: print("\n".join(map(json.dumps, records)), flush=True)
-    return _print_lines
+    """Returns a printer of files as they end, of text only those left out, and of the summary."""
 
+    def _print(event: JobStatus) -> None:
+        ended, summary = event.ended_files, event.summary
+        if as_json:
+            lines = [json.dumps(file._asdict()) for file in ended]
+            lines += [json.dumps({"summary": summary})] if summary else []
+        else:
+            left = (file for file in ended if file.outcome != "moved")
+            lines = [f"{file.outcome}: {clean(file.path)}: {file.reason}" for file in left]
+            lines += summary_lines(summary) if summary else []
+        if lines:
+            print("\n".join(lines), flush=True)
 
-def _print_lines(records: Sequence[dict[str, Any]]) -> None:
-    """Print failures and skips as they happen, and the summary."""
-    for record in records:
-        summary = record.get("summary")
-        if summary is not None:
-            print("\n".join(summary_lines(summary)), flush=True)
-        elif record["outcome"] != "moved":
-            print(f"{record['outcome']}: {clean(record['path'])}: {record['reason']}", flush=True)
-
-
-def _audited() -> AuditedJobs:
-    """Orders to jobs, each recorded in the audit log."""
-    return AuditedJobs(audit_log())
+    return _print
 
 
 def _status(args: argparse.Namespace) -> int:
@@ -285,7 +282,7 @@ def _show_job(view: JobView, as_json: bool) -> None:
 
 def _steer(args: argparse.Namespace) -> int:
     record = job_store.find(args.job)
-    _audited().steer(record, args.action)
+    control.steer(audit_log(), record, args.action)
     say(f"{args.action}: job {record.job}")
     if args.json:
         _print_json(control.status(record).as_json())
@@ -296,7 +293,7 @@ def _resume(args: argparse.Namespace) -> int:
     if args.all == bool(args.job):
         raise UsageError("resume needs a JOB or --all")
     unread: list[Unread] = []
-    audited = _audited()
+    log = audit_log()
 
     def _records() -> list[Record]:
         if args.all:
@@ -307,7 +304,7 @@ def _resume(args: argparse.Namespace) -> int:
     code = _tell_unread(unread)
     for record in records:
         try:
-            audited.resume(record, _limits(args))
+            control.resume(log, record, _limits(args))
         except ZconsoleError as error:
             code = error.code
             say(f"zconsole: job {record.job}: {clean(str(error))}")

@@ -7,12 +7,11 @@ from dataclasses import asdict
 
 from zconsole.actions.backend import ActionBackend, live_backend
 from zconsole.actions.plan import Facts
-from zconsole.actions.refresh import Refresher, situation_of
+from zconsole.actions.refresh import Refresher, RoundsOnDemand, situation_of
 from zconsole.actions.scrub_window import hours_words, plan_window, plan_window_off, read_hours
 from zconsole.cli import event_loop, local
 from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
-from zconsole.cli.swap import RoundsOnDemand
 from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
 from zconsole.output import json
 from zconsole.pool.scrub_window import ScrubWindow

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
 from zconsole.actions.backend import live_backend
 from zconsole.actions.plan import Situation
-from zconsole.actions.refresh import PATIENCE, is_answer
+from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import console, event_loop, local
 from zconsole.cli.configuration import denied
 from zconsole.cli.output import local_zone, say
@@ -25,14 +24,13 @@ from zconsole.swap.disk import MachineView, device_named, proposed
 from zconsole.swap.report import checklist_record, choice_record, markdown
 from zconsole.swap.session import SwapSession
 from zconsole.swap.steps import STEPS
-from zconsole.swap.store import FileSwapStore, SwapStore, live_swap
+from zconsole.swap.store import SwapStore, live_swap
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import is_root
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dirs
 from zconsole.timeline.devices import DeviceProber
-from zconsole.timeline.feed import Feed, SessionFeed
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.feed import SessionFeed
 from zconsole.zfs.sources.live import LiveSource
 
 _T = TypeVar("_T")
@@ -51,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     args.host, args.swap_at = None, event_loop.run(_on_this_machine(args, SwapListing.meant))
     begun = time.time()
     code = console.run(args)
-    kept = FileSwapStore(None, state_dirs()).read()
+    kept = SwapStore(None, state_dirs()).read()
     mine = (c for c in kept if is_meant(c, args) and (c.state == OPEN or (c.ended or 0) >= begun))
     return code or ended(next(mine, None))
 
@@ -83,41 +81,9 @@ async def _on_this_machine(
     session = SwapSession(backend, live_swap(), rounds.frames)
     try:
         # Who only looks makes no directory, and takes no lead.
-        return await ask(SwapListing(args, session, FileSwapStore(None, state_dirs())))
+        return await ask(SwapListing(args, session, SwapStore(None, state_dirs())))
     finally:
         await feed.aclose()
-
-
-class RoundsOnDemand:
-    """The frames of a feed, sampled whenever they are asked for."""
-
-    def __init__(self, feed: Feed) -> None:
-        self._feed = feed
-
-    async def frames(self) -> Sequence[Frame]:
-        """A round taken now. Raises UnavailableError without ZFS."""
-        update = await self._feed.sample()
-        return update.frames if update is not None else ()
-
-    async def fresh(self, pool: str, since: float) -> Frame:
-        """A frame of the pool sampled after ``since``, or the newest there is after a while.
-
-        Raises UnavailableError when the pool is not imported.
-        """
-        frame: Frame | None = None
-        loop = asyncio.get_running_loop()
-        until = loop.time() + PATIENCE
-        while loop.time() < until:
-            found = await self.frames()
-            frame = next((f for f in found if f.pool == pool and not f.absent), None)
-            if frame is None:
-                break
-            if is_answer(frame.looked, frame.problem, frame.suspended, since):
-                break
-            await asyncio.sleep(0.2)
-        if frame is None:
-            raise UnavailableError(f"{pool} is no longer imported")
-        return frame
 
 
 class SwapListing:

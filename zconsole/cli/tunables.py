@@ -29,7 +29,7 @@ from zconsole.tunables.hold_plan import order, plan
 from zconsole.tunables.holds import Hold, Setter
 from zconsole.tunables.parameters import MODULE, NOT_LOADED, SysfsParameters
 from zconsole.tunables.presets import NAMES, preset
-from zconsole.tunables.store import NAME, FileTunableStore
+from zconsole.tunables.store import NAME, TunableStore
 
 OFF = "off"
 """The word that ends hold-latency."""
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     _check(args)
     if not parameters.era:
         raise UnavailableError(NOT_LOADED)
-    memory = FileTunableStore(state_dir(create=False))
+    memory = TunableStore(state_dir(create=False))
     control = Control(parameters, memory, audit_log())
     if args.action == "hold-latency":
         _hold_latency(args, control, module)
@@ -90,7 +90,7 @@ def assignments(words: Iterable[str]) -> dict[str, int]:
 def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
     if args.words:
         raise UsageError(f"list takes no names: {args.words[0]!r}")
-    control = Control(parameters, FileTunableStore(_remembered()), MemoryLog())
+    control = Control(parameters, TunableStore(_remembered()), MemoryLog())
     _show(args, control.list())
     if parameters.era:
         return ExitCode.OK

@@ -27,6 +27,7 @@ class WindowKeeper(StandingDuty):
     """Does what is due about each window, by plans as the console runs them."""
 
     name = "scrub hours"
+    ends_by = "zconsole scrub off POOL"
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ from zconsole.system.host import ROOT, boot_id
 from zconsole.system.keeper import LONGEST, StandingDuty, wake
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.record_file import LockedRecord
-from zconsole.system.state_dir import state_dir
+from zconsole.system.state_dir import StateError, state_dir
 
 NAME, LOCK = "lights.json", "lights.lock"
 PATIENCE = 25.0
@@ -127,6 +127,8 @@ class LocateLights:
         self._directory = directory or state_dir(create=False)
         self._file = LockedRecord(_File(()), self._directory / NAME, LOCK, PATIENCE)
         self._root = root
+        self._patients: dict[Path, Patient] = {}
+        """By the folder of an enclosure."""
         self._clock = clock
         self._log = log or audit_log(lambda: self._directory)
 
@@ -161,7 +163,7 @@ class LocateLights:
         """Switch a light off, whoever lit it. Raises NotFoundError, ZconsoleError."""
         if (said := self.unlight(slot)) is not None:
             return said
-        self._ask(partial(write_led, self._required(slot, ""), OFF))
+        self._ask(self._required(slot, ""), write_led, OFF)
         return f"the light of {slot.name} is off"
 
     def unlight_all(self) -> tuple[str, ...]:
@@ -224,7 +226,7 @@ class LocateLights:
             record = LitSlot(slot, serial, bay, self._clock(), until, before, self._boot, False)
             opened.put(record)  # on the disk before the light is on: a crash must find it
             try:
-                self._ask(partial(write_led, led, ON))
+                self._ask(led, write_led, ON)
             except NoAnswerError:
                 raise  # it may go on yet, so the record stays
             except (OSError, ZconsoleError):
@@ -257,7 +259,7 @@ class LocateLights:
             return f"the light of {record.name} was off already: somebody else switched it off"
         if record.before:
             return f"the light of {record.name} stays on, as it was found"
-        self._ask(partial(write_led, led, OFF))
+        self._ask(led, write_led, OFF)
         self._note(record, "off", "restored")
         return f"the light of {record.name} is off"
 
@@ -284,7 +286,7 @@ class LocateLights:
             # What was found is gone with the power; kept before the light is on, as above.
             record = replace(record, before=False)
             opened.put(replace(record, slot=slot, boot=self._boot, confirmed=False))
-            self._ask(partial(write_led, led, ON))
+            self._ask(led, write_led, ON)
             self._note(record, "on", "lit again after a reboot")
         confirmed = on or self._confirms(led)
         opened.put(replace(record, slot=slot, boot=self._boot, confirmed=confirmed))
@@ -317,11 +319,11 @@ class LocateLights:
         return led
 
     def _is_on(self, led: Path) -> bool:
-        return self._ask(partial(read_led, led)) == ON
+        return self._ask(led, read_led) == ON
 
     def _is_off(self, led: Path) -> bool:
         """Whether the enclosure says so; one that says nothing has switched nothing off."""
-        return self._ask(partial(read_led, led)) == OFF
+        return self._ask(led, read_led) == OFF
 
     def _confirms(self, led: Path) -> bool:
         """Whether the enclosure says that the light is on; some say so late, some never."""
@@ -332,14 +334,20 @@ class LocateLights:
                     return True
         return False
 
-    def _ask(self, job: Callable[[], _T]) -> _T:
-        """What an enclosure answers. Raises NoAnswerError after a while, ZconsoleError."""
+    def _ask(self, led: Path, job: Callable[..., _T], *words: str) -> _T:
+        """What an enclosure answers about a light. Raises NoAnswerError after a while.
+
+        One that still owes an answer is not asked again. Raises ZconsoleError.
+        """
+        patient = self._patients.setdefault(led.parent.parent, Patient())
         try:
-            return Patient().call(job, ANSWER)
+            return patient.call(partial(job, led, *words), ANSWER)
         except NoAnswerError:
             raise NoAnswerError(
                 f"the enclosure gave no answer in {ANSWER:g} s; the light may still change"
             ) from None
+        except StateError:
+            raise ZconsoleError("the enclosure still gives no answer") from None
         except OSError as error:
             raise ZconsoleError(f"the enclosure refused: {error.strerror}") from error
 
@@ -361,6 +369,7 @@ class LightDuty(StandingDuty):
     """
 
     name = "lights"
+    ends_by = "zconsole light off"
 
     def __init__(
         self, lights: LocateLights, lock: Path, clock: Callable[[], float] = time.monotonic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from zconsole.hardware.sysfs import tidy
@@ -78,15 +78,9 @@ def aliases(root: Path = ROOT) -> Mapping[str, str]:
 
 def configured(root: Path = ROOT) -> Mapping[str, str]:
     """The aliases of vdev_id.conf: name to the link it stands for, without its folder."""
-    return dict(_configured(root))
-
-
-def _configured(root: Path) -> Iterator[tuple[str, str]]:
     try:
         text = bytes_in(root / "etc/zfs/vdev_id.conf", LARGEST).decode("utf-8", "surrogateescape")
     except OSError:
-        return
-    for line in text.splitlines():
-        words = line.partition("#")[0].split()
-        if len(words) >= 3 and words[0] == "alias":
-            yield words[1], words[2].rpartition("/")[2]
+        return {}
+    rows = (line.partition("#")[0].split() for line in text.splitlines())
+    return {row[1]: row[2].rpartition("/")[2] for row in rows if row[:1] == ["alias"] and row[2:]}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from zconsole.rebalance.planning.plan_document import PlanDocument
@@ -26,13 +26,6 @@ REPLACED = "replaced since the walk"
 TOTAL_CHANGED = "total now "
 """How the note begins that says why what is to do in all is another than before."""
 
-FIGURES = (
-    "files_done", "files_total", "files_skipped", "files_failed",
-    "bytes_done", "bytes_total", "bytes_goal", "rate", "mean_rate",
-    "eta_seconds", "current", "vdevs",
-)  # fmt: skip
-"""Fields of a job that its journal and its JSON object have as they are."""
-
 
 @dataclass(frozen=True, slots=True)
 class Counted:
@@ -43,20 +36,30 @@ class Counted:
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JobView:
-    """What is known of one job now; times in seconds, sizes in bytes."""
+class EndedFile(NamedTuple):
+    """What became of one name of a file, as ``rebalance run --json`` prints it."""
 
-    job: str
-    state: str
-    """running, paused, waiting, finished, stopped, dead, or planned before its first run."""
-    why: str | None
-    settings: Settings
-    limits: Limits
-    """Those that it obeys now: of its settings, with what was changed since."""
+    path: str
+    bytes: int
+    """Moved; of a file of several names, under the first of them."""
     engine: str
-    journal: str = ""
-    """The path of its journal."""
+    outcome: str
+    """moved, skipped or failed."""
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """How far a job is: the event that its run emits, which is printed, kept and drawn.
+
+    The journal keeps the newest as the job's status document. Times in seconds, sizes in bytes.
+    """
+
+    state: str = "planned"
+    """running, paused, waiting, finished, stopped, dead, or planned before its first run."""
+    why: str | None = None
+    limits: Limits | None = None
+    """Those that it obeys; None before its run."""
     files_done: int | None = None
     files_total: int | None = None
     files_skipped: int | None = None
@@ -75,25 +78,63 @@ class JobView:
     """Bytes a second since its process began, without waits; None before there is enough of it."""
     eta_seconds: float | None = None
     current: str | None = None
+    """The path of the file that is worked on."""
+    vdevs: Sequence[Mapping[str, Any]] | None = None
+    """Allocation of each, before and as of the last look: see ``JobAccounts._vdevs``."""
+    notes: Sequence[str] = ()
+    pid: int | None = None
+    """Of the process that emitted it."""
+    t: float | None = None
+    """When, epoch seconds."""
+    ended_files: Sequence[EndedFile] = ()
+    """Those that have ended since the event before; the journal has every file's result itself."""
+    summary: Mapping[str, Any] | None = None
+    """What the whole job came to, with the last event of a run; to be printed."""
+
+    def document(self) -> dict[str, Any]:
+        """The status document that the journal keeps: all but what is only printed."""
+        kept = (each.name for each in fields(JobStatus) if each.name not in _PRINTED)
+        limits = asdict(self.limits) if self.limits else None
+        return {**{name: getattr(self, name) for name in kept}, "limits": limits}
+
+
+_PRINTED = ("ended_files", "summary")
+_FIGURES = (
+    "files_done", "files_total", "files_skipped", "files_failed",
+    "bytes_done", "bytes_total", "bytes_goal", "rate", "mean_rate",
+    "eta_seconds", "current", "vdevs",
+)  # fmt: skip
+"""Fields of its status that a job's JSON object has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView(JobStatus):
+    """What is known of one job now: its status, and what else its journal says."""
+
+    job: str
+    settings: Settings
+    limits: Limits
+    """Those that it obeys now: of its settings, with what was changed since."""
+    engine: str
+    journal: str = ""
+    """The path of its journal."""
     before: Mapping[str, float] = field(default_factory=dict)
     """Fill of each vdev when the job began, 0…1."""
-    vdevs: Sequence[Mapping[str, Any]] | None = None
-    """Allocation of each, before and as of the last look: see ``accounts.vdevs_as_json``."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[Mapping[str, Any], ...] = ()
     """The first of those files, failed ones before skipped ones: see ``job.left_out``."""
     days: tuple[Mapping[str, Any], ...] = ()
-    notes: tuple[str, ...] = ()
     pools: frozenset[str] = frozenset()
     began: float | None = None
     """When its files were counted, epoch seconds."""
-    ended: float | None = None
-    """When it finished or was stopped; None for one that is at work or died."""
-    pid: int | None = None
-    """Of the process that wrote its status last."""
     agreed: bool = True
     """False until the operator has said yes to its plan, or asked for it to be resumed."""
+
+    @property
+    def ended(self) -> float | None:
+        """When it finished or was stopped; None for one that is at work or died."""
+        return self.t if self.state in ("finished", "stopped") else None
 
     @property
     def live(self) -> bool:
@@ -150,7 +191,7 @@ class JobView:
         return {
             **{name: getattr(self, name) for name in ("job", "state", "why")},
             "dirs": list(self.settings.dirs),
-            **{name: getattr(self, name) for name in ("engine", *FIGURES, "journal")},
+            **{name: getattr(self, name) for name in ("engine", *_FIGURES, "journal")},
             "accept_races": self.settings.accept_races,
             "notes": list(self.notes),
             "days": [dict(day) for day in self.days],

@@ -33,10 +33,9 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.system.async_process import ProcessRunner, Spawner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import FileThread
-from zconsole.system.launcher import PACKAGE_ROOT, own
 from zconsole.system.mounts import SELF
 from zconsole.system.pipe_io import LineProcess
-from zconsole.system.process import DeadlineError
+from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
 from zconsole.system.state_dir import StateError, read_end
 
 if TYPE_CHECKING:
@@ -148,17 +147,15 @@ class LiveRebalance:
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
         """Ask a running job to pause or stop, or to obey other limits."""
-        from zconsole.rebalance.job.control import AuditedJobs
+        from zconsole.rebalance.job import control
 
-        audited = AuditedJobs(self.log)
-        await self._write(lambda: audited.steer(job_store.find(job), order, limits))
+        await self._write(lambda: control.steer(self.log, job_store.find(job), order, limits))
 
     async def resume(self, job: str) -> None:
         """Go on with a paused, stopped or dead job."""
-        from zconsole.rebalance.job.control import AuditedJobs
+        from zconsole.rebalance.job import control
 
-        audited = AuditedJobs(self.log)
-        await self._write(lambda: audited.resume(job_store.find(job)), STARTING)
+        await self._write(lambda: control.resume(self.log, job_store.find(job)), STARTING)
 
     def last_words(self, job: str) -> str:
         """Return the last line in the log of a job that was started here."""

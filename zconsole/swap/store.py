@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.diagnosis.device_errors.probes import smart_of
-from zconsole.hardware.hands import Hands
 from zconsole.swap.checklist import OPEN, WAYS, Checklist
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id
@@ -31,62 +30,32 @@ KEPT = 50
 _NAME = re.compile(r"swap-([0-9a-f]{8})\.json", re.ASCII)
 
 
-class SwapStore(Protocol):
-    """Where checklists are kept."""
+@dataclass(slots=True)
+class SwapStore(LockedStore):
+    """Where checklists are kept: in the state directory."""
+
+    memory: dict[str, Checklist] | None = None
+    """Keeps them instead until the console ends: for simulated pools."""
 
     def leads(self, name: str) -> bool:
         """Whether this process leads the checklist of this id, or does from now on.
 
         Raises StateError where it can't be known.
         """
-
-    def save(self, swap: Checklist) -> bool:
-        """Keep a checklist; False while another process leads it. Raises StateError."""
-
-    def read(self) -> tuple[Checklist, ...]:
-        """Every readable checklist, the newest first."""
-
-    def close(self) -> None:
-        """Let others lead."""
-
-
-@dataclass(slots=True)
-class MemorySwapStore:
-    """Checklists that are forgotten with their console: for simulated pools."""
-
-    kept: dict[str, Checklist] = field(default_factory=dict)
-
-    def leads(self, name: str) -> bool:
-        """See SwapStore.leads."""
-        del name
-        return True
-
-    def save(self, swap: Checklist) -> bool:
-        """See SwapStore.save."""
-        self.kept[swap.id] = swap
-        return True
-
-    def read(self) -> tuple[Checklist, ...]:
-        """See SwapStore.read."""
-        return newest_first(self.kept.values())
-
-    def close(self) -> None:
-        """See SwapStore.close."""
-
-
-class FileSwapStore(LockedStore):
-    """Checklists in the state directory."""
-
-    __slots__ = ()
-
-    def leads(self, name: str) -> bool:
-        """See SwapStore.leads."""
+        if self.memory is not None:
+            return True
         if self.directory is None:
             raise StateError("there is no state directory: this swap is not remembered")
         return self.mine(f"swap-{name}.lock")
 
     def save(self, swap: Checklist) -> bool:
-        """See SwapStore.save; returns once it survives a power cut."""
+        """Keep a checklist; returns once it survives a power cut. Raises StateError.
+
+        False while another process leads it.
+        """
+        if self.memory is not None:
+            self.memory[swap.id] = swap
+            return True
         name = f"swap-{swap.id}.json"
         if not _NAME.fullmatch(name) or not self.leads(swap.id) or self.directory is None:
             return False
@@ -97,7 +66,9 @@ class FileSwapStore(LockedStore):
         return True
 
     def read(self) -> tuple[Checklist, ...]:
-        """See SwapStore.read. Raises StateError where the disk doesn't answer."""
+        """Every readable checklist, the newest first. Raises StateError without an answer."""
+        if self.memory is not None:
+            return newest_first(self.memory.values())
         return self.patient.call(self._read)
 
     def _read(self) -> tuple[Checklist, ...]:
@@ -140,6 +111,39 @@ SmartOf = Callable[[str], Awaitable[SmartCounts | None]]
 """What the disk at a device node says of itself; None where it says nothing in time."""
 
 
+class BayContent(NamedTuple):
+    """One bay of a shelf."""
+
+    bay: str
+    disk: str
+    """What sits in it, in words; empty while it is empty."""
+
+
+class Hands(Protocol):
+    """What a person does at the shelf, for which only a simulated machine has a program."""
+
+    def bays(self) -> Sequence[BayContent]:
+        """Every bay, in order."""
+
+    def drawer(self) -> Sequence[str]:
+        """The disks that lie beside the machine, in words."""
+
+    def pull(self, bay: str) -> str:
+        """Pull the disk of a bay into the drawer; says what was done.
+
+        Raises ZconsoleError where the bay is empty or there is none.
+        """
+
+    def insert(self, number: int, bay: str) -> str:
+        """Put a disk of the drawer, by its place there, into an empty bay; says what was done.
+
+        Raises ZconsoleError where that can't be.
+        """
+
+    def wait(self, seconds: float) -> str:
+        """Let that much time pass at once; says so."""
+
+
 @dataclass(frozen=True, slots=True)
 class SwapBackend:
     """Checklists and disks of one machine, or of a simulated shelf."""
@@ -164,4 +168,4 @@ def _store(leads: bool) -> SwapStore:
         directory = in_time(partial(state_dir, create=True)) if leads else None
     except StateError:
         directory = None  # what is saved then says so
-    return FileSwapStore(directory, state_dirs())
+    return SwapStore(directory, state_dirs())

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.system.async_writer import Worker
-from zconsole.system.patient import Patient
+from zconsole.system.patient import Patient, Worker
 from zconsole.system.records import parse_json, value_of
 from zconsole.system.state_dir import open_private, read_end, state_dir
 

@@ -41,9 +41,8 @@ from typing import Any, Protocol
 from zconsole.errors import ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.launcher import own
 from zconsole.system.patient import NoAnswerError, Patient, in_time
-from zconsole.system.process import DeadlineError, run_blocking
+from zconsole.system.process import DeadlineError, own, run_blocking
 from zconsole.system.records import parse_json
 from zconsole.system.safe_path import directory
 from zconsole.system.state_dir import StateError, remove, try_lock
@@ -65,8 +64,9 @@ STARTED = 10.0
 """Seconds for a lock, on a disk that a scan keeps busy."""
 BEGUN = 30.0
 """Seconds that a duty may take to begin before the keeper ends without it."""
-LOOK, END = "look", "end"
-"""Orders that every keeper has: to look into the files, and to end duties of a name."""
+LOOK, END, TELL = "look", "end", "tell"
+"""Orders that every keeper has: to look into the files, to end the duties of a name (all for an
+empty one), and to tell what it keeps."""
 
 Order = Mapping[str, Any]
 """What is asked for: the name of the order, and what the duty needs to know."""
@@ -78,6 +78,8 @@ class Duty(Protocol):
     """One thing that the keeper keeps."""
 
     name: str
+    ends_by: str
+    """The command by which a person ends it for good."""
     deadline: float
     """Seconds that an act and an undo may take each when the keeper ends."""
 
@@ -109,7 +111,8 @@ class Keeper:
         self._standing = standing
         self._log = log
         self._clock = clock
-        self.duties: list[Duty] = []
+        self.duties: dict[Duty, float] = {}
+        """With the time at which each began (epoch seconds)."""
         self._acting: dict[Duty, asyncio.Task[None]] = {}
         self._looked: set[Duty] = set()
         """Those that were to look into their files while they were at it."""
@@ -168,7 +171,7 @@ class Keeper:
         except Exception as error:  # no duty may end the others
             self._note_failure(duty, error)
         if not goes_on and duty not in self._looked:
-            self._forget(duty)
+            self.duties.pop(duty, None)  # an order has ended it meanwhile
         self._looked.discard(duty)
         del self._acting[duty]
         self._woken.set()
@@ -181,7 +184,7 @@ class Keeper:
 
     async def _undo(self, duty: Duty) -> None:
         """End a duty: what it is at comes to its end before, as far as its deadline allows."""
-        self._forget(duty)  # so that it does not act beside its undoing
+        self.duties.pop(duty, None)  # so that it does not act beside its undoing
         if (task := self._acting.get(duty)) is not None:
             await asyncio.wait([task], timeout=duty.deadline)
         try:
@@ -190,17 +193,13 @@ class Keeper:
         except Exception as error:  # the others are undone all the same
             self._note_failure(duty, error)
 
-    def _forget(self, duty: Duty) -> None:
-        with contextlib.suppress(ValueError):  # its act or an order has ended it meanwhile
-            self.duties.remove(duty)
-
     def _look(self) -> None:
         """Have each standing duty look into its file; it is over at once where nothing is kept."""
         for duty in self._standing:
             if duty in self._acting:
                 self._looked.add(duty)  # it may have looked already
-            elif duty not in self.duties:
-                self.duties.append(duty)
+            else:
+                self.duties.setdefault(duty, time.time())
         self._woken.set()
 
     # Orders
@@ -249,15 +248,21 @@ class Keeper:
         if name == LOOK:
             self._look()
             return {"done": 1}
+        if name == TELL:
+            told = [
+                {"duty": duty.name, "since": since, "ends_by": duty.ends_by}
+                for duty, since in self.duties.items()
+            ]
+            return {"done": {"process": os.getppid(), "duties": told}}
         if name == END:
-            ended = [duty for duty in self.duties if duty.name == order["duty"]]
+            ended = [duty for duty in self.duties if order["duty"] in ("", duty.name)]
             await asyncio.gather(*map(self._undo, ended))
             return {"done": len(ended)}
         try:
             duty = await self._orders[name](order)
         except (ZconsoleError, OSError) as error:
             return {"error": str(error)}
-        self.duties.append(duty)
+        self.duties[duty] = time.time()
         if reader.at_eof():  # killed, or out of patience: nobody was told that it is held
             await self._undo(duty)
         return {"done": 1}
@@ -270,6 +275,7 @@ class StandingDuty(ABC):
     """
 
     name: str
+    ends_by: str
     deadline = 10.0
 
     def __init__(self, lock: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -334,38 +340,40 @@ def wake(state: Path, lock: str, options: Sequence[str] = ()) -> None:
         ask(state, options, order=LOOK)
 
 
-def ask(state: Path, options: Sequence[str] = (), **order: Any) -> int:
+def ask(state: Path, options: Sequence[str] = (), **order: Any) -> None:
     """Have the keeper of a state directory carry out an order; one is started where none runs.
 
     ``options`` are further ones of ``zconsole.cli.keeper``. The order also says, in ``by``, who
-    became root by sudo, for the audit log. Returns how many duties it was about. Raises
-    ZconsoleError with the keeper's reason, or where none can be started or answers.
+    became root by sudo, for the audit log. Raises ZconsoleError with the keeper's reason, or where
+    none can be started or answers.
     """
     try:
         order["by"] = os.environ.get("SUDO_USER")
         until = time.monotonic() + START
-        return Patient().call(partial(_ask, state.absolute(), options, order, until), START)
+        Patient().call(partial(_ask, state.absolute(), options, order, until), START)
     except (NoAnswerError, DeadlineError) as error:
         raise ZconsoleError(f"zconsole keeper: {error}") from None
 
 
-def _ask(state: Path, options: Sequence[str], order: Order, until: float) -> int:
-    while (answer := _asked(state, order, until)) is None:
+def _ask(state: Path, options: Sequence[str], order: Order, until: float) -> None:
+    while _asked(state, order, until) is None:
         _left(until)
         argv = own("zconsole.cli.keeper", "--state", str(state), *options)
         started = run_blocking(argv, START)
         if started.returncode != 0:
             raise ZconsoleError(started.stderr.strip() or "zconsole keeper could not be started")
         time.sleep(AGAIN)
-    return answer
 
 
-def asked(state: Path, **order: Any) -> int | None:
-    """`ask` of a keeper that runs; None where none does. May hang with the state directory."""
+def asked(state: Path, **order: Any) -> Any:
+    """`ask` a keeper that runs; what it answers: how many duties it was about, or what was asked.
+
+    None where none runs. May hang with the state directory.
+    """
     return _asked(state, order, time.monotonic() + START)
 
 
-def _asked(state: Path, order: Order, until: float) -> int | None:
+def _asked(state: Path, order: Order, until: float) -> Any:
     """The answer by then (steady seconds): who waits no longer has ordered nothing."""
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as line, contextlib.suppress(OSError):
         line.settimeout(START)
@@ -381,7 +389,7 @@ def _asked(state: Path, order: Order, until: float) -> int | None:
             found = parse_json(answer)
             if "error" in found:
                 raise ZconsoleError(found["error"])
-            return int(found["done"])
+            return found["done"]
     return None
 
 

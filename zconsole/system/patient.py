@@ -1,8 +1,13 @@
-"""Calls that may hang, each with a deadline: a dead disk blocks nothing."""
+"""Calls that may hang, in threads: given up after a deadline, or not waited for at all.
+
+On a resilvering pool one fsync(2) may take seconds, on a hung pool forever.
+"""
 
 from __future__ import annotations
 
 import _thread
+import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
@@ -69,11 +74,11 @@ def begun(job: Callable[[], _T]) -> Future[_T]:
     # No executor: it would wait for its threads when the program ends. Nor a Thread object: from
     # Python 3.13 on one keeps the stack (8 MB) until it is collected, and the traceback of what
     # is raised ties it into a cycle.
-    _thread.start_new_thread(_answer, (job, attempt))
+    _thread.start_new_thread(answer, (job, attempt))
     return attempt
 
 
-def _answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
+def answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
     """Make a call here and now, and have what came of it in ``attempt``."""
     try:
         found = job()
@@ -81,3 +86,39 @@ def _answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
         attempt.set_exception(error)
     else:
         attempt.set_result(found)
+
+
+class Worker:
+    """Does one job after another in a daemon thread, which nobody waits for."""
+
+    def __init__(self, name: str, linger: float = 0.0) -> None:
+        """``name`` is the thread's, which stays so many seconds for the next job."""
+        self._name = name
+        self._linger = linger
+        self._changed = threading.Condition()
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._thread: threading.Thread | None = None
+
+    def put(self, job: Callable[[], object]) -> None:
+        """Have a job done, which raises nothing; returns at once."""
+        with self._changed:
+            self._waiting.append(job)
+            self._changed.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, daemon=True, name=self._name)
+                self._thread.start()
+
+    def settle(self, patience: float) -> bool:
+        """Wait at most so many seconds until all is done; returns whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._thread is None, patience)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                if not self._changed.wait_for(lambda: self._waiting, self._linger):
+                    self._thread = None
+                    self._changed.notify_all()
+                    return
+                job = self._waiting.popleft()
+            job()

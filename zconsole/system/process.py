@@ -1,4 +1,7 @@
-"""The half of the seam that spawns processes without an event loop, as a rebalance job does."""
+"""The half of the seam that spawns processes without an event loop, as a rebalance job does.
+
+Also how this program starts further processes of itself: helpers, the keeper, jobs.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,30 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from zconsole.system.launcher import PACKAGE_ROOT
 from zconsole.system.state_dir import open_private
 
 SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_STATUS_")
 """Variables that change what zpool prints (zpool(8), Environment Variables)."""
 
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"
+
+PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+"""The directory that holds this very zconsole: a checkout, site-packages, an unpacked archive."""
+
+_START = """\
+import sys
+sys.path.insert(0, {root!r})
+import zconsole
+sys.path.append(sys.path.pop(0))
+import runpy
+runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
+"""
+"""What is beside the package, as in site-packages, comes after Python's own modules."""
 
 LAST_MOMENT = 0.2
 """Seconds that a killed process has to end, unless it is stuck in the kernel."""
@@ -52,6 +68,16 @@ def zfs_environment(base: Mapping[str, str]) -> dict[str, str]:
     path = ":".join(filter(None, (base.get("PATH", os.defpath), SYSTEM_PATH)))
     kept.update(LC_ALL="C.UTF-8", NO_COLOR="1", PATH=path)
     return kept
+
+
+def own(module: str, *words: str) -> tuple[str, ...]:
+    """The command that runs a module of this very zconsole, as ``python -m`` would.
+
+    Python runs isolated (-I): it minds neither its variables in the environment, which ``sudo -E``
+    hands to root, nor modules in the working directory.
+    """
+    start = _START.format(root=str(PACKAGE_ROOT), module=module)
+    return (sys.executable, "-Ic", start, *words)
 
 
 def find_command(name: str) -> str | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from zconsole.errors import ZconsoleError
-from zconsole.system.patient import Patient
+from zconsole.system.patient import Patient, Worker
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import (
@@ -47,16 +47,20 @@ _D = TypeVar("_D", bound="DataclassInstance")
 
 
 class LockedRecord(Generic[_D]):
-    """A dataclass in one file, changed by one process at a time and read by all."""
+    """A dataclass in one file, changed by one process at a time and read by all.
 
-    def __init__(self, empty: _D, path: Path, lock: str, patience: float) -> None:
+    Without a path it is kept in memory: for a simulated machine.
+    """
+
+    def __init__(self, empty: _D, path: Path | None, lock: str, patience: float) -> None:
         """``empty`` stands for a file that is not there; ``lock`` is the name of the lock file.
 
         ``patience``: seconds to wait while another process holds the lock.
         """
-        self.path = path
-        self._empty = empty
-        self._lock = path.with_name(lock)
+        self._path = path
+        self._kept = empty
+        """What is in memory, and in place of a file that is not there."""
+        self._lock = lock
         self._patience = patience
         self._patient = Patient()
 
@@ -65,10 +69,12 @@ class LockedRecord(Generic[_D]):
 
         Raises StateError where the file is damaged, not private, or the disk doesn't answer.
         """
+        if self._path is None:
+            return self._kept
         try:
-            return self._patient.call(partial(read_record, type(self._empty), self.path), ANSWER)
+            return self._patient.call(partial(read_record, type(self._kept), self._path), ANSWER)
         except FileNotFoundError:
-            return self._empty
+            return self._kept
 
     @contextlib.contextmanager
     def open(self, patience: float | None = None) -> Iterator[Callable[[_D], None]]:
@@ -78,30 +84,39 @@ class LockedRecord(Generic[_D]):
         and can't be made, isn't ours to write or doesn't answer, or where another process keeps the
         lock. ``patience``: seconds to wait for that instead of the usual ones.
         """
-        seconds = self._patience if patience is None else patience
-        lock = self._patient.call(partial(self._locked, seconds), seconds + ANSWER, late=os.close)
+        if self._path is None:
+            yield self._keep
+            return
+        path, seconds = self._path, self._patience if patience is None else patience
+        take = partial(_locked, path.with_name(self._lock), seconds)
+        lock = self._patient.call(take, seconds + ANSWER, late=os.close)
         try:
-            yield lambda new: self._patient.call(partial(self._write, new, lock), WRITTEN)
+            yield lambda new: self._patient.call(partial(_write, path, new, lock), WRITTEN)
         finally:
             os.close(lock)
 
-    def _locked(self, seconds: float) -> int:
-        make_directory(self.path.parent)
-        lock = lock_within(self._lock, seconds)
-        if lock is None:
-            raise StateError(held_by_another(self._lock, seconds))
-        return lock
+    def _keep(self, new: _D) -> None:
+        self._kept = new
 
-    def _write(self, new: _D, lock: int) -> None:
-        """Write the file under the lock, however long that takes.
 
-        A write that comes late must not undo what another process wrote meanwhile.
-        """
-        kept = os.dup(lock)
-        try:
-            write_record(self.path, new)
-        finally:
-            os.close(kept)
+def _locked(path: Path, seconds: float) -> int:
+    make_directory(path.parent)
+    lock = lock_within(path, seconds)
+    if lock is None:
+        raise StateError(held_by_another(path, seconds))
+    return lock
+
+
+def _write(path: Path, new: DataclassInstance, lock: int) -> None:
+    """Write the file under the lock, however long that takes.
+
+    A write that comes late must not undo what another process wrote meanwhile.
+    """
+    kept = os.dup(lock)
+    try:
+        write_record(path, new)
+    finally:
+        os.close(kept)
 
 
 @dataclass(slots=True)
@@ -149,6 +164,36 @@ class LockedStore:
         for handle in self._locks.values():
             _let_go(handle)
         self._locks.clear()
+
+
+class AsyncWriter:
+    """Writes files in the background: of each, only the newest content."""
+
+    def __init__(self, write: Write = write_private) -> None:
+        """``write`` replaces the content of a file. Raises StateError."""
+        self._write = write
+        self._worker = Worker("writer")
+        self._waiting: dict[Path, bytes] = {}
+        self._failed: dict[Path, StateError] = {}
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Write it soon. Raises StateError if the last write failed."""
+        self._waiting[path] = data
+        self._worker.put(partial(self._write_newest, path))
+        if (failed := self._failed.pop(path, None)) is not None:
+            raise failed
+
+    def settle(self, patience: float) -> bool:
+        """Wait at most so many seconds until all is written; returns whether it is."""
+        return self._worker.settle(patience)
+
+    def _write_newest(self, path: Path) -> None:
+        data = self._waiting.pop(path, None)
+        if data is not None:  # else an earlier job wrote it
+            try:
+                self._write(path, data)
+            except StateError as error:
+                self._failed[path] = error
 
 
 def _let_go(handle: int | None) -> None:

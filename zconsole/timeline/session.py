@@ -20,7 +20,7 @@ from zconsole.zfs.decode.values import is_time
 from zconsole.zfs.raw import Raw
 
 if TYPE_CHECKING:
-    from zconsole.system.async_writer import AsyncWriter
+    from zconsole.system.record_file import AsyncWriter
     from zconsole.timeline.store import HistoryStore
     from zconsole.zfs.sources.samples import Gaps
 

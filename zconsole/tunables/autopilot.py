@@ -12,7 +12,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from zconsole.system.patient import Patient
 from zconsole.system.record_file import read_record, write_record
 from zconsole.system.records import from_json
 from zconsole.system.state_dir import StateError, remove, try_lock
-from zconsole.tunables.control import Control, recorded
+from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import AIM, FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.parameters import SysfsParameters
 from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
@@ -123,10 +123,14 @@ def start(
     ask(state, options, **asdict(Steered(wanted.words, below, watch)))
 
 
-def status(state: Path) -> Status | None:
-    """What the autopilot of this machine does; None while none runs. May take seconds."""
+def status(state: Path, patient: Patient | None = None) -> Status | None:
+    """What the autopilot of this machine does; None while none runs. May take seconds.
+
+    Who asks again and again has a ``patient`` that does so once the disk has answered.
+    """
     try:
-        found = Patient().call(partial(read_record, Status, state / STATUS, 10_000))
+        read = partial(read_record, Status, state / STATUS, 10_000)
+        found = (patient or Patient()).call(read)
     except (OSError, StateError):
         return None
     return found if alive(found.mark) else None
@@ -149,6 +153,7 @@ class Autopilot:
     """Samples and steers until the scans end or somebody sets a tunable; then restores."""
 
     name = ORDER
+    ends_by = "zconsole tunables hold-latency off"
     deadline = 10.0
 
     def __init__(
@@ -159,6 +164,7 @@ class Autopilot:
         log: Log,
         claim: PilotClaim,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._pilot = pilot
         self._source = source
@@ -166,6 +172,7 @@ class Autopilot:
         self._log = log
         self._claim = claim
         self._clock = clock
+        self._wall = wall
         self._next = clock() + INTERVAL
         """When it samples (steady seconds)."""
         self._seen = clock()
@@ -196,7 +203,7 @@ class Autopilot:
         except (ZconsoleError, OSError) as error:
             why = f"failed: {error}"
         if self._ends:  # it took too long to be waited for, and may have set something since
-            await self._restore(time.time())
+            await self._restore()
             return False
         if not why:
             return True
@@ -230,7 +237,7 @@ class Autopilot:
         return ""
 
     def _step(self, running: Sequence[Pool], active: Sequence[Pool], now: float) -> None:
-        if self._pilot.take(running, now, time.time()):
+        if self._pilot.take(running, now, self._wall()):
             self.tell(active)
 
     async def _sampled(self) -> tuple[Pool, ...] | None:
@@ -246,38 +253,35 @@ class Autopilot:
         """Write down what it does, while ``pools`` scan; may take seconds."""
         pilot, wanted, names = self._pilot, self._wanted, tuple(pool.name for pool in pools)
         mark, level = self._claim.mark, pilot.steering.level
-        now = Status(mark, time.time(), wanted.words, level, names, wanted.watch, pilot.slowest)
-        with contextlib.suppress(StateError):
-            Patient().call(partial(write_record, self._claim.state / STATUS, now))
+        t, watch = self._wall(), wanted.watch
+        self._claim.tell(Status(mark, t, wanted.words, level, names, watch, pilot.slowest))
 
     async def _end(self, why: str) -> None:
         """Restore, and say why it ended."""
         self._over, self._ends = why, True
-        t = time.time()
         try:
-            await self._restore(t)
-            self._log.note(t, "ended", kind="autopilot", action=ACTION, result=why)
+            await self._restore()
+            self._log.note(self._wall(), "ended", kind="autopilot", action=ACTION, result=why)
         finally:
             try:
                 await in_daemon_thread(self._claim.drop)
             finally:
                 await self._source.aclose()
 
-    async def _restore(self, t: float) -> None:
-        record = partial(recorded, self._log, t, "restore")
-        # Whatever happened: the log must not keep the originals waiting.
+    async def _restore(self) -> None:
         with contextlib.suppress(ZconsoleError, OSError):
-            await in_daemon_thread(self._pilot.restore, t, record)
+            await in_daemon_thread(self._pilot.restore, self._wall())
 
 
 @dataclass(slots=True)
 class PilotClaim:
-    """The place of the only autopilot of a machine, and of its state directory."""
+    """The place of the only autopilot of a machine and its state directory, and what it does."""
 
     state: Path
     mark: str
     """Of the process that owns what is set."""
     locks: tuple[int, ...] = ()
+    patient: Patient = field(default_factory=Patient)
 
     def take(self, parameters: SysfsParameters) -> None:
         """Become the only one; may hang.
@@ -298,11 +302,16 @@ class PilotClaim:
         os.ftruncate(lock, 0)
         os.pwrite(lock, self.mark.encode(), 0)
 
+    def tell(self, now: Status) -> None:
+        """Write down what it does; may take seconds."""
+        with contextlib.suppress(StateError):
+            self.patient.call(partial(write_record, self.state / STATUS, now))
+
     def drop(self) -> None:
         """Make room for the next one; what another process says of its own stays."""
         self.release()
         with contextlib.suppress(OSError, StateError):
-            Patient().call(self._forget)
+            self.patient.call(self._forget)
 
     def release(self) -> None:
         """Let go of the place, of which nothing was said."""

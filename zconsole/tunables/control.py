@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -186,15 +185,22 @@ class Control:
         self._have_watched()
         return tuple(self.setting(name) for name in values)
 
-    def restore(self, t: float, names: Iterable[str] | None = None) -> tuple[Restored, ...]:
+    def restore(
+        self,
+        t: float,
+        names: Iterable[str] | None = None,
+        known: Mapping[str, SavedTunable] | None = None,
+    ) -> tuple[Restored, ...]:
         """Put back what we set, where the live value is still ours; all of it by default.
 
-        Never waits for the audit log, and needs no disk that can be written or that answers: what
-        can't be forgotten is found restored already the next time. May take some seconds.
-        Raises, once all the others are back, what the kernel answered to the first it refused.
+        ``known`` goes back also where the file has lost it. Never waits for the audit log, and
+        needs no disk that can be written or that answers: what can't be forgotten is found restored
+        already the next time. May take some seconds. Raises, once all the others are back, what the
+        kernel answered to the first it refused.
         """
         chosen = None if names is None else tuple(names)
-        return self._restore(t, lambda saved: tuple(saved.values) if chosen is None else chosen)
+        choose = (lambda saved: tuple(saved.values)) if chosen is None else (lambda _: chosen)
+        return self._restore(t, choose, known)
 
     def settle(self, t: float, scans: Scans | None = None) -> tuple[Restored, ...]:
         """Restore what is due, and have watched what will be; as ``restore`` otherwise.
@@ -270,19 +276,26 @@ class Control:
         return tuple(n for n, hold in self._holds(saved).items() if is_due(hold, scans))
 
     def _restore(
-        self, t: float, choose: Callable[[SavedTunables], Iterable[str]]
+        self,
+        t: float,
+        choose: Callable[[SavedTunables], Iterable[str]],
+        known: Mapping[str, SavedTunable] | None = None,
     ) -> tuple[Restored, ...]:
         """Put back the names chosen of what was set, as it is now."""
+
+        def _all_back(saved: SavedTunables) -> tuple[Restored, ...]:
+            saved.values = {**(known or {}), **saved.values}
+            return self._put_all_back(saved, record, choose(saved))
+
         done: tuple[Restored, ...] | None = None
         with recorded(self._log, t, "restore") as record:
             try:
                 with self._memory.open(self._parameters.era, HURRY) as saved:
-                    done = self._put_all_back(saved, record, choose(saved))
+                    done = _all_back(saved)
             except StateError:
                 # The disk is gone or full; the kernel's value is what matters, so go on without.
                 if done is None:
-                    saved = self._saved
-                    done = self._put_all_back(saved, record, choose(saved))
+                    done = _all_back(self._saved)
         return done
 
     def _setting(self, tunable: Tunable, saved: SavedTunables) -> Setting:
@@ -386,34 +399,6 @@ class Control:
         other = hold.by is Setter.CONSOLE and hold.process and not hold.own
         held = f", which the console of process {hold.process} held" if other else ""
         return Restored(name, True, f"restored to {tunable.exact(entry.original)}{held}")
-
-
-def put_back(
-    parameters: Parameters,
-    ours: Mapping[str, int],
-    originals: Mapping[str, int],
-    record: Callable[[], AbstractContextManager[TunableRecord]],
-) -> None:
-    """Write the originals of what still has our value; what somebody else changed is left.
-
-    Asks no file. Raises, once all the others are back, what the kernel answered to the first that
-    it refused.
-    """
-    changes = [(n, v, originals[n]) for n, v in ours.items() if parameters.read(n) == v]
-    if not changes:
-        return
-    refused: ZconsoleError | None = None
-    with record() as written:
-        todo = [Change(written.t, *change) for change in changes]
-        written.begin(todo, restore=True)
-        for change in todo:
-            try:
-                parameters.write(change.name, change.after)
-                written.done.append(change)
-            except ZconsoleError as error:
-                refused = refused or error
-        if refused is not None:
-            raise refused
 
 
 def known(name: str) -> Tunable:

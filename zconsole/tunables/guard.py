@@ -9,7 +9,6 @@ What a console set stays when it ends, until it is due (`holds.is_due`).
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,15 +16,15 @@ from functools import partial
 from pathlib import Path
 
 from zconsole.pool.model import Pool
-from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import alive
 from zconsole.system.keeper import Order, StandingDuty, ask
 from zconsole.system.records import from_json
-from zconsole.tunables.control import Control, Setting, put_back, recorded
+from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.holds import Scans
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.pilot import scanning
+from zconsole.tunables.store import SavedTunable
 
 ORDER = "guard"
 """The order that begins one."""
@@ -62,26 +61,26 @@ def start(state: Path, wanted: Guarded, options: Sequence[str] = ()) -> None:
     ask(state, options, **asdict(wanted))
 
 
-async def begin(control: Control, parameters: Parameters, log: Log, order: Order) -> Guard:
+async def begin(control: Control, parameters: Parameters, order: Order) -> Guard:
     """Write the value of an order. Raises ZconsoleError, OSError."""
     wanted = from_json(Guarded, order)
     write = partial(control.set, {wanted.name: wanted.value}, time.time(), guard=True)
     (held,) = await in_daemon_thread(write)
-    return Guard(control, parameters, log, held, wanted)
+    return Guard(control, parameters, held, wanted)
 
 
 class Guard:
     """Holds a tunable until its time is over, its console ended, or its value is not ours."""
 
     name = ORDER
+    ends_by = "zconsole tunables restore"
     deadline = 10.0
 
     def __init__(
-        self, control: Control, parameters: Parameters, log: Log, held: Setting, wanted: Guarded
+        self, control: Control, parameters: Parameters, held: Setting, wanted: Guarded
     ) -> None:
         self._control = control
         self._parameters = parameters
-        self._log = log
         self._held = held
         self._watch = wanted.watch
         self._end = time.monotonic() + wanted.seconds
@@ -94,7 +93,7 @@ class Guard:
 
     async def act(self) -> bool:
         """Put the original back if the value is still ours; that is all there is to do."""
-        await in_daemon_thread(self._restore)
+        await self.undo()
         return False
 
     async def undo(self) -> None:
@@ -102,20 +101,18 @@ class Guard:
         await in_daemon_thread(self._restore)
 
     def _restore(self) -> None:
-        """Put it back, first without the file of originals: losing that must not leave it set."""
+        """Put it back, whatever became of the file: losing that must not leave it set."""
         held, t = self._held, time.time()
         name, ours, original = held.tunable.name, held.set_by_us, held.original
         if ours is not None and original is not None:
-            record = partial(recorded, self._log, t, "restore")
-            put_back(self._parameters, {name: ours}, {name: original}, record)
-        with contextlib.suppress(OSError):
-            self._control.restore(t, [name])
+            self._control.restore(t, [name], {name: SavedTunable(original, ours, t)})
 
 
 class TunableDuty(StandingDuty):
     """Restores what a console set that is gone, once it is due."""
 
     name = "tunables"
+    ends_by = "zconsole tunables restore"
 
     def __init__(
         self,

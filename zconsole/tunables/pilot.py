@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.errors import UnavailableError
 from zconsole.pool.model import Pool
 from zconsole.pool.redundancy import of_pool
 from zconsole.tunables.catalog import BY_NAME
-from zconsole.tunables.control import Control, TunableRecord, put_back
+from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import (
     GENTLEST,
     LEVERS,
@@ -22,6 +20,7 @@ from zconsole.tunables.hold_latency import (
     values,
 )
 from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.store import SavedTunable
 from zconsole.tunables.targets import Targets
 
 ACTION = "hold-latency"
@@ -122,13 +121,16 @@ class Pilot:
         meter.take(clock, histograms(pool))
         return meter
 
-    def restore(
-        self, t: float, record: Callable[[], AbstractContextManager[TunableRecord]]
-    ) -> None:
-        """Put the originals back, but for what somebody else set meanwhile."""
-        with contextlib.suppress(OSError, ZconsoleError):
-            self._control.restore(t, [n for n in self._control.held() if n in self.originals])
-        # The file of originals may be gone, or the disk not answer.
-        for ours in (self.ours, self._begun):
-            left = {n: v for n, v in ours.items() if v != self.originals[n]}
-            put_back(self._parameters, left, self.originals, record)
+    def restore(self, t: float) -> None:
+        """Put the originals back, but for what somebody else set meanwhile.
+
+        Raises, once all the others are back, what the kernel answered to the first it refused.
+        """
+        left: dict[str, SavedTunable] = {}
+        """What is in the kernel of ours, also where the file of originals is gone."""
+        for name, original in self.originals.items():
+            now = self._parameters.read(name)
+            if now is not None and now in (self.ours[name], self._begun[name]) and now != original:
+                left[name] = SavedTunable(original, now, t)
+        held = self.originals.keys() & self._control.held()
+        self._control.restore(t, sorted(held | left.keys()), left)

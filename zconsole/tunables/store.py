@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from zconsole.system.patient import Patient
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import StateError, read_private
 
@@ -79,34 +81,22 @@ class SavedTunables:
         return SavedTunables(self.era, dict(self.values), list(self.changes), self.pilot)
 
 
-class VolatileTunableStore:
-    """One that is forgotten with its console: for simulated kernels."""
-
-    def __init__(self, pilot: str) -> None:
-        self._pilot = pilot
-        self._saved = SavedTunables("", pilot=pilot)
-
-    @contextlib.contextmanager
-    def open(self, era: str, _: float = PATIENCE) -> Iterator[SavedTunables]:
-        """The contents, to read and change; kept in memory."""
-        yield self.peek(era)
-
-    def peek(self, era: str) -> SavedTunables:
-        """The contents; empty in a new era."""
-        if self._saved.era != era:
-            self._saved = SavedTunables(era, pilot=self._pilot)
-        return self._saved
-
-
-class FileTunableStore:
+class TunableStore:
     """The file in the state directory, locked while it is read and changed.
 
     A directory that doesn't answer is given up: then the contents are those that were read last.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._file = LockedRecord(_File("", {}, ()), directory / NAME, f"{NAME}.lock", PATIENCE)
-        self._last = SavedTunables("")
+    def __init__(self, directory: Path | None, pilot: str = "") -> None:
+        """Without a directory, all is kept in memory: for a simulated kernel.
+
+        ``pilot`` is the mark of its autopilot.
+        """
+        path = directory and directory / NAME
+        self._file = LockedRecord(_File("", {}, ()), path, f"{NAME}.lock", PATIENCE)
+        self._directory = directory
+        self._patient = Patient()
+        self._last = SavedTunables("", pilot=pilot)
 
     @contextlib.contextmanager
     def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
@@ -138,23 +128,19 @@ class FileTunableStore:
         As it was read last where it cannot be read now, and empty where nothing was set.
         """
         with contextlib.suppress(OSError, StateError):
-            file, pilot = self._file.read(), ""
-            with contextlib.suppress(OSError, StateError):
-                pilot = newest_pilot(self._file.path.parent)
+            file, pilot = self._file.read(), self._newest_pilot()
             self._last = SavedTunables(file.era, dict(file.values), list(file.changes), pilot)
-        return self._last.copy() if self._last.era == era else SavedTunables(era)
+        same = self._last.era == era
+        return self._last.copy() if same else SavedTunables(era, pilot=self._last.pilot)
 
-
-def newest_pilot(directory: Path) -> str:
-    """The mark of the newest autopilot, running or not; empty where there never was one."""
-    try:
-        return read_private(directory / PILOT, 100).decode("ascii", "replace").strip()
-    except FileNotFoundError:
-        return ""
-
-
-TunableStore = FileTunableStore | VolatileTunableStore
-"""Where what was set is kept."""
+    def _newest_pilot(self) -> str:
+        if self._directory is None:
+            return self._last.pilot
+        try:
+            mark = self._patient.call(partial(read_private, self._directory / PILOT, 100))
+        except (OSError, StateError):
+            return ""
+        return mark.decode("ascii", "replace").strip()
 
 
 @dataclass(frozen=True, slots=True)

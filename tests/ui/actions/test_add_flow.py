@@ -126,6 +126,16 @@ async def test_a_path_that_is_typed_is_marked_and_asked_about():
         assert "/tmp/file is not a device of this machine" in " ".join(plan.split())
 
 
+async def test_the_cursor_stays_where_a_path_is_typed():
+    """Of one that was listed already it was behind the last line, and on none."""
+    async with adding() as a:
+        await a.press("enter", "G")
+        for _ in range(2):
+            await a.press("enter", *"/tmp/file", "enter")
+            view = a.app.screen.view
+            assert view.cursor == view.line_count() - 1
+
+
 @pytest.mark.parametrize(
     "keys", [("escape",), ("enter", "escape"), ("enter", "G", "enter", "escape")]
 )

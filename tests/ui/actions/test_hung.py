@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.ui.actions.acting import acting
-from zconsole.tunables.store import SavedTunables, VolatileTunableStore
+from zconsole.tunables.store import SavedTunables, TunableStore
 
 HANG = 30.0
 """Seconds a look takes, unless the test is over sooner."""
@@ -24,7 +24,7 @@ async def test_rounds_are_shown_and_keys_answered(monkeypatch):
     async with acting("resilver") as a:
         await a.pass_time(60)
         shown = a.app.view_state.frame.t
-        monkeypatch.setattr(VolatileTunableStore, "peek", peek)
+        monkeypatch.setattr(TunableStore, "peek", peek)
         for _ in range(3):
             a.feed.step(60)
             await a.pilot.pause()

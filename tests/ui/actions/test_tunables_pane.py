@@ -211,7 +211,10 @@ async def test_a_preset_lists_only_what_it_changes():
 async def test_without_a_scan_it_says_at_which_end_values_go_back():
     async with acting("healthy", (100, 30), notifications=True) as a:
         said = await a.read(a.press("T", "enter", *"5000", "enter", *RUN, "escape"))
-        assert "set here, was 3000: restored in the background once this console is gone" in said
+        assert (
+            "set here, was 3000: restored by the keeper or a console once this console is gone"
+            in said
+        )
         said = await a.read(a.press("E"))
         assert (
             "Values set here: restored when the next scan of vault ends, even if this console"

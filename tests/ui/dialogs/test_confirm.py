@@ -26,6 +26,14 @@ def asking(a: Acting, *ways: str, typed: str | None = None) -> list[str]:
     return ran
 
 
+async def test_what_is_asked_is_as_wide_as_the_screen():
+    async with acting("mirror-scrub", size=(100, 30)) as a:
+        way = Confirmation("one", lambda width: [(Span(f"in {width} cells"),)], None)
+        a.app.push_screen(ConfirmScreen([way], a.app.view_state.look))
+        await a.rest()
+        assert "in 100 cells" in a.screen
+
+
 async def test_left_and_right_go_from_button_to_button_and_stay_among_them():
     async with acting("mirror-scrub") as a:
         ran = asking(a, "one", "two")

@@ -132,6 +132,16 @@ async def test_no_column_moves_as_the_cursor_goes_down_a_long_list():
             assert heading(screen).index("STATE") == at
 
 
+async def test_where_the_cursor_is_is_told_only_of_a_list_that_is_longer_than_the_screen():
+    async with view_state(frames.healthy(), size=(80, 24)) as (app, pilot, screen):
+        rows_of = len(app.devices._items)
+        for taller in range(4 - rows_of, 4):
+            app.devices.styles.height = rows_of + taller
+            await pilot.pause()
+            fits = rows_of <= app.devices.size.height - 1
+            assert (f"/{rows_of}" in heading(screen)) == (not fits), taller
+
+
 def low(state: str):
     """A pool whose last data disk is in a state."""
     made = frames.healthy()

@@ -11,6 +11,7 @@ from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from tests.ui.fakes import FakeFeed, view_state
+from tests.ui.panes.test_activities import with_activities
 from zconsole.diagnosis.bottleneck.finding import NOTHING_TO_DO, Suggestion
 from zconsole.pool.model import Activity, Scan
 from zconsole.timeline.eta.estimate import Estimate, nothing
@@ -518,6 +519,25 @@ async def test_a_scan_of_which_no_rate_is_known_has_no_graph_once_it_is_over():
         await pilot.press("z")
         await pilot.pause()
         assert "┤" not in screen()
+
+
+async def test_without_a_graph_pages_are_those_of_the_lines():
+    work = (
+        Activity("trim", "running", f"disk{n:02}", done_bytes=n, total_bytes=99) for n in range(40)
+    )
+    async with view_state(with_activities(*work), size=(80, 24)) as (app, pilot, screen):
+        app.main_screen.scan.focus()
+        await pilot.press("z")
+        for key, shown, gone in (
+            ("pagedown", "disk14", "disk01"),
+            ("end", "disk39", "disk14"),
+            ("pageup", "disk25", "disk39"),
+            ("home", "disk01", "disk39"),
+        ):
+            await pilot.press(key)
+            await pilot.pause()
+            assert shown in screen(), key
+            assert gone not in screen(), key
 
 
 async def test_the_keys_of_the_list_do_not_move_the_graph():

@@ -17,12 +17,11 @@ SETTINGS = Settings((ODD, "/tank/b"), limits=Limits(rate=5e6, until_spread=0.05)
 
 
 JOB = JobView(
-    "abc123",
-    "running",
-    None,
-    SETTINGS,
-    SETTINGS.limits,
-    "copy",
+    job="abc123",
+    state="running",
+    settings=SETTINGS,
+    limits=SETTINGS.limits,
+    engine="copy",
     files_done=20,
     files_total=40,
     bytes_handled=1 << 30,

@@ -69,7 +69,7 @@ def test_names_that_the_walk_left_out_are_none_of_the_files_that_were_done():
 
 
 def test_a_job_that_has_ended_says_when_and_how_long_after_its_beginning():
-    ended = replace(JOB, state="finished", began=86_400.0, ended=86_400.0 + 5400)
+    ended = replace(JOB, state="finished", began=86_400.0, t=86_400.0 + 5400)
     said = text(job_lines(ended, 100_000.0, {}, DisplayFormat(), 100))
     assert f"Ended {DisplayFormat().when(91_800.0, 100_000.0)}, 1h30m after it began" in said
     assert "Ended" not in text(job_lines(JOB, 100_000.0, {}, DisplayFormat(), 100))

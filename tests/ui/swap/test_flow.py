@@ -13,6 +13,7 @@ from tests.unit.swap.playing import fresh
 from zconsole.sim.places import slot_name
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.disk import SwapDisk, proposed
+from zconsole.swap.session import SwapSession
 from zconsole.system.state_dir import StateError
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
@@ -443,7 +444,7 @@ async def test_disks_that_are_being_replaced_all_get_a_checklist_with_one_key(mo
         two_failing(s)
         await s.settled()
         await at_once(s)
-        s.swap.make_store(True).kept.clear()  # type: ignore[attr-defined]
+        s.swap.make_store(True).memory.clear()
         await s.press("escape")
         await s.settled()
         await s.press("C")
@@ -524,3 +525,14 @@ async def test_what_cannot_be_done_now_is_not_picked():
         await s.settled()
         assert isinstance(s.app.screen, PickScreen)
         assert any("free disks needed" in message.message for message in s.app.messages)
+
+
+async def test_a_pool_that_goes_while_its_disk_is_asked_is_planned_for_as_it_was_seen(monkeypatch):
+    view = SwapSession.view
+
+    async def _gone(self, pool, disk=None):
+        return None if disk is not None else await view(self, pool)
+
+    async with swapping() as s:
+        monkeypatch.setattr(SwapSession, "view", _gone)
+        assert "Slot 07" in await s.read(s.choose())

@@ -5,14 +5,15 @@ from __future__ import annotations
 from tests.factory import view
 from tests.records import replace
 from tests.table import rows
-from tests.ui.drawn import LOOK, text
+from tests.ui.drawn import LOOK, plain, text
 from tests.unit.swap.playing import NEW, OLD, Play
 from zconsole.pool.model import Scan
 from zconsole.sim import commands
 from zconsole.swap.checklist import PULL_FIRST, Checklist, SwapStage
 from zconsole.swap.disk import SwapDisk
 from zconsole.timeline.eta.estimate import Estimate, nothing
-from zconsole.ui.swap.swap_lines import eta_note, listed_steps, swap_lines
+from zconsole.ui.swap.swap_lines import SIDE_FROM, eta_note, listed_steps, swap_lines
+from zconsole.ui.widgets.draw import Span
 
 KNOWN = Estimate(3600.0, 1800.0, 7200.0, "issuing at 124M/s")
 BARE = Estimate(3600.0, None, None, "issuing at 124M/s")
@@ -139,3 +140,14 @@ def test_the_history_has_a_date_where_the_day_changes():
     first, then = LOOK.day(begun), LOOK.day(begun + day)
     assert first != then
     assert [line in (first, then) for line in lines] == [True, False, False, True, False]
+
+
+def test_the_text_stands_beside_the_steps_however_many_there_are():
+    c = Checklist("1", "tank", None, 1.0, SwapDisk("sda"), "raidz2-0", PULL_FIRST)
+    notes = [Span(f"Note {number} of this console.") for number in range(12)]
+    stage = SwapStage("pull", "Pull the disk", text=("Pull it.",))
+    lines = [plain(line) for line in swap_lines(c, stage, notes, LOOK, SIDE_FROM)]
+    at = {line.index("Note") for line in lines if "Note" in line}
+    assert len(at) == 1
+    steps = [line for line in lines if line[: min(at)].strip()]
+    assert 3 < len(steps) < len(lines), "some lines have a step beside them, and some none"

@@ -11,7 +11,7 @@ from zconsole.actions.facts import Asker
 from zconsole.actions.plan import Facts
 from zconsole.pool.model import Pool, SampleFailure
 from zconsole.sim.backends.swap import simulated_swap
-from zconsole.swap.store import FileSwapStore, SwapBackend
+from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.timeline.alerts.rules import Alert
 from zconsole.timeline.feed import Update
 from zconsole.ui.dialogs.confirm import ConfirmScreen
@@ -22,7 +22,7 @@ from zconsole.ui.widgets.lines_view import LinesView
 def kept_in(tmp_path) -> SwapBackend:
     """Checklists in a directory, as on a real machine."""
     return SwapBackend(
-        lambda leads: FileSwapStore(tmp_path if leads else None, (tmp_path,)),
+        lambda leads: SwapStore(tmp_path if leads else None, (tmp_path,)),
         simulated_swap(world_of("swap")).smart_of,
     )
 
@@ -55,7 +55,7 @@ async def test_a_read_only_console_shows_an_open_checklist_and_does_not_lead_it(
         await s.press("enter")
         plan = await s.read(s.on(ConfirmScreen))
         assert "To run by hand" in plan
-        assert FileSwapStore(tmp_path, (tmp_path,)).leads(s.store_new().id)
+        assert SwapStore(tmp_path, (tmp_path,)).leads(s.store_new().id)
 
 
 async def test_a_fault_of_the_configuration_blocks_it():
@@ -68,7 +68,7 @@ async def test_a_second_console_sees_the_checklist_and_does_not_act(tmp_path):
     backend = kept_in(tmp_path)
     async with swapping(backend=backend) as s:
         await begun(s)
-        other = FileSwapStore(tmp_path, (tmp_path,))
+        other = SwapStore(tmp_path, (tmp_path,))
         name = other.read()[0].id
         assert other.leads(name)
         await s.press("C")
@@ -84,7 +84,7 @@ async def test_a_second_console_sees_the_checklist_and_does_not_act(tmp_path):
 async def test_leaving_the_screen_lets_another_console_lead(tmp_path):
     async with swapping(backend=kept_in(tmp_path)) as s:
         await begun(s)
-        other = FileSwapStore(tmp_path, (tmp_path,))
+        other = SwapStore(tmp_path, (tmp_path,))
         assert other.leads(other.read()[0].id)
 
 

@@ -37,6 +37,11 @@ def test_fit_marks_what_it_cut():
     assert fit("ab", 4, right=True) == "  ab"
 
 
+def test_fit_has_no_room_for_the_mark_in_one_cell():
+    assert fit("abcdef", 1) == "a"
+    assert fit("abcdef", 0) == fit("abcdef", -1) == ""
+
+
 @given(st.lists(st.text(max_size=10), max_size=5), st.integers(1, 30))
 def test_crop_never_leaves_more_than_the_width(texts, width):
     assert width_of(crop(tuple(Span(t) for t in texts), width)) <= width

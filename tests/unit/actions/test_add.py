@@ -314,6 +314,7 @@ def test_devices_of_several_sizes_in_one_vdev_are_refused_as_zpool_does():
 def test_a_degraded_pool_is_not_repaired_by_adding():
     broken = shelf(raidz2(changes=(disk("d00", 1000, "FAULTED"),)))
     assert "d00 (FAULTED): adding repairs nothing" in said(plan_add(broken, DATA, PATHS))
+    assert "adding repairs nothing" not in said(plan_add(broken, Layout("spare"), PATHS[:1]))
 
 
 def test_a_spare_too_small_for_a_vdev_is_told():

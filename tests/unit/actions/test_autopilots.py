@@ -9,7 +9,7 @@ from zconsole.errors import UsageError
 from zconsole.system.audit import MemoryLog
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.store import PILOT, FileTunableStore
+from zconsole.tunables.store import PILOT, TunableStore
 
 NAME = "zfs_vdev_scrub_max_active"
 DEAD = "999999999:1"
@@ -29,7 +29,7 @@ def module(tmp_path: Path) -> Path:
 
 
 def control(module: Path, owner: str | None = None) -> Control:
-    store = FileTunableStore(module.parent)
+    store = TunableStore(module.parent)
     return Control(SysfsParameters(module), store, MemoryLog(), owner)
 
 

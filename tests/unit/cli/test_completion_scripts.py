@@ -100,8 +100,8 @@ def test_an_unknown_shell_is_refused(capsys):
 def test_no_word_needs_quoting():
     words = [word for command in every() for word in command.words]
     for command in every():
-        words += [c for argument in command.arguments for c in argument.word.choices]
-        words += [c for option in command.options if option.value for c in option.value.choices]
+        words += [c for argument in command.arguments for c in argument.choices]
+        words += [c for option in command.options for c in option.choices]
     assert set(COMMANDS) < set(words)
     assert [word for word in words if not re.fullmatch(r"[a-z0-9_-]+", word)] == []
 

@@ -38,30 +38,27 @@ def test_every_command_is_there():
 
 
 def test_the_words_a_shell_can_complete_are_known_by_their_metavar():
-    words = [argument.word for command in EVERY for argument in command.arguments]
-    words += [option.value for command in EVERY for option in command.options if option.value]
-    assert {word.name for word in words} - FREE - {""} == set(KINDS)
-    assert all(word.choices for word in words if not word.name)
+    words = [argument for command in EVERY for argument in command.arguments]
+    words += [option for command in EVERY for option in command.options if option.count]
+    assert {word.metavar for word in words} - FREE - {""} == set(KINDS)
+    assert all(word.choices for word in words if not word.metavar)
 
 
 def test_an_option_takes_the_same_in_every_command():
     found = defaultdict(set)
     for command in EVERY:
         for option in command.options:
-            value = option.value and (option.value.choices, option.value.kind)
-            found[option.names].add((option.count, value))
+            found[option.names].add((option.count, option.choices, option.kind))
     assert {names for names, taken in found.items() if len(taken) > 1} == set()
 
 
 def test_counts_and_choices_are_as_the_parser_takes_them():
     options = {each.names[-1]: each for command in EVERY for each in command.options}
-    assert (options["--json"].count, options["--json"].value) == (0, None)
-    assert (options["--compare"].count, options["--compare"].more) == (2, False)
-    assert (options["--add-vdev"].count, options["--add-vdev"].more) == (1, True)
-    engine, scenario = options["--engine"].value, options["--scenario"].value
-    assert engine
-    assert engine.shown == "auto|copy|rewrite"
-    assert scenario
+    assert (options["--json"].count, options["--json"].shown) == (0, "")
+    assert (options["--compare"].count, options["--compare"].many) == (2, False)
+    assert (options["--add-vdev"].count, options["--add-vdev"].many) == (1, True)
+    scenario = options["--scenario"]
+    assert options["--engine"].shown == "auto|copy|rewrite"
     assert (scenario.shown, scenario.choices) == ("NAME", scenarios.names())
 
 

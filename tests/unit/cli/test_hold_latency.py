@@ -15,7 +15,7 @@ from zconsole.timeline.feed import Update
 from zconsole.tunables import autopilot
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.store import PILOT, FileTunableStore
+from zconsole.tunables.store import PILOT, TunableStore
 from zconsole.tunables.targets import Targets
 from zconsole.zfs.sources.base import Capabilities
 
@@ -85,7 +85,7 @@ def test_off_where_none_runs_says_so(module, capsys):
 def test_what_a_killed_autopilot_left_is_restored_by_off(module, capsys):
     state = state_dir(create=True)
     parameters = SysfsParameters(module)
-    Control(parameters, FileTunableStore(state), MemoryLog(), DEAD).set({NAME: 8}, 1.0)
+    Control(parameters, TunableStore(state), MemoryLog(), DEAD).set({NAME: 8}, 1.0)
     (state / PILOT).write_text(DEAD)
     assert run(module, "off") == 0
     assert parameters.read(NAME) == 3

@@ -23,6 +23,7 @@ from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
 from tests.unit.waiting import soon
 from zconsole.cli import keeper as processes
+from zconsole.cli.main import main
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.light import LocateLights
 from zconsole.system import keeper
@@ -264,3 +265,26 @@ def test_what_the_parent_could_not_put_back_the_next_console_does(kernel):
     record.chmod(0o600)
     kernel.console().settle(1.0)  # unless the new child has
     assert soon(lambda: kernel.read(FROZEN) == 0)
+
+
+def test_what_is_kept_is_listed_and_ended_by_a_command(kernel, monkeypatch, capsys):
+    monkeypatch.setenv("ZCONSOLE_STATE", str(kernel.state))
+    assert main(["keeper"]) == 0
+    assert capsys.readouterr() == (
+        "",
+        "zconsole: nothing is kept in the background for this user\n",
+    )
+    freeze(kernel)
+    assert main(["keeper"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("guard        since 20")
+    assert line.endswith("to end it: zconsole tunables restore")
+    assert main(["keeper", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["process"], told["duty"]) == (parent_of(kernel), "guard")
+    assert main(["keeper", "end", "--read-only"]) == 2
+    assert kernel.read(FROZEN) == 1
+    assert main(["keeper", "end"]) == 0
+    assert kernel.read(FROZEN) == 0
+    assert soon(lambda: parent_of(kernel) is None)
+    assert "restored" in capsys.readouterr().err

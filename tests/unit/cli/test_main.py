@@ -39,7 +39,7 @@ def test_the_first_word_chooses_the_command(words, name):
 
 
 def test_every_option_of_the_console_with_a_value_may_stand_before_a_command():
-    valued = {name for each in command_tree().options if each.value for name in each.names}
+    valued = {name for each in command_tree().options if each.count for name in each.names}
     assert valued == set(VALUED)
 
 

@@ -75,7 +75,7 @@ def test_every_option_command_and_argument_is_on_its_page(name):
         for option in command.options:
             assert ", ".join(option.names) in told
         for argument in command.arguments:
-            assert argument.word.shown in told
+            assert argument.shown in told
         for inner in command.commands:
             assert inner.words[-1] in section(pages()[name], "COMMANDS")
     assert f"zconsole {name or ''}".strip() in plain(text)

@@ -36,3 +36,16 @@ def test_a_default_that_is_a_number_is_told(parser):
         if type(each.default) in (int, float) and "default:" not in (each.help or "")
     ]
     assert silent == []
+
+
+def test_the_options_of_every_command_are_listed_alike_wherever_they_are():
+    """What it looks like, what it may do, whose the mouse is: who knows one help knows each."""
+    listed = {
+        parser.prog: [action.option_strings[0] for action in group._group_actions]
+        for parser in parsers()
+        for group in parser._action_groups
+        if group.title == "options of every command"
+    }
+    wanted = ["--theme", "--ascii", "--read-only", "--no-mouse", "--version"]
+    assert len(listed) >= len(COMMANDS)
+    assert {prog: names for prog, names in listed.items() if names != wanted} == {}

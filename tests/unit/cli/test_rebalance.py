@@ -21,7 +21,9 @@ from tests.unit.waiting import soon
 from zconsole.cli import rebalance as cli
 from zconsole.cli.main import main
 from zconsole.cli.options import parser_of
+from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import control, job_store
+from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.system.patient import in_time
 from zconsole.system.safe_path import StateError
 
@@ -40,7 +42,7 @@ class Shell:
 
     def __call__(self, *words: object) -> subprocess.CompletedProcess[str]:
         argv, out, err = ["rebalance", *map(str, words)], io.StringIO(), io.StringIO()
-        with self._state(), redirect_stdout(out), redirect_stderr(err):
+        with self.state(), redirect_stdout(out), redirect_stderr(err):
             try:
                 code = main(argv)
             except SystemExit as ended:  # of --help
@@ -55,7 +57,7 @@ class Shell:
         )  # fmt: skip
 
     @contextmanager
-    def _state(self) -> Iterator[None]:
+    def state(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("ZCONSOLE_STATE", self.environment["ZCONSOLE_STATE"])
             yield
@@ -74,7 +76,7 @@ class Shell:
             seen.append(control.listed([], 100)[-1])
             return wanted(seen[-1].as_json())
 
-        with self._state():
+        with self.state():
             assert soon(_reached, PATIENCE), seen
             return {**seen[-1].as_json(), **seen[-1].left_as_json()}
 
@@ -105,6 +107,21 @@ def test_a_plan_changes_nothing_and_says_everything(shell: Shell, tree: Path) ->
     assert {p.name: p.stat() for p in tree.iterdir()} == before
 
 
+def test_a_plan_tells_of_the_job_that_a_run_would_be_refused_for(shell: Shell, tree: Path) -> None:
+    (tree / "below").mkdir()
+    why = f"another job works in {tree}/below, which overlaps {tree}. Wait for its end"
+    words = (tree, "--allow-non-zfs")
+    with shell.state(), closing(TreeLocks(Sys(), [os.fsencode(tree / "below")])):
+        planned, told = shell("plan", *words), json.loads(shell("plan", *words, "--json").stdout)
+        refused = shell("run", *words, "--yes")
+    assert (planned.returncode, refused.returncode) == (0, 1)
+    assert f"note: {why}" in planned.stdout
+    assert (told["files"], told["refused"]) == (4, None)
+    assert any(note.startswith(why) for note in told["notes"])
+    assert why in refused.stderr
+    assert why not in shell("plan", *words).stdout
+
+
 @pytest.mark.parametrize("command", [("plan",), ("run", "--yes")])
 def test_an_empty_word_is_not_the_working_directory(shell: Shell, command: tuple[str]) -> None:
     done = shell(*command, "", "--allow-non-zfs")
@@ -120,6 +137,28 @@ def test_a_refusal_has_its_reason(shell: Shell, tree: Path) -> None:
     assert done.returncode == 1
     assert "refused" in done.stderr
     assert shell("status").stdout == ""
+
+
+class Typed(io.StringIO):
+    """What somebody types at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("answer", "moves"),
+    [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("", False), ("sure\n", False)],
+)
+def test_nothing_is_moved_without_a_yes(
+    shell: Shell, tree: Path, monkeypatch: pytest.MonkeyPatch, answer: str, moves: bool
+) -> None:
+    before = {each.name: each.stat().st_ino for each in tree.iterdir()}
+    monkeypatch.setattr("sys.stdin", Typed(answer))
+    done = shell("run", tree, "--allow-non-zfs")
+    assert "Move these files? [y/N]" in done.stderr
+    after = {each.name: each.stat().st_ino for each in tree.iterdir()}
+    assert (done.returncode, after == before) == (1 - moves, not moves)
 
 
 def test_a_run_prints_its_job_first_and_a_line_a_file(shell: Shell, tree: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from zconsole.actions.window_records import MachineWindows
+from zconsole.cli import scrub
 from zconsole.cli.main import main
 from zconsole.cli.scrub import line
 from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.sim.backends.actions import simulated_backend
+from zconsole.sim.source import SimulatedSource
 
 NIGHT = ScrubWindow("tank", "1", "22:00-06:00", begun=True, paused=True)
 
@@ -80,3 +84,14 @@ def test_resume_starts_a_keeper_for_the_hours_that_are_set(state, monkeypatch):
 def test_a_line_says_how_far_it_is():
     assert line(ScrubWindow("a", "1", "01:00-02:00")).endswith("(not started)")
     assert line(ScrubWindow("a", "1", "01:00-02:00", begun=True)).endswith("(running)")
+
+
+def test_hours_are_dropped_and_what_follows_is_said(monkeypatch, capsys):
+    source = SimulatedSource("healthy", clock=time.monotonic)
+    backend, pool = simulated_backend(source.world), source.world.pools[0]
+    backend.windows.switch(ScrubWindow(pool.name, str(pool.guid), NIGHT.hours))
+    monkeypatch.setattr(scrub, "LiveSource", lambda _pools: source)
+    monkeypatch.setattr(scrub, "live_backend", lambda **_: backend)
+    assert main(["scrub", "off", pool.name]) == 0
+    assert backend.windows.windows() == ()
+    assert capsys.readouterr().err

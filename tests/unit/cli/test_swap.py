@@ -11,20 +11,23 @@ from typing import Any
 import pytest
 
 from tests.records import replace
+from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import swap
 from zconsole.cli.main import main
 from zconsole.cli.options import parser_of
-from zconsole.cli.swap import RoundsOnDemand, SwapListing
+from zconsole.cli.swap import SwapListing
+from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.sim.backends.actions import simulated_backend
-from zconsole.sim.backends.swap import simulated_swap
-from zconsole.sim.hands import SimulatedHands
+from zconsole.sim.backends.swap import SimulatedHands, simulated_swap
 from zconsole.sim.source import SimulatedSource
+from zconsole.swap import store
 from zconsole.swap.checklist import BACKED_OUT, DONE, Checklist
 from zconsole.swap.choice import choose
 from zconsole.swap.disk import device_named
 from zconsole.swap.session import SwapSession, started
-from zconsole.swap.store import FileSwapStore
+from zconsole.swap.store import SwapStore
+from zconsole.system.async_process import ProcessRunner
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
 
@@ -40,8 +43,8 @@ class Machine:
         self.hands = SimulatedHands(self.source.world)
 
     @property
-    def store(self) -> FileSwapStore:
-        return FileSwapStore(self.place)
+    def store(self) -> SwapStore:
+        return SwapStore(self.place)
 
     def swap(self, *words: str) -> int:
         return self.asked(SwapListing.show, *words)
@@ -212,3 +215,24 @@ def test_only_root_is_led_and_not_where_nothing_may_be_changed(monkeypatch, caps
     monkeypatch.setattr(swap, "is_root", lambda: False)
     assert main(["swap"]) == 4
     assert "run it as root" in capsys.readouterr().err
+
+
+def test_the_disks_of_this_machine_are_asked_what_they_say_of_themselves(
+    machine: Machine, monkeypatch
+):
+    machine.hands.insert(0, "Slot 11")
+    asked: list[str] = []
+
+    async def _smart_of(runner: object, node: str) -> SmartCounts | None:
+        assert isinstance(runner, ProcessRunner)
+        asked.append(node)
+        return None
+
+    monkeypatch.setenv("ZCONSOLE_STATE", str(machine.place))
+    monkeypatch.setattr(swap, "LiveSource", lambda _pools: machine.source)
+    monkeypatch.setattr(swap, "DeviceProber", lambda _signs_of: None)
+    backend = simulated_backend(machine.source.world)
+    monkeypatch.setattr(swap, "live_backend", lambda **_: backend)
+    monkeypatch.setattr(store, "smart_of", _smart_of)
+    assert main(["swap", "tank", "Slot 07"]) == 2
+    assert asked

@@ -18,7 +18,7 @@ from zconsole.system.patient import in_time
 from zconsole.system.state_dir import StateError, state_dir
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.store import TunableStore
 
 TIME = "zfs_resilver_min_time_ms"
 
@@ -225,18 +225,22 @@ DEAD = "999999999:1"
 
 def left_by(module: Path, owner: str | None) -> None:
     """Set a tunable as a process of this mark does."""
-    store = FileTunableStore(state_dir(create=True))
+    store = TunableStore(state_dir(create=True))
     Control(SysfsParameters(module), store, MemoryLog(), owner).set({TIME: 5000}, 1.0)
 
 
 HELD = [
     (None, None, "set to stay: nothing restores it before the next boot"),
-    (DEAD, "nobody", "its console is gone; restored in the background once no scan runs"),
+    (
+        DEAD,
+        "nobody",
+        "its console is gone; restored by the keeper or a console once no scan runs",
+    ),
     (
         process_mark(os.getpid()),
         "console",
-        f"restored in the background once the console of process {os.getpid()} is gone and no scan"
-        " runs",
+        f"restored by the keeper or a console once the console of process {os.getpid()} is gone"
+        " and no scan runs",
     ),
 ]
 

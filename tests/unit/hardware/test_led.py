@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.hardware.lit_chassis import ID, Chassis
 from zconsole.errors import UsageError
 from zconsole.hardware.led import LedSlot, led_of, slot_of, write_led
@@ -25,6 +26,13 @@ def test_a_slot_is_known_by_the_id_of_its_enclosure(chassis):
 def test_what_is_not_the_led_of_a_slot_is_refused():
     with pytest.raises(UsageError, match="not the LED"):
         slot_of("/sys/class/enclosure/0:0:8:0/Slot 01/fault")
+
+
+@rows("name", ["", ".", "..", "Slot 01/../Slot 02", "Slot\0"])
+def test_a_name_from_a_record_stays_in_its_enclosure(chassis, name):
+    for place in (chassis.led().parent.parent, chassis.led().parent.parent.parent):
+        (place / "locate").write_text("0")
+    assert led_of(replace(chassis.slot(), component=name), "", chassis.root) is None
 
 
 def test_a_slot_is_found_where_its_enclosure_has_moved_to(chassis):

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.records import replace
 from tests.unit.hardware.lit_chassis import NOW, Chassis
+from tests.unit.waiting import soon
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.hardware import light
 from zconsole.hardware.light import GIVE_UP, LASTING, NAME, RETRY, LocateLights
@@ -417,3 +419,27 @@ def test_a_record_of_others_is_refused(chassis, lights):
     with pytest.raises(StateError, match=r"lights\.json"):
         lights.tidy()
     assert json.loads((chassis.state / NAME).read_text())["lights"][0]["serial"] == "S1"
+
+
+@pytest.mark.usefixtures("woken")
+def test_an_enclosure_that_hangs_is_not_asked_again_and_holds_up_no_other(chassis, monkeypatch):
+    chassis.enclosure("0:0:9:0", "0x50050cc10c4010bb")
+    lights = chassis.lights()
+    monkeypatch.setattr(light, "ANSWER", 0.05)
+    lights.light(chassis.slot(), "", chassis.now + 60.0)
+    asked, back, read = [], threading.Event(), light.read_led
+
+    def hangs(led):
+        asked.append(led)
+        if "0:0:8:0" in str(led):
+            back.wait(30.0)
+        return read(led)
+
+    monkeypatch.setattr(light, "read_led", hangs)
+    for _ in range(3):
+        (said,) = lights.tidy()
+        assert "answer" in said
+    assert len(asked) == 1
+    lights.light(chassis.slot("0:0:9:0"), "", chassis.now + 60.0)
+    back.set()
+    assert soon(lambda: lights.tidy() == ())

@@ -27,6 +27,7 @@ from zconsole.scan_report.store import ReportStore
 from zconsole.sim.source import World
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
+from zconsole.units import duration
 
 pytestmark = pytest.mark.slow
 
@@ -308,6 +309,31 @@ def test_the_chart_joins_what_did_not_change(nvme):
     assert "estimated maximum 17." in drawn
     assert "2026-11-18 11:04:10 UTC" in drawn
     assert "the new disk&apos;s writes 100 %" in drawn or "the new disk's writes 100 %" in drawn
+
+
+def test_the_rates_of_the_chart_are_written_level_with_their_lines(nvme):
+    """The text stands on its y: a third of its height below the line, its middle is on it."""
+    (report,) = reports(nvme)
+    parts = list(ElementTree.fromstring(svg(report, UTC)))
+    grid = [each for each in parts if each.tag.endswith("line") and each.get("stroke") == "#ddd"]
+    words = [
+        each for each in parts if each.tag.endswith("text") and each.get("text-anchor") == "end"
+    ]
+    for line in grid:
+        y = float(line.attrib["y1"])
+        assert any(2 <= float(word.attrib["y"]) - y <= 6 for word in words)
+    assert len(grid) == 3
+
+
+def test_the_times_of_the_chart_are_written_below_it(nvme):
+    (report,) = reports(nvme)
+    parts = list(ElementTree.fromstring(svg(report, UTC)))
+    grid = [each for each in parts if each.tag.endswith("line") and each.get("stroke") == "#ddd"]
+    axis = max(float(line.attrib["y1"]) for line in grid)
+    times = {duration(share * report.duration) for share in (0.0, 0.5, 1.0)}
+    heights = [float(each.attrib["y"]) for each in parts if each.text in times]
+    assert len(heights) == 3
+    assert min(heights) > axis + 10
 
 
 def test_a_report_of_a_recording_with_a_gap_goes_on_after_it(nvme, tmp_path, capsys):

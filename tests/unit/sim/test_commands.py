@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.table import rows
+from zconsole.pool.model import Pool, Sample
 from zconsole.sim import commands, simulation
 from zconsole.sim.backends.actions import SimulatedRunner, execute
+from zconsole.sim.build import Build
 from zconsole.sim.source import World
 from zconsole.sim.state import CANCELED, FINISHED
+from zconsole.zfs.decode.decoder import decode
 
 
 def zpool(world, *words):
@@ -44,6 +47,15 @@ def test_a_shelf_device_is_gone_once_it_is_used(night):
     new = pool.host.shelf[0]
     zpool(night, "replace", "tank", leaf_of(night, 4).path, new.path)
     refused = zpool(night, "replace", "tank", leaf_of(night, 0).path, new.path)
+    assert refused.returncode == 1
+    assert "is part of active pool 'tank'" in refused.stderr
+
+
+def test_a_hot_spare_in_use_is_not_free(night):
+    pool = night.pools[0]
+    (spare,) = pool.spares
+    assert zpool(night, "replace", "tank", leaf_of(night, 4).path, spare.path).returncode == 0
+    refused = zpool(night, "replace", "tank", leaf_of(night, 0).path, spare.path)
     assert refused.returncode == 1
     assert "is part of active pool 'tank'" in refused.stderr
 
@@ -82,6 +94,14 @@ def test_refusals_are_zpool_s(scenario, words, status, text):
     outcome = zpool(world, *filled)
     assert outcome.returncode == status
     assert text in outcome.stderr
+
+
+def test_work_on_devices_is_told_with_the_time_it_began():
+    world = World("healthy", 1)
+    world.advance(60.0)
+    pool = world.pools[0]
+    assert zpool(world, "initialize", pool.name).returncode == 0
+    assert {job.time for leaf in pool.leaves() for job in leaf.jobs.values()} == {pool.now}
 
 
 def test_offline_is_refused_where_data_would_be_lost():
@@ -259,3 +279,93 @@ def test_a_checkpoint_is_discarded_and_the_resilver_then_restores_redundancy():
     world.advance(12 * 3600.0)
     assert new.dtl == 0.0
     assert new in pool.tops[0].members
+
+
+# zpool add
+
+
+@pytest.fixture
+def world() -> World:
+    """Mirrors, with two more disks of their model on the shelf, before a small one."""
+    made = World("mirror-scrub", 1)
+    pool = made.pools[0]
+    model = next(pool.tops[0].leaves()).model
+    pool.host.shelf[:0] = Build(7, "more").leaves(2, model)
+    return made
+
+
+def free(world: World) -> list[str]:
+    return [leaf.path.removesuffix("-part1") for leaf in world.pools[0].host.shelf]
+
+
+def add(world: World, *words: str):
+    return execute(world.pools, ("zpool", "add", *words))
+
+
+def seen(world: World) -> Pool:
+    (sample,) = decode(world.raws()[0])
+    assert isinstance(sample, Sample)
+    return sample.pool
+
+
+def test_a_mirror_is_added_and_takes_new_writes(world):
+    disks = free(world)[:2]
+    assert add(world, "-o", "ashift=12", "mirrors", "mirror", *disks).returncode == 0
+    pool = world.pools[0]
+    assert [top.kind for top in pool.tops] == ["mirror"] * 4
+    assert not set(disks) & set(free(world))
+    assert pool.write_shares(pool.tops)[-1] > 0.3
+    world.advance(60.0)
+    top = seen(world).root.children[-1]
+    assert (top.name, top.state, len(top.children)) == ("mirror-3", "ONLINE", 2)
+
+
+@pytest.mark.parametrize("vclass", ["log", "cache", "spare"])
+def test_single_devices_are_added(world, vclass):
+    disks = free(world)[:2]
+    assert add(world, "mirrors", vclass, *disks).returncode == 0
+    rows = [vdev for vdev in seen(world).root.children if vdev.vclass == vclass]
+    assert len(rows) == 2
+    assert all(not vdev.children for vdev in rows)
+
+
+def test_a_raidz_of_equal_redundancy_is_like_a_mirror(world):
+    assert add(world, "mirrors", "raidz1", *free(world)[:2]).returncode == 0
+
+
+def test_a_special_mirror_is_added(world):
+    assert add(world, "mirrors", "special", "mirror", *free(world)[:2]).returncode == 0
+    assert seen(world).root.children[-1].vclass == "special"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "text"),
+    [
+        (("{0}",), 1, "mismatched replication level"),
+        (("raidz2", "{0}", "{1}", "{2}"), 1, "mismatched replication level"),
+        (("mirror", "{0}", "{1}", "{2}"), 1, "mismatched replication level"),
+        (("spare", "/dev/none"), 1, "cannot resolve path"),
+        (("spare",), 2, "missing vdev specification"),
+    ],
+)
+def test_it_refuses_as_zpool_does_and_takes_nothing(world, words, status, text):
+    disks = free(world)
+    said = add(world, "mirrors", *(word.format(*disks) for word in words))
+    assert said.returncode == status
+    assert text in said.stderr
+    assert free(world) == disks
+    assert len(world.pools[0].tops) == 3
+
+
+def test_a_device_of_the_pool_is_refused(world):
+    own = next(world.pools[0].tops[0].leaves()).path
+    assert "is part of active pool" in add(world, "mirrors", "spare", own).stderr
+
+
+def test_an_expansion_that_a_failed_disk_holds_goes_on_once_it_is_back():
+    world = World("stuck", 1)
+    (pool,) = world.pools
+    commands.clear(pool)
+    before = pool.expansion.moved
+    world.advance(4 * 3600.0)
+    assert pool.expansion.moved > before

@@ -10,6 +10,7 @@ from zconsole.sim.build import Build
 from zconsole.sim.disk import FAULTED, ONLINE
 from zconsole.sim.models import RED_4T
 from zconsole.sim.simulation import advance
+from zconsole.sim.source import World
 from zconsole.sim.state import FINISHED, SCRUB, Checkpoint
 from zconsole.sim.topology import REBUILT, Group
 
@@ -41,6 +42,13 @@ def test_events_call_a_device_as_they_are_read_of_zpool():
     (lost,) = [event for event in pool.events if event.name == "statechange"]
     assert lost.vdev in lost.text
     assert lost.vdev == disks[1].name
+
+
+def test_a_disk_that_comes_back_to_a_suspended_pool_is_called_by_its_name():
+    world = World("suspended", 1)
+    world.advance(3 * HOUR)
+    (back,) = [event for event in world.pools[0].events if event.name == "vdev_check"]
+    assert back.text == f"{back.vdev} is plugged in again"
 
 
 def test_a_finished_resilver_detaches_the_old_device():

@@ -13,11 +13,10 @@ from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Sample
-from zconsole.sim.backends.actions import SimulatedFacts, SimulatedRunner
-from zconsole.sim.backends.lights import SimulatedLights
+from zconsole.sim.backends.actions import SimulatedFacts, SimulatedLights, SimulatedRunner
+from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
-from zconsole.sim.hands import SimulatedHands
 from zconsole.sim.models import RED_4T, SSD_400G
 from zconsole.sim.places import slot_name
 from zconsole.sim.source import World, clock, raw
@@ -26,7 +25,7 @@ from zconsole.swap.checklist import Checklist, SwapStage
 from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.disk import MachineView
 from zconsole.swap.session import Guide, is_own, started
-from zconsole.swap.store import MemorySwapStore, SwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.system.audit import MemoryLog
 from zconsole.zfs.decode.decoder import decode
 
@@ -40,7 +39,7 @@ class Play:
     """One machine, one checklist, one person at the shelf."""
 
     world: World = field(default_factory=lambda: world_of("swap"))
-    store: SwapStore = field(default_factory=MemorySwapStore)
+    store: SwapStore = field(default_factory=lambda: SwapStore(None, memory={}))
     faults: tuple[DeviceFault, ...] = ()
     smart: Mapping[str, SmartCounts] = field(default_factory=dict)
     boot: str = "first"

@@ -18,13 +18,13 @@ from zconsole.sim.source import World
 from zconsole.swap.checklist import Answer
 from zconsole.swap.disk import MachineView, SwapDisk
 from zconsole.swap.session import AGE, Guide, SwapSession, started
-from zconsole.swap.store import FileSwapStore, MemorySwapStore, SwapBackend
+from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
 
 
-class Broken(MemorySwapStore):
+class Broken(SwapStore):
     def save(self, checklist):
         raise StateError("the disk is full")
 
@@ -39,9 +39,9 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_a_second_console_sees_what_the_first_does_and_may_not_act(place: Path):
-    play = Play(store=FileSwapStore(place))
+    play = Play(store=SwapStore(place))
     play.begin()
-    other = Guide(play.checklist, FileSwapStore(place))
+    other = Guide(play.checklist, SwapStore(place))
     assert not other.leads
     play.do()
     assert other.look(play.view(), play.now).step == "pull"
@@ -49,16 +49,16 @@ def test_a_second_console_sees_what_the_first_does_and_may_not_act(place: Path):
 
 
 def test_the_second_console_leads_once_the_first_is_gone(place: Path):
-    play = Play(store=FileSwapStore(place))
+    play = Play(store=SwapStore(place))
     play.begin()
-    other = Guide(play.checklist, FileSwapStore(place))
+    other = Guide(play.checklist, SwapStore(place))
     play.store.close()
     other.look(play.view(), play.now)
     assert other.leads
 
 
 def test_a_disk_has_one_open_checklist(place: Path):
-    play = Play(store=FileSwapStore(place))
+    play = Play(store=SwapStore(place))
     play.begin()
     choice = play.choice()
     again = started(choice, choice.ways[0], play.view(), play.store, play.now)
@@ -66,7 +66,7 @@ def test_a_disk_has_one_open_checklist(place: Path):
 
 
 def test_a_swap_goes_on_where_nothing_can_be_kept_and_says_so():
-    play = Play(store=Broken())
+    play = Play(store=Broken(None))
     play.begin()
     assert play.do().step == "pull"
     assert play.guide is not None
@@ -155,7 +155,7 @@ class Shelf:
 
     async def view(self, pool: str, disk: SwapDisk | None = None) -> MachineView | None:
         if self._swaps is None:
-            swaps = SwapBackend(lambda _: MemorySwapStore(), self.smart_of, "boot")
+            swaps = SwapBackend(lambda _: SwapStore(None, memory={}), self.smart_of, "boot")
             self._swaps = SwapSession(self.backend, swaps, self.frames, self._patience)
         return await self._swaps.view(lambda s: s.pool.name == pool, disk)
 
@@ -221,6 +221,27 @@ async def test_other_pools_come_with_the_same_disks():
     assert found is not None
     assert [s.pool.name for s in found.situations] == ["scratch", "tank"]
     assert found.others[0].facts.devices == found.devices
+
+
+async def test_a_pool_that_is_suspended_has_facts_of_its_own():
+    """Its labels are read, which tell whose a disk is that has come back."""
+    shelf, asked = Shelf(World("two-pools", 1)), []
+    facts, frames = shelf.backend.ask, shelf.frames
+
+    async def _asked(pool, suspended, paths=()):
+        asked.append((pool.name, suspended))
+        return replace(await facts(pool, suspended, paths), version=pool.name)
+
+    async def _frames():
+        return tuple(
+            replace(frame, kstat="SUSPENDED") if frame.pool == "tank" else frame
+            for frame in await frames()
+        )
+
+    shelf.backend, shelf.frames = replace(shelf.backend, ask=_asked), _frames
+    found = await shelf.view("scratch")
+    assert asked == [("scratch", False), ("tank", True)]
+    assert [s.facts.version for s in found.situations] == ["scratch", "tank"]
 
 
 @rows("name", ["none", ""])

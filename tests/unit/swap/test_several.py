@@ -295,7 +295,7 @@ def test_a_replace_that_failed_gets_no_checklist():
 def test_disks_that_somebody_replaces_already_get_their_checklists_too():
     play = shelf()
     replaced(play)
-    play.store.kept.clear()
+    play.store.memory.clear()
     play.wait(30.0)
     v = play.view()
     keys = [target.key for target in leaves_of(v.pool) if is_being_replaced(target)]

@@ -17,7 +17,7 @@ from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST
 from zconsole.swap.choice import choose, explained
 from zconsole.swap.report import markdown
 from zconsole.swap.session import Guide, started
-from zconsole.swap.store import FileSwapStore, MemorySwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.swap.undone import taken_offline
 
 pytestmark = pytest.mark.slow
@@ -76,14 +76,14 @@ def test_a_new_disk_that_is_used_in_another_bay_is_refused_where_it_does_not_fit
 
 def test_a_machine_without_hot_plug_is_powered_off(play: Play, tmp_path):
     tmp_path.chmod(0o700)
-    play.store = FileSwapStore(tmp_path)
+    play.store = SwapStore(tmp_path)
     play.begin()
     play.do()
     play.look()
     play.store.close()
     play.hands.pull(OLD)
     play.hands.insert(NEW, OLD)
-    again = Play(world=play.world, store=FileSwapStore(tmp_path), boot="second")
+    again = Play(world=play.world, store=SwapStore(tmp_path), boot="second")
     again.elapsed = play.elapsed
     again.guide = Guide(again.store.read()[0], again.store)
     stage = again.look()
@@ -495,7 +495,7 @@ def test_a_resilver_that_ended_before_the_swap_began_is_not_waited_for():
     play = blocked()
     play.do()
     play.wait(60.0)
-    play.store = MemorySwapStore()
+    play.store = SwapStore(None, memory={})
     play.begin()
     play.wait(60.0)
     assert command(play) == AGAIN

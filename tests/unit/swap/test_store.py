@@ -10,7 +10,7 @@ from tests.records import replace
 from zconsole.swap.checklist import DONE, Checklist, SwapEntry
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.session import Guide
-from zconsole.swap.store import KEPT, FileSwapStore, dumped, loaded
+from zconsole.swap.store import KEPT, SwapStore, dumped, loaded
 from zconsole.system.state_dir import StateError
 
 ONE = Checklist(
@@ -37,14 +37,14 @@ def test_a_checklist_is_read_back_as_it_was():
 
 
 def test_a_checklist_survives_its_process(place: Path):
-    first = FileSwapStore(place)
+    first = SwapStore(place)
     assert first.save(ONE)
     first.close()
-    assert FileSwapStore(place).read() == (ONE,)
+    assert SwapStore(place).read() == (ONE,)
 
 
 def test_one_process_leads_and_others_read(place: Path):
-    first, second = FileSwapStore(place), FileSwapStore(place)
+    first, second = SwapStore(place), SwapStore(place)
     assert first.save(ONE)
     assert not second.save(replace(ONE, pool="other"))
     assert second.read() == (ONE,)
@@ -68,34 +68,34 @@ def test_one_process_leads_and_others_read(place: Path):
 def test_a_damaged_file_is_left_out(place: Path, data: bytes):
     (place / "swap-0123abcd.json").write_bytes(data)
     (place / "swap-0123abcd.json").chmod(0o600)
-    assert FileSwapStore(place).read() == ()
+    assert SwapStore(place).read() == ()
 
 
 def test_an_id_never_becomes_another_path(place: Path):
-    assert not FileSwapStore(place).save(replace(ONE, id="../../etc"))
+    assert not SwapStore(place).save(replace(ONE, id="../../etc"))
     assert list(place.iterdir()) == []
 
 
 def test_a_file_of_somebody_else_is_left_out(place: Path):
     (place / "swap-0123abcd.json").write_bytes(dumped(ONE))
     (place / "swap-0123abcd.json").chmod(0o622)
-    assert FileSwapStore(place).read() == ()
+    assert SwapStore(place).read() == ()
 
 
 def test_without_a_directory_nothing_is_kept():
     with pytest.raises(StateError):
-        FileSwapStore(None).save(ONE)
+        SwapStore(None).save(ONE)
 
 
 def test_without_a_directory_the_swap_is_led_all_the_same():
-    guide = Guide(ONE, FileSwapStore(None))
+    guide = Guide(ONE, SwapStore(None))
     assert guide.leads
     assert "not remembered" in guide.problem
 
 
 @pytest.mark.slow
 def test_closed_checklists_are_kept_for_their_reports_and_the_oldest_go(place: Path):
-    store = FileSwapStore(place)
+    store = SwapStore(place)
     for n in range(KEPT + 2):
         store.save(replace(ONE, id=f"{n:08x}", begun=float(n), state=DONE))
     kept = store.read()

@@ -68,10 +68,11 @@ async def test_a_stuck_read_passes_its_deadline_and_blocks_nobody():
 
 
 async def test_reads_share_a_thread_that_ends_when_none_comes_any_more(monkeypatch):
-    monkeypatch.setattr(daemon_thread, "LINGER", 30.0)
     files = FileThread()
     thread = await files.run(threading.current_thread, 30)
-    monkeypatch.setattr(daemon_thread, "LINGER", 0.05)  # from the end of the next one
     assert await files.run(threading.current_thread, 30) is thread
+    monkeypatch.setattr(daemon_thread, "LINGER", 0.05)
+    files = FileThread()
+    thread = await files.run(threading.current_thread, 30)
     await gone(thread.is_alive)
     assert await files.run(threading.current_thread, 30) is not thread

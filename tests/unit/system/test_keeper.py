@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from zconsole.system.keeper import (
     LOOK,
     RETRY,
     SOCKET,
+    TELL,
     Keeper,
     ask,
     asked,
@@ -38,6 +40,8 @@ ROUNDS = 50
 
 class Chore:
     """A duty that does what the test wants."""
+
+    ends_by = "zconsole chore off"
 
     def __init__(self, name: str = "chore", at: float = 0.0, deadline: float = 0.05) -> None:
         self.name, self.deadline, self.at = name, deadline, at
@@ -75,7 +79,7 @@ def clock() -> Clock:
 
 def keeper(clock: Clock, *duties: Chore) -> Keeper:
     made = Keeper({}, (), MemoryLog(), clock)
-    made.duties += duties
+    made.duties.update(dict.fromkeys(duties, 0.0))
     return made
 
 
@@ -100,7 +104,7 @@ async def test_a_duty_acts_once_it_is_due(clock):
     early.most = 1
     assert kept.begin_due() == 6.0
     await settled()
-    assert (early.acts, late.acts, kept.duties) == (1, 0, [late])
+    assert (early.acts, late.acts, list(kept.duties)) == (1, 0, [late])
 
 
 async def test_one_that_hangs_holds_up_no_other_and_is_not_asked_again(clock):
@@ -151,7 +155,7 @@ class Kept:
         self.tunable.name = order["duty"]
         return self.tunable
 
-    async def ask(self, **order) -> int | None:
+    async def ask(self, **order) -> Any:
         return await in_daemon_thread(partial(asked, self.state, **order))
 
     async def ended(self) -> None:
@@ -171,8 +175,21 @@ async def test_an_order_begins_a_duty_and_another_ends_it(kept):
     assert await kept.ask(order="hold", duty="tunable") == 1
     assert kept.tunable in kept.keeper.duties
     assert await kept.ask(order=END, duty="tunable") == 1
-    assert (kept.tunable.undone, kept.keeper.duties) == (1, [kept.light])
+    assert (kept.tunable.undone, list(kept.keeper.duties)) == (1, [kept.light])
     assert await kept.ask(order=END, duty="tunable") == 0
+
+
+async def test_it_tells_what_it_keeps_and_ends_all_of_it(kept):
+    before = time.time()
+    await kept.ask(order="hold", duty="tunable")
+    told = await kept.ask(order=TELL)
+    assert told["process"] == os.getppid()
+    light, tunable = told["duties"]
+    assert (light["duty"], tunable["duty"]) == ("light", "tunable")
+    assert tunable["ends_by"] == "zconsole chore off"
+    assert before <= tunable["since"] <= time.time()
+    assert await kept.ask(order=END, duty="") == 2
+    assert (kept.light.undone, kept.tunable.undone, len(kept.keeper.duties)) == (1, 1, 0)
 
 
 async def test_a_refusal_is_the_answer(kept):
@@ -194,7 +211,7 @@ async def test_a_standing_duty_that_was_over_begins_again_when_somebody_asks_it_
     kept.light.at = 1e9
     await kept.ask(order=LOOK)
     await kept.ask(order=LOOK)
-    assert kept.keeper.duties == [kept.light]
+    assert list(kept.keeper.duties) == [kept.light]
 
 
 async def test_what_is_added_while_it_finds_nothing_more_is_not_forgotten(kept):
@@ -297,7 +314,7 @@ async def test_what_hung_when_it_was_ended_leaves_nothing_behind(kept):
     assert await kept.ask(order=END, duty="tunable") == 1
     kept.tunable.hangs.set()
     await until(lambda: not kept.keeper._acting)
-    assert kept.keeper.duties == [kept.light]
+    assert list(kept.keeper.duties) == [kept.light]
 
 
 def test_its_socket_is_its_owners_whatever_the_umask(tmp_path):

@@ -125,7 +125,7 @@ from pathlib import Path
 def main():
     Path(sys.argv[0]).unlink()
     from zconsole.system import process
-    from zconsole.system.launcher import PACKAGE_ROOT
+    from zconsole.system.process import PACKAGE_ROOT
     print(sys.argv[1], Path(process.__file__).is_relative_to(PACKAGE_ROOT), PACKAGE_ROOT.parent)
 """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -11,7 +13,7 @@ import pytest
 from tests.unit.waiting import soon
 from zconsole.system import record_file
 from zconsole.system.patient import NoAnswerError
-from zconsole.system.record_file import LockedRecord, read_record, write_record
+from zconsole.system.record_file import AsyncWriter, LockedRecord, read_record, write_record
 from zconsole.system.state_dir import StateError, write_private
 
 
@@ -88,3 +90,54 @@ def test_a_directory_that_does_not_answer_is_given_up_and_what_comes_late_keeps_
     answers.set()
     assert soon(path.exists)
     assert theirs.read() == Kept(("a",))
+
+
+def test_without_a_path_it_is_kept_in_memory():
+    kept = LockedRecord(Kept(()), None, "kept.lock", 1.0)
+    with kept.open() as write:
+        write(Kept(("a",)))
+    assert kept.read() == Kept(("a",))
+
+
+def test_what_is_written_is_there_once_it_has_settled(tmp_path):
+    writer = AsyncWriter()
+    for name in ("a", "b", "a"):
+        writer.write(tmp_path / name, name.encode())
+    assert writer.settle(5)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"a", "b": b"b"}
+    writer.write(tmp_path / "c", b"later")
+    assert writer.settle(5)
+    assert (tmp_path / "c").read_bytes() == b"later"
+
+
+def test_a_disk_that_hangs_keeps_nobody_waiting_and_only_the_newest_is_written_then(tmp_path):
+    hangs, written = threading.Event(), []
+
+    def write(_path, data):
+        hangs.wait(30)
+        written.append(data)
+
+    writer = AsyncWriter(write)
+    began = time.monotonic()
+    writer.write(tmp_path / "a", b"first")
+    while writer._waiting:
+        time.sleep(0.001)  # until the thread is at the first one
+    for data in (b"old", b"newest"):
+        writer.write(tmp_path / "a", data)
+    assert not writer.settle(0.01)
+    assert time.monotonic() - began < 10
+    hangs.set()
+    assert writer.settle(5)
+    assert written == [b"first", b"newest"]
+
+
+def test_what_could_not_be_written_is_told_the_next_time(tmp_path):
+    writer = AsyncWriter()
+    missing = tmp_path / "none" / "a"
+    writer.write(missing, b"x")
+    assert writer.settle(5)
+    with pytest.raises(StateError, match="No such file"):
+        writer.write(missing, b"y")
+    writer.settle(5)
+    writer.write(tmp_path / "b", b"z")
+    assert writer.settle(5)

@@ -90,6 +90,7 @@ def test_rounded_bytes_that_hide_slow_progress_are_not_called_stuck():
     tracker = ActivityTracker()
     rounded = MOVING._replace(resolution=5e9, zpool_rate=1e7)  # a digit moves every 500 s
     seen(tracker, 0.0, rounded)
+    assert "not seen to move" not in seen(tracker, 1.0, rounded).estimate.reason
     assert seen(tracker, 1999.0, rounded).stalled is None
     assert seen(tracker, 2000.0, rounded).stalled == 2000.0
 

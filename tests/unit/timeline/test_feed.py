@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import threading
 from collections.abc import Sequence
 
@@ -427,3 +428,17 @@ async def test_a_recording_that_is_gone_ends_a_leap_with_its_name(made, tmp_path
     feed.playback.seek(0.5)
     with pytest.raises(ZconsoleError, match="No such file"):
         await feed.next()
+
+
+async def test_a_leap_to_what_was_cut_off_meanwhile_ends_with_the_recording(tmp_path):
+    path = tmp_path / "r"
+    lines = (json.dumps({"t": t, "text": POOL}) for t in range(1000, 1400))
+    path.write_text("".join(f"{line}\n" for line in lines))
+    feed = ReplayFeed(ReplaySource(str(path), 1e9), Session(), Session)
+    await at(feed)
+    os.truncate(path, path.stat().st_size // 2)
+    feed.playback.seek(1.0)
+    update = await asyncio.wait_for(feed.next(), 30)
+    assert update is not None
+    assert update.frames[0].t == pytest.approx(1200, abs=2)
+    assert await feed.next() is None

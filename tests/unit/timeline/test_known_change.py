@@ -75,6 +75,7 @@ def test_the_range_still_has_what_was_told_before():
         ({0: 10.0, AT: 20.0}, {0: 3, AT - 900: 6}),
         ({0: 10.0, AT: 20.0}, {0: 3, AT + 200: 6}),
         ({0: 10.0, AT - 900: 20.0}, {0: 3, AT: 6}),
+        ({0: 10.0, AT - 900: 20.0, AT: 24.0}, {0: 3, AT: 6}),
     ],
 )
 def test_a_rate_that_changed_when_no_tunable_did_is_waited_for(rates, values):

@@ -9,7 +9,7 @@ import pytest
 from zconsole.system.audit import MemoryLog
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.store import TunableStore
 
 LIVE = {
     "zfs_resilver_min_time_ms": 3000,
@@ -56,7 +56,7 @@ class Kernel:
 
     def console(self, owner: str | None = None) -> Control:
         """Another console on the same machine."""
-        return Control(self.parameters, FileTunableStore(self.state), self.log, owner)
+        return Control(self.parameters, TunableStore(self.state), self.log, owner)
 
 
 @pytest.fixture

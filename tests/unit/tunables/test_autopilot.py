@@ -341,3 +341,19 @@ def test_what_it_does_is_said_in_steps_of_the_way_there_is(level, said):
 def test_it_misses_its_target_only_where_scans_cannot_go_slower(slowest, reached, missed):
     now = Status("", 0.0, ("0.02",), GENTLEST, slowest=slowest)
     assert now.misses(reached, 0.0) == missed
+
+
+async def test_a_console_does_not_ask_a_disk_again_that_does_not_answer(kernel, monkeypatch):
+    asked, back = [], threading.Event()
+
+    def hangs(*_: object) -> None:
+        asked.append(1)
+        back.wait(30.0)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(autopilot, "read_record", hangs)
+    machine = MachineAutopilots(kernel.state, kernel.console("1:1"), "1:1")
+    for _ in range(3):
+        assert await machine.status() is None
+    back.set()
+    assert len(asked) == 1

@@ -11,7 +11,7 @@ from zconsole.system.state_dir import StateError, write_private
 from zconsole.tunables.catalog import TUNABLES
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.store import TunableStore
 
 TIME = "zfs_resilver_min_time_ms"
 
@@ -295,7 +295,7 @@ def test_a_write_that_the_kernel_refuses_is_told_as_failed(kernel, monkeypatch):
 
 def test_nothing_is_set_without_a_line_in_some_log_and_everything_is_put_back(kernel):
     kernel.console().set({TIME: 5000}, 1.0)
-    blind = Control(kernel.parameters, FileTunableStore(kernel.state), Unwritable())
+    blind = Control(kernel.parameters, TunableStore(kernel.state), Unwritable())
     with pytest.raises(AuditError):
         blind.set({SCRUB: 2000}, 2.0)
     assert kernel.read(SCRUB) == 1000
@@ -311,7 +311,7 @@ def test_values_are_put_back_where_nothing_can_be_written(kernel, monkeypatch):
         raise StateError("Read-only file system")
 
     monkeypatch.setattr("zconsole.system.record_file.make_directory", read_only)
-    stuck = Control(kernel.parameters, FileTunableStore(kernel.state), Unwritable())
+    stuck = Control(kernel.parameters, TunableStore(kernel.state), Unwritable())
     with pytest.raises(ZconsoleError):
         stuck.set({SCRUB: 2000}, 2.0)
     assert [entry.put_back for entry in stuck.restore(3.0)] == [True]

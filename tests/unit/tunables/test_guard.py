@@ -25,7 +25,7 @@ DEAD = "999999999:1"
 async def freeze(kernel, seconds=30.0, watch=None, owner=None) -> Guard:
     wanted = Guarded(NAME, 1, seconds, watch)
     control = kernel.console(owner or process_mark(os.getpid()))
-    return await guard.begin(control, kernel.parameters, kernel.log, asdict(wanted))
+    return await guard.begin(control, kernel.parameters, asdict(wanted))
 
 
 async def test_the_value_is_held_until_its_time_is_over_then_put_back(kernel):
@@ -92,7 +92,7 @@ async def test_it_says_when_it_cannot_write(kernel):
 async def test_it_refuses_what_no_guard_may_set(kernel):
     order = asdict(Guarded("zfs_no_scrub_io", 1, 1.0))
     with pytest.raises(UsageError, match="not written"):
-        await guard.begin(kernel.console("1:1"), kernel.parameters, kernel.log, order)
+        await guard.begin(kernel.console("1:1"), kernel.parameters, order)
 
 
 class Watch:

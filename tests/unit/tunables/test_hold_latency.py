@@ -173,6 +173,15 @@ def test_a_meter_forgets_what_was_before_its_span():
     assert meter.latency < 2**22 / 1e9
 
 
+def test_of_readings_a_span_apart_the_newest_two_count():
+    meter = Meter(30.0)
+    for i, (slow, fast) in enumerate([(0, 0), (100, 0), (100, 100)]):
+        counts = histogram(b20=fast, b26=slow)
+        meter.take(30.0 * i, {"sync_r": counts, "disk_r": counts})
+    assert meter.latency is not None
+    assert meter.latency < 2**22 / 1e9
+
+
 def test_a_meter_starts_anew_where_counters_fell():
     meter = Meter()
     meter.take(0.0, {"sync_r": histogram(b20=100)})

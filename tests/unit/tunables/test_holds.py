@@ -61,7 +61,7 @@ def remembered(kernel: Kernel) -> str:
 
 
 NEXT = "restored by the next console"
-LATER = "restored in the background once"
+LATER = "restored by the keeper or a console once"
 
 
 @pytest.mark.parametrize(

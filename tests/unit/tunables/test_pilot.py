@@ -88,7 +88,7 @@ def test_without_redundancy_values_found_below_the_defaults_are_raised_to_them(k
     steered = pilot(kernel)
     take(steered, 20)
     assert (kernel.read(NAME), kernel.read(TIME)) == (3, 3000)
-    steered.restore(2000.0, lambda: pytest.fail("nothing is left to put back"))
+    steered.restore(2000.0)
     assert (kernel.read(NAME), kernel.read(TIME)) == (1, 750)
 
 
@@ -141,14 +141,14 @@ async def test_it_names_what_somebody_set(kernel):
 async def test_a_value_that_somebody_set_stays_and_the_others_go_back(kernel):
     steered = await flown(kernel, ScrubSource(FAST))
     kernel.write(NAME, 7)
-    steered.restore(2000.0, lambda: pytest.fail("nothing is left to put back"))
+    steered.restore(2000.0)
     assert (kernel.read(NAME), kernel.read(TIME)) == (7, 3000)
 
 
 async def test_a_value_that_somebody_set_by_another_console_stays(kernel):
     steered = await flown(kernel, ScrubSource(FAST))
     kernel.console().set({NAME: 7}, 1500.0)
-    steered.restore(2000.0, lambda: pytest.fail("nothing is left to put back"))
+    steered.restore(2000.0)
     assert (kernel.read(NAME), kernel.read(TIME)) == (7, 3000)
 
 
@@ -168,18 +168,18 @@ class Refusing:
 
 
 def test_a_step_that_failed_in_the_middle_is_taken_back_without_the_file_of_originals(kernel):
-    from zconsole.tunables.control import Control, recorded
-    from zconsole.tunables.store import FileTunableStore
+    from zconsole.tunables.control import Control
+    from zconsole.tunables.store import TunableStore
     from zconsole.tunables.targets import Targets
 
     refusing = Refusing(kernel, "zfs_scan_vdev_limit")
-    control = Control(refusing, FileTunableStore(kernel.state), kernel.log, "1:1")
+    control = Control(refusing, TunableStore(kernel.state), kernel.log, "1:1")
     steered = Pilot(control, refusing, Targets(0.02))
     with pytest.raises(ZconsoleError):
         take(steered, 20, others=1)
     assert kernel.read(NAME) != 3
     (kernel.state / "tunables.json").unlink()
-    steered.restore(2000.0, lambda: recorded(kernel.log, 2000.0, "restore"))
+    steered.restore(2000.0)
     assert kernel.read(NAME) == 3
 
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.tunables.store import NAME, Change, FileTunableStore, SavedTunable
+from zconsole.tunables.store import NAME, Change, SavedTunable, TunableStore
 
 KEPT = Path(__file__).parents[2] / "fixtures" / "state" / NAME
 
 
-def kept_in(directory: Path, document: object) -> FileTunableStore:
+def kept_in(directory: Path, document: object) -> TunableStore:
     path = directory / NAME
     path.write_text(json.dumps(document))
     path.chmod(0o600)
-    return FileTunableStore(directory)
+    return TunableStore(directory)
 
 
 def test_originals_of_an_earlier_version_are_read(tmp_path):
@@ -29,3 +29,12 @@ def test_an_original_that_is_no_number_is_never_handed_on(tmp_path, original):
     document = json.loads(KEPT.read_text())
     document["values"]["zfs_txg_timeout"]["original"] = original
     assert kept_in(tmp_path, document).peek("boot:1").values == {}
+
+
+def test_what_a_simulated_kernel_had_set_is_kept_in_memory_and_knows_its_autopilot():
+    store = TunableStore(None, "pilot")
+    with store.open("demo") as saved:
+        saved.values["zfs_txg_timeout"] = SavedTunable(5, 10, 1.0, "pilot")
+    kept = store.peek("demo")
+    assert (kept.values["zfs_txg_timeout"].value, kept.pilot) == (10, "pilot")
+    assert store.peek("another demo").values == {}

@@ -17,6 +17,7 @@ from zconsole.output.json import sample_object
 from zconsole.timeline.session import Session
 from zconsole.zfs.raw import plain
 from zconsole.zfs.sources.live import LiveSource, this_system
+from zconsole.zfs.sources.occasional import OccasionalCommand
 
 SOURCES = ("libzfs", "json", "text")
 DEADLINE = 60.0
@@ -43,7 +44,9 @@ async def sampled(name: str, pool: str, seconds: float) -> dict[str, Any]:
 
 
 async def main(pool: str, seconds: float = 0.0) -> None:
-    """Every source at the same time."""
+    """Every source at the same time, each with its first sample whole."""
+    for command in OccasionalCommand.__subclasses__():
+        command.patience = DEADLINE
     for found in await asyncio.gather(*(sampled(name, pool, seconds) for name in SOURCES)):
         print(json.dumps(found, default=plain))
 

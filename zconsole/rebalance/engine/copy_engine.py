@@ -89,20 +89,6 @@ class CopyPipeline:
             self.directories.restore_times()
         return self.results.outcomes
 
-    def drop_tail(self, excess: int) -> int:
-        """Leave the last files to do, of so many bytes at most, that this process has not begun.
-
-        Returns their bytes.
-        """
-        taken = 0
-        for item in reversed(self.leases.live if excess else []):
-            if taken + item.size > excess:
-                break
-            if not item.made:
-                item.close(self.sys)
-                taken += item.size
-        return taken
-
     def _open(self, row: FileRow) -> None:
         names = self.results.journal.names_of(row)
         try:

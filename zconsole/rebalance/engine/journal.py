@@ -54,7 +54,7 @@ class FileRow(NamedTuple):
     digest: bytes | None = None
     offset: int = 0
     meta: bytes = b""
-    """Digest of what the original carried besides its content; of older journals empty."""
+    """Digest of what the original carried besides its content."""
     handle: bytes = b""
     """Handle of the copy, where it has one: another file may get its inode number."""
 
@@ -219,7 +219,7 @@ class Journal(JournalDatabase):
         return [_file(row) for row in self._db.execute(sql)]
 
     def is_interrupted(self) -> bool:
-        """Whether there are any; answered by journals of all versions, opened to be read only."""
+        """Whether there are any."""
         sql = "SELECT EXISTS (SELECT 1 FROM files WHERE state IN (1, 2))"
         return bool(self._db.execute(sql).fetchone()[0])
 

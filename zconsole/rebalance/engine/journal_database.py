@@ -14,16 +14,15 @@ from zconsole.system import state_dir
 from zconsole.system.records import parse_json
 
 FORMAT = 1
-NEWER = {name: f"{name} BLOB NOT NULL DEFAULT x''" for name in ("meta", "handle")}
-"""Columns that journals of version 1.0 do not have."""
-SCHEMA = f"""
+SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE dirs (id INTEGER PRIMARY KEY, parent INTEGER, name BLOB NOT NULL,
     dev INTEGER NOT NULL, ino INTEGER NOT NULL, mtime INTEGER, intent REAL);
 CREATE TABLE files (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, name BLOB NOT NULL,
     ino INTEGER NOT NULL, size INTEGER NOT NULL, nlink INTEGER NOT NULL, rank INTEGER NOT NULL,
     state INTEGER NOT NULL, reason TEXT, temp BLOB, old INTEGER, new INTEGER, digest BLOB,
-    offset INTEGER NOT NULL DEFAULT 0, {", ".join(NEWER.values())});
+    offset INTEGER NOT NULL DEFAULT 0, meta BLOB NOT NULL DEFAULT x'',
+    handle BLOB NOT NULL DEFAULT x'');
 CREATE INDEX dirs_open ON dirs (id) WHERE intent IS NOT NULL;
 CREATE TABLE days (day TEXT PRIMARY KEY, line TEXT) WITHOUT ROWID;
 """
@@ -82,16 +81,8 @@ class JournalDatabase:
                 raise NotUnderstoodError(f"{path} is not a rebalance journal: {error}") from error
             if known != FORMAT:
                 raise NotUnderstoodError(f"{path} has journal format {known}, not {FORMAT}")
-            if write:
-                opened.adopt()
             refused.pop_all()
         return opened
-
-    def adopt(self) -> None:
-        """Add what the journals of earlier versions lack."""
-        found = {column[1] for column in self._db.execute("PRAGMA table_info(files)")}
-        for name in NEWER.keys() - found:
-            self._db.execute(f"ALTER TABLE files ADD COLUMN {NEWER[name]}")
 
     def close(self) -> None:
         """Close the database; what was committed stays."""

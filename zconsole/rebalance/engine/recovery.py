@@ -3,6 +3,23 @@
 For every file whose intent was committed, look at what its names hold now. A name that holds the
 original keeps it; a name that holds the copy keeps that, unless the original was written to
 since, or is in use. Nothing is removed that is neither our copy nor proven to equal what stays.
+
+Where nobody else was at work, a crash leaves one of these, by the steps of ``CopyPipeline.run``:
+
+========  ========  ==================  ==========================================================
+journal   its name  its temporary name  the crash came, and what is done
+========  ========  ==================  ==========================================================
+PENDING   original  nothing             before the names were committed: nothing to do
+CREATING  original  nothing or a copy,  before the intent was committed: the copy is removed
+                    whole or not
+SWAPPING  original  the whole copy      before the exchange, or a power cut undid it: the same
+SWAPPING  the copy  the original        after the exchange: one that was written to stays, else
+                                        the original is removed
+SWAPPING  the copy  nothing             after the original was removed: moved
+MOVED     the copy  nothing             after the sync that followed
+========  ========  ==================  ==========================================================
+
+What else there may be, others have made of it: it is handed back, or both versions are kept.
 """
 
 from __future__ import annotations
@@ -265,7 +282,7 @@ class Recovery:
         self, directory: OpenDirectory, row: FileRow, original: bytes, old: Version, new: Version
     ) -> Verdict:
         versions = self._versions
-        unneeded = replaceable(old, new, row) or self._is_let_go(old, row)
+        unneeded = replaceable(old, new, row) or self._is_partly_replaced(old, row)
         unneeded = unneeded and versions.quiet(old)
         used = unneeded and versions.in_use(old, directory=directory.fd)
         unneeded = unneeded and not used
@@ -284,7 +301,7 @@ class Recovery:
             return None
         return State.FAILED, self._other(new, row, original, "used" if used else "written to")
 
-    def _is_let_go(self, original: Version, row: FileRow) -> bool:
+    def _is_partly_replaced(self, original: Version, row: FileRow) -> bool:
         """Whether an original has lost one of several names for its copy already.
 
         With that its ctime has changed, and the other names follow.

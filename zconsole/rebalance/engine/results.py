@@ -1,4 +1,8 @@
-"""Results of files, held back from the journal until the files are on the disks."""
+"""Results of files, held back from the journal until the files are on the disks.
+
+A power cut may undo an exchange or a removal that was not synced. The journal must know then that
+the file is unfinished, and by which temporary name the other version is there.
+"""
 
 from __future__ import annotations
 

@@ -16,9 +16,10 @@ from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.content import SMALL
 from zconsole.rebalance.engine.directories import Directories, MovedError
 from zconsole.rebalance.engine.item import FileOutcome, SkipError, StopJobError, UnsupportedError
-from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
+from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.read_ahead import ReadAhead
+from zconsole.rebalance.engine.results import Results
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 
 CHUNK_SECONDS = 0.05
@@ -44,12 +45,10 @@ class Rewriter:
     """Rewrites one file after another. ``tick`` may wait or raise StopJobError."""
 
     sys: Sys
-    journal: Journal
     directories: Directories
+    results: Results
     tick: Callable[[int], None]
     clock: Callable[[], float]
-    results: list[Result]
-    """Shared with whoever commits them."""
     flags: int = 0
     """Of ZFS_IOC_REWRITE, for every file."""
     chunk: int = 8 << 20
@@ -69,7 +68,7 @@ class Rewriter:
         Raises StopJobError (the journal knows how far it got), UnsupportedError, sqlite3.Error.
         """
         self._front.step()
-        names = self.journal.names_of(row)
+        names = self.results.journal.names_of(row)
         size, outcome, reason = 0, "moved", None
         try:
             size = self._rewrite(row)
@@ -79,9 +78,9 @@ class Rewriter:
             reason = _SKIPPED.get(error.errno or 0)
             outcome = "skipped" if reason else "failed"
             reason = reason or error.strerror or str(error)
-        state = {"moved": State.MOVED, "skipped": State.SKIPPED}.get(outcome, State.FAILED)
-        self.results += [Result(name.number, state, reason) for name in names]
-        return [FileOutcome(name, outcome, size if name is row else 0, reason) for name in names]
+        self.results.outcomes = []
+        self.results.add(names, outcome, reason, size)
+        return self.results.outcomes
 
     def _ask(self, row: FileRow, count: int) -> None:
         """Have the beginning of a file read into the ARC; it is not opened for writing yet."""
@@ -147,11 +146,11 @@ class Rewriter:
         now = self.clock()
         if row.size > SMALL and now - self._noted >= CHECKPOINT:
             self._noted = now
-            self.journal.set_offset(row.number, offset)
+            self.results.journal.set_offset(row.number, offset)
 
     def _pace(self, row: FileRow, offset: int, length: int) -> None:
         try:
             self.tick(length)
         except StopJobError:
-            self.journal.set_offset(row.number, offset)
+            self.results.journal.set_offset(row.number, offset)
             raise

@@ -27,7 +27,6 @@ class Version:
     directory: int
     digest: bytes
     meta: metadata.Metadata
-    ctime_ns: int
     leased: bool
     """False while another process has it open for writing."""
 
@@ -55,7 +54,7 @@ class Versions:
             maker = content.MAKERS[len(row.digest or bytes(32))]
             meta, status = metadata.read(self.sys, file, Abilities())
             digest = content.digest(self.sys, file, status.st_size, self.tick, maker)
-            yield Version(file, fd, digest, meta, status.st_ctime_ns, leased)
+            yield Version(file, fd, digest, meta, leased)
 
     @contextlib.contextmanager
     def opened(self, fd: int, name: bytes) -> Iterator[int]:
@@ -110,8 +109,8 @@ class Versions:
 
 
 def is_as_copied(version: Version, row: FileRow) -> bool:
-    """Whether a version has the content and, where the journal knows it, all else of then."""
-    return version.digest == row.digest and row.meta in (b"", version.meta.digest())
+    """Whether a version has the content and all else that was copied."""
+    return version.digest == row.digest and row.meta == version.meta.digest()
 
 
 def is_copy(sys: Sys, fd: int, row: FileRow) -> bool:
@@ -120,15 +119,6 @@ def is_copy(sys: Sys, fd: int, row: FileRow) -> bool:
 
 
 def replaceable(version: Version, by: Version, row: FileRow) -> bool:
-    """Whether nothing would be lost with ``version``: it is what was copied.
-
-    Where an older journal does not know all of that, the version has to be older too: to exchange
-    them gives both one ctime, and what differs then was changed before, or at once after.
-    """
-    if version.digest != row.digest or not version.leased:
-        return False
-    if version.meta.same(by.meta):
-        return True
-    if row.meta:
-        return is_as_copied(version, row)
-    return by.digest != row.digest or version.ctime_ns < by.ctime_ns
+    """Whether nothing would be lost with ``version``: it is what was copied, or all that stays."""
+    copied = version.digest == row.digest and version.leased
+    return copied and (version.meta.same(by.meta) or is_as_copied(version, row))

@@ -6,20 +6,22 @@ With what the vdevs of its pool hold meanwhile, and how far it is to a wanted sp
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 from zconsole.errors import UnavailableError
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED
+from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED, EndedFile, JobStatus
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, State
-from zconsole.rebalance.job.job import Job, skipped_files
+from zconsole.rebalance.engine.results import STATES
+from zconsole.rebalance.job.job import PUBLISH, Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.units import size
@@ -160,14 +162,6 @@ class SpreadWatch:
         return self._strikes >= STRIKES
 
 
-def vdevs_as_json(before: Sequence[Space], after: Sequence[Space]) -> list[dict[str, Any]]:
-    """Allocation of every vdev before and after, raw bytes."""
-    return [
-        {"name": b.name, "alloc_before": round(b.alloc), "alloc_after": round(a.alloc)}
-        for b, a in zip(before, after, strict=False)
-    ]
-
-
 PATHS = 1000
 """Directories whose path is kept at hand."""
 GOALS = ("done", "target spread reached", "byte limit reached")
@@ -175,30 +169,24 @@ WINDOW = 20.0
 """Seconds that the published rate covers."""
 MEASURED = 10.0
 """Seconds of work from which on their mean rate says how fast a job goes."""
-PUBLISH = 1.0
-"""Seconds between two updates in the journal."""
 
 
 @dataclass(slots=True)
 class JobAccounts:
-    """What became of a job's files: counted, published in its journal, shown, and summed up."""
+    """What became of a job's files: counted, and emitted as events."""
 
     job: Job
     directories: Directories
     watch: SpreadWatch
     show: Show
-    """Given every finished file, a batch at a time."""
     files_total: int = 0
     bytes_total: int = 0
-    files_done: int = 0
-    files_skipped: int = 0
-    files_failed: int = 0
+    ended: Counter[str] = field(default_factory=Counter)
+    """Files that have, in this run or before, by outcome."""
     files_replaced: int = 0
     """Those of the skipped ones that need no move any more."""
-    bytes_done: int = 0
-    """Of finished files, by their size when they were walked."""
-    bytes_unmoved: int = 0
-    """Those of them that are of skipped and failed files: the byte limit spares them."""
+    ended_bytes: Counter[str] = field(default_factory=Counter)
+    """Of files that have ended, by their size when they were walked."""
     handled: int = 0
     """Bytes this run has worked through, unfinished files included."""
     unfinished: int = 0
@@ -215,7 +203,7 @@ class JobAccounts:
     _moved: int = 0
     """Bytes of files that this run has moved."""
     _window: deque[tuple[float, int]] = field(default_factory=deque)
-    _published: float | None = None
+    _timed: float = -inf
     _directory: Callable[[int], bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -233,23 +221,23 @@ class JobAccounts:
 
     def left(self) -> int:
         """Bytes of files that are not finished."""
-        return max(0, self.bytes_total - self.bytes_done)
+        return max(0, self.bytes_total - self.ended_bytes.total())
 
     def work(self, count: int) -> None:
-        """Account for bytes handled; publishes now and then."""
+        """Account for bytes handled; emits how far the job is every PUBLISH seconds."""
         self.handled += count
         self.unfinished += count
-        now = self.job.clocks.monotonic()
-        if self._published is None or now - self._published >= PUBLISH:
-            self._note(now)
-            self.job.journal.jot("status", self.as_json())
+        if self.job.clocks.monotonic() - self._timed >= PUBLISH:
+            self._time()
+            self.emit()
 
     def wait(self, why: str | None) -> None:
-        """Note that the job waits (paused, when an operator said so), or goes on."""
+        """Emit that the job waits (paused, when an operator said so), or goes on."""
         self.state = "running" if why is None else "paused" if why == "paused" else "waiting"
         self.why = why
         self._window.clear()
-        self.publish()
+        self._time()
+        self.emit()
 
     def rate(self) -> float | None:
         """Bytes a second over the last WINDOW seconds; None before two samples."""
@@ -262,46 +250,50 @@ class JobAccounts:
         """Bytes a second of this run's work; None before there is enough of it."""
         return self.handled / self.worked if self.worked >= MEASURED and self.handled else None
 
-    def publish(self) -> None:
-        """Write the present state to the journal, durably."""
-        self._note(self.job.clocks.monotonic())
-        self.job.journal.set("status", self.as_json())
+    def emit(
+        self, ended: Sequence[EndedFile] = (), summary: Mapping[str, Any] | None = None
+    ) -> None:
+        """Tell how far the job is, in its journal and to whoever watches the run."""
+        event = replace(self.status(), ended_files=ended, summary=summary)
+        self.job.keep(event)
+        self.show(event)
 
-    def _note(self, now: float) -> None:
-        self._published = now
+    def _time(self) -> None:
+        """Note when how much was handled, for the rates."""
+        now = self._timed = self.job.clocks.monotonic()
         if self._window:  # cleared by a wait
             self.worked += now - self._window[-1][0]
         self._window.append((now, self.handled))
         while len(self._window) > 2 and now - self._window[0][0] > WINDOW:
             self._window.popleft()
 
-    def as_json(self) -> dict[str, Any]:
-        """The status document: what others see of the job."""
+    def status(self) -> JobStatus:
+        """How far the job is now."""
         rate = self.rate() if self.state == "running" else None
-        handled = min(self.bytes_total, self.bytes_done + self.unfinished)
+        handled = min(self.bytes_total, self.ended_bytes.total() + self.unfinished)
         left = self._to_do(handled)
         outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
-        return {
-            "state": self.state,
-            "why": self.why,
-            "limits": asdict(self.job.limits),
-            "files_done": self.files_done,
-            "files_total": self.files_total,
-            "files_skipped": self.files_skipped,
-            "files_failed": self.files_failed,
-            "bytes_done": self.bytes_done,
-            "bytes_handled": handled,
-            "bytes_total": self.bytes_total,
-            "bytes_goal": handled + left,
-            "rate": rate,
-            "mean_rate": self.mean_rate(),
-            "eta_seconds": left / rate if rate else None,
-            "current": self.path(self.current) if self.current else None,
-            "vdevs": self._vdevs(),
-            "pid": os.getpid(),
-            "t": self.job.clocks.epoch(),
-            "notes": [*self.notes, *filter(None, (self.watch.total_changed, outlook))],
-        }
+        return JobStatus(
+            state=self.state,
+            why=self.why,
+            limits=self.job.limits,
+            files_done=self.ended.total(),
+            files_total=self.files_total,
+            files_skipped=self.ended["skipped"],
+            files_failed=self.ended["failed"],
+            bytes_done=self.ended_bytes.total(),
+            bytes_handled=handled,
+            bytes_total=self.bytes_total,
+            bytes_goal=handled + left,
+            rate=rate,
+            mean_rate=self.mean_rate(),
+            eta_seconds=left / rate if rate else None,
+            current=self.path(self.current) if self.current else None,
+            vdevs=self._vdevs(),
+            notes=(*self.notes, *filter(None, (self.watch.total_changed, outlook))),
+            pid=os.getpid(),
+            t=self.job.clocks.epoch(),
+        )
 
     def _to_do(self, handled: int) -> int:
         """Bytes to go to the end: of the files, or sooner at the byte limit or wanted spread."""
@@ -309,7 +301,8 @@ class JobAccounts:
             return 0
         limits, left = self.job.limits, [self.bytes_total - handled]
         if limits.max_bytes is not None:
-            left.append(limits.max_bytes - (handled - self.bytes_unmoved))
+            spared = self.ended_bytes["skipped"] + self.ended_bytes["failed"]
+            left.append(limits.max_bytes - (handled - spared))
         if limits.until_spread is not None:
             to_target = self.watch.left(limits.until_spread, self.handled)
             left += [] if to_target is None else [to_target]
@@ -318,47 +311,37 @@ class JobAccounts:
     def count(self) -> None:
         """Take the counts of the whole job from the journal."""
         counts = self.job.journal.counts()
-        done = [counts.get(s, (0, 0)) for s in (State.MOVED, State.SKIPPED, State.FAILED)]
         self.files_total = sum(files for files, _ in counts.values())
         self.bytes_total = sum(size for _, size in counts.values())
-        self.files_done = sum(files for files, _ in done)
-        self.files_skipped, self.files_failed = done[1][0], done[2][0]
+        for outcome, state in STATES.items():
+            self.ended[outcome], self.ended_bytes[outcome] = counts.get(state, (0, 0))
         self.files_replaced = self.job.journal.reasons(State.SKIPPED).get(REPLACED, 0)
-        self.bytes_done = sum(size for _, size in done)
-        self.bytes_unmoved = done[1][1] + done[2][1]
 
     def report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
-        """Count finished files, and show them."""
+        """Count finished files, and emit them."""
         self.unfinished = 0
-        self._moved += sum(done.bytes for done in outcomes if done.outcome == "moved")
-        self.files_done += len(outcomes)
-        self.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
-        self.files_failed += sum(done.outcome == "failed" for done in outcomes)
-        self.files_replaced += sum(done.reason == REPLACED for done in outcomes)
-        self.bytes_done += sum(done.row.size for done in outcomes)
-        self.bytes_unmoved += sum(done.row.size for done in outcomes if done.outcome != "moved")
-        self.show(
+        for done in outcomes:
+            self.ended[done.outcome] += 1
+            self.ended_bytes[done.outcome] += done.row.size
+            self.files_replaced += done.reason == REPLACED
+            self._moved += done.bytes
+        self.emit(
             [
-                {
-                    "path": self.path(done.row),
-                    "bytes": done.bytes,
-                    "engine": engine,
-                    "outcome": done.outcome,
-                    "reason": done.reason,
-                }
+                EndedFile(self.path(done.row), done.bytes, engine, done.outcome, done.reason)
                 for done in outcomes
             ]
         )
 
     def end(self, stopped_by: str) -> None:
-        """Publish how the job ended, and what the vdevs hold now; nothing moves any more."""
+        """Emit how the job ended, and what the vdevs hold now; nothing moves any more."""
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by
         if self.watch.pool:
             self.watch.look_last(wait=self.state == "finished")
             self.day()
         self.count()
-        self.publish()
+        self._time()
+        self.emit()
 
     def day(self) -> None:
         """Write the line of today; nothing for a run that has moved nothing."""
@@ -369,37 +352,45 @@ class JobAccounts:
         line = {
             "day": day,
             "moved_bytes": self.moved_before + self.moved,
-            "files_done": self.files_done,
-            "files_skipped": self.files_skipped,
+            "files_done": self.ended.total(),
+            "files_skipped": self.ended["skipped"],
             "files_replaced": self.files_replaced,
-            "files_failed": self.files_failed,
+            "files_failed": self.ended["failed"],
             "fragmentation": self.watch.fragmentation,
             "spread": self.watch.spread() if spaces else None,
             "free_bytes": round(sum(space.free for space in spaces)) if spaces else None,
-            "eta_seconds": self.as_json()["eta_seconds"],
+            "eta_seconds": self.status().eta_seconds,
         }
         self.job.journal.add_day(day, line)
 
-    def summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
-        """The object of the contract for the whole job."""
-        counts = self.job.journal.counts()
+    def sum_up(self, stopped_by: str, seconds: float) -> dict[str, Any]:
+        """Emit and return what the whole job came to: the object of the contract.
+
+        ``seconds`` is how long this run took.
+        """
         skipped = skipped_files(self.job.journal)
-        return {
+        summary = {
             "job": self.job.terms.name,
-            "files_moved": counts.get(State.MOVED, (0, 0))[0],
+            "files_moved": self.ended["moved"],
             "bytes_moved": self.job.journal.moved_bytes(),
             "files_skipped": sum(skipped.values()),
-            "files_failed": counts.get(State.FAILED, (0, 0))[0],
+            "files_failed": self.ended["failed"],
             "skipped": skipped,
             "seconds": seconds,
             "stopped_by": stopped_by,
             "vdevs": self._vdevs(),
         }
+        self.emit(summary=summary)
+        return summary
 
     def path(self, row: FileRow) -> str:
         """The path of a file, for people."""
         return os.fsdecode(self._directory(row.directory).rstrip(b"/") + b"/" + row.name)
 
     def _vdevs(self) -> list[dict[str, Any]] | None:
-        known = self.watch.now_spaces
-        return vdevs_as_json(self.job.terms.spaces, known) if known else None
+        """Allocation of every vdev when the job began and as of the last look, raw bytes."""
+        pairs = zip(self.job.terms.spaces, self.watch.now_spaces, strict=False)
+        return [
+            {"name": then.name, "alloc_before": round(then.alloc), "alloc_after": round(now.alloc)}
+            for then, now in pairs
+        ] or None

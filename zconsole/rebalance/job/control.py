@@ -12,16 +12,18 @@ import sys as python
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ExitCode, NotFoundError, ZconsoleError
-from zconsole.rebalance.backend import FIGURES, RUNNING, JobView
+from zconsole.rebalance.backend import RUNNING, JobStatus, JobView
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job import (
     WALKING,
+    JobTerms,
     Request,
     left_out,
     of_key,
@@ -34,11 +36,9 @@ from zconsole.rebalance.job.job import (
 )
 from zconsole.rebalance.job.job_output import OURS, last_line
 from zconsole.rebalance.job.job_store import Record
-from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit import Log
-from zconsole.system.launcher import own
 from zconsole.system.printable import clean
-from zconsole.system.process import start_detached
+from zconsole.system.process import own, start_detached
 from zconsole.system.state_dir import StateError, open_private, read_end, write_private
 
 START_SECONDS = 20.0
@@ -107,32 +107,35 @@ def status(record: Record, named: int = 0) -> JobView:
 
 def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     data = journal.get("status") or {}
-    counting = walking_settings(journal, alive) if journal.get("job") is None else None
-    job = terms_of(journal) if counting is None else None
-    settings = job.settings if job else counting or Settings(())
+    job: JobTerms | None = None
+    settings = walking_settings(journal, alive) if journal.get("job") is None else None
+    if settings is None:
+        job = terms_of(journal)
+        settings = job.settings
     agreed = job is None or (journal.get("walking") or {}).get("agreed", True)
     state, why = _state(record, data, alive, job is None, agreed)
     if state not in RUNNING:  # the last figures are of when files were being moved
         data |= dict.fromkeys(("rate", "eta_seconds", "current", "limits"))
-    return JobView(
-        job=record.job,
-        state=state,
-        why=why,
-        settings=settings,
+    said = {each.name: data[each.name] for each in fields(JobStatus) if each.name in data}
+    told = {
+        "state": state,
+        "why": why,
         # A job at work says which it obeys; of any other, those that it will.
-        limits=settings.limits.changed(data.get("limits") or requested(journal).limits),
+        "limits": settings.limits.changed(data.get("limits") or requested(journal).limits),
+        "notes": tuple(data.get("notes") or ()),
+    }
+    return JobView(
+        **{**said, **told},
+        job=record.job,
+        settings=settings,
         engine=",".join(sorted(set(job.engines.values()))) if job else "",
         journal=os.fspath(record.journal),
-        **{name: data[name] for name in (*FIGURES, "pid") if name in data},
-        bytes_handled=data.get("bytes_handled") or data.get("bytes_done") or 0,
         before={space.name: space.fill for space in job.spaces} if job else {},
         skipped=skipped_files(journal) if named else {},
         failed=journal.reasons(State.FAILED) if named else {},
         left_out=tuple(left_out(journal, named)),
         days=tuple(journal.days()) if job else (),
-        notes=tuple(data.get("notes") or ()),
         began=job.created if job else None,
-        ended=data.get("t") if state in ("finished", "stopped") else None,
         pools=frozenset(map(pool_of, (journal.get("keys") or {}).values())),
         agreed=agreed,
     )
@@ -285,71 +288,68 @@ def resumable(unread: list[Unread]) -> list[Record]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedJobs:
-    """Orders to jobs, each with a line before and after it."""
+def steer(
+    log: Log, record: Record, order: str | None, limits: Mapping[str, Any] | None = None
+) -> None:
+    """Give a running job an order (pause or stop; None keeps the last), or other limits.
 
-    log: Log
-    argv: Sequence[str] = field(default_factory=lambda: tuple(python.argv))
-    clock: Callable[[], float] = time.time
+    Raises ZconsoleError when the job does not run, and AuditError where no log can be written,
+    but not for a pause or stop that changes nothing else.
+    """
+    action = order or "limits"
+    with _logged(log, action, record, limits, at_once=action in AT_ONCE and not limits):
+        if not job_store.is_alive(record):
+            raise ZconsoleError(f"job {record.job} does not run")
+        ask(record, order, limits)
 
-    def steer(
-        self, record: Record, order: str | None, limits: Mapping[str, Any] | None = None
-    ) -> None:
-        """Give a running job an order (pause or stop; None keeps the last), or other limits.
 
-        Raises ZconsoleError when the job does not run, and AuditError where no log can be written,
-        but not for a pause or stop that changes nothing else.
-        """
-        action = order or "limits"
-        with self._logged(action, record, limits, at_once=action in AT_ONCE and not limits):
-            if not job_store.is_alive(record):
-                raise ZconsoleError(f"job {record.job} does not run")
-            ask(record, order, limits)
+def resume(log: Log, record: Record, limits: Mapping[str, Any] | None = None) -> None:
+    """Let a paused job go on, or start a dead or stopped one again, detached.
 
-    def resume(self, record: Record, limits: Mapping[str, Any] | None = None) -> None:
-        """Let a paused job go on, or start a dead or stopped one again, detached.
-
-        Raises AuditError where no log can be written, and what ``start`` raises.
-        """
-        with self._logged("resume", record, limits):
-            ask(record, "run", limits)
-            if not job_store.is_alive(record):
-                start(record)
-
-    def start(self, record: Record) -> None:
-        """Start a job detached. Raises AuditError where no log can be written."""
-        with self._logged("start", record):
+    Raises AuditError where no log can be written, and what ``start`` raises.
+    """
+    with _logged(log, "resume", record, limits):
+        ask(record, "run", limits)
+        if not job_store.is_alive(record):
             start(record)
 
-    @contextmanager
-    def run(self, record: Record) -> Iterator[None]:
-        """The life of a job in this process. Raises AuditError where no log can be written."""
-        settings = status(record).settings.as_json()
-        with self._logged("run", record, settings["limits"], settings=settings):
-            yield
 
-    @contextmanager
-    def _logged(
-        self,
-        action: str,
-        record: Record,
-        limits: Mapping[str, Any] | None = None,
-        at_once: bool = False,
-        **more: Any,
-    ) -> Iterator[None]:
-        what = {"kind": "job", "action": action, "job": record.job, "argv": list(self.argv)}
-        fields = {**what, "limits": dict(limits or {}), **more}
-        (self.log.note if at_once else self.log.write)(self.clock(), "begun", **fields)
-        result = "failed"
-        try:
-            yield
-            result = "done"
-        except (OSError, ZconsoleError) as error:
-            result = f"failed: {error}"
-            raise
-        finally:
-            self.log.note(self.clock(), "ended", **what, ok=result == "done", result=result)
+def detach(log: Log, record: Record) -> None:
+    """Start a job detached. Raises AuditError where no log can be written."""
+    with _logged(log, "start", record):
+        start(record)
+
+
+@contextmanager
+def running(log: Log, record: Record) -> Iterator[None]:
+    """The life of a job in this process. Raises AuditError where no log can be written."""
+    settings = status(record).settings.as_json()
+    with _logged(log, "run", record, settings["limits"], settings=settings):
+        yield
+
+
+@contextmanager
+def _logged(
+    log: Log,
+    action: str,
+    record: Record,
+    limits: Mapping[str, Any] | None = None,
+    at_once: bool = False,
+    **more: Any,
+) -> Iterator[None]:
+    """Write a line to the audit log before and after what is done to a job."""
+    what = {"kind": "job", "action": action, "job": record.job, "argv": list(python.argv)}
+    fields = {**what, "limits": dict(limits or {}), **more}
+    (log.note if at_once else log.write)(time.time(), "begun", **fields)
+    result = "failed"
+    try:
+        yield
+        result = "done"
+    except (OSError, ZconsoleError) as error:
+        result = f"failed: {error}"
+        raise
+    finally:
+        log.note(time.time(), "ended", **what, ok=result == "done", result=result)
 
 
 RECOUNT = 5.0
@@ -360,20 +360,12 @@ NAMED = 20
 
 
 @dataclass(slots=True)
-class _Known:
-    """What was read of a job: when it had been written to last, and when reasons were counted."""
-
-    written: Sequence[int]
-    view: JobView
-    counted: float
-
-
-@dataclass(slots=True)
 class JobReader:
     """Reads every job; one that has ended is not read again until somebody writes to it."""
 
     clock: Callable[[], float]
-    _known: dict[str, _Known] = field(default_factory=dict)
+    _known: dict[str, tuple[Sequence[int], JobView, float]] = field(default_factory=dict)
+    """By id: when a job had been written to last, the job then, and when reasons were counted."""
 
     def read(self, pool: str | None) -> tuple[JobView, ...]:
         """The jobs on a pool, or all for None, newest first; unreadable ones are left out."""
@@ -386,20 +378,19 @@ class JobReader:
         return tuple(reversed(found))
 
     def _read(self, record: Record) -> JobView:
-        alive, known, now = job_store.is_alive(record), self._known.get(record.job), self.clock()
+        alive, now = job_store.is_alive(record), self.clock()
         written = [alive, *_written(record)]
+        before, old, counted = self._known.get(record.job, ((), None, -inf))
         # A running job is always read: SQLite writes first and commits after, so times may be late.
-        if known is not None and known.written == written and not alive:
-            return known.view
-        counted = now
-        if known is None or not alive or now - known.counted >= RECOUNT:
-            view = status(record, NAMED)
+        if old is not None and before == written and not alive:
+            return old
+        if old is None or not alive or now - counted >= RECOUNT:
+            view, counted = status(record, NAMED), now
         else:
-            old, counted = known.view, known.counted
             view = replace(
                 status(record), skipped=old.skipped, failed=old.failed, left_out=old.left_out
             )
-        self._known[record.job] = _Known(written, view, counted)
+        self._known[record.job] = written, view, counted
         return view
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.rebalance.backend import JobStatus
 from zconsole.rebalance.engine import journal_database
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
 from zconsole.rebalance.engine.directories import Directories, DirectoryRow, MovedError, open_path
@@ -137,7 +138,7 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
         found = plan.places(settings.dirs, reader)
         with closing(_locked(found)):
             journal.clear_walk()
-            journal.set("status", {"state": "running", "why": WALKING})
+            journal.set("status", JobStatus(state="running", why=WALKING).document())
             return _walk_into(journal, reader, found, settings, record, JobClocks())
 
 
@@ -180,10 +181,11 @@ def _walk_into(
         engines = {os.fsdecode(d.place.root): d.choice.engine or "" for d in made.directories}
         journal.finish_walk(split_links="copy" in engines.values())
     if refused := made.document.refused:
-        journal.set("status", {"state": "stopped", "why": f"refused: {refused}"})
+        ended = JobStatus(state="stopped", why=f"refused: {refused}")
+        journal.set("status", ended.document())
         return made
     journal.set("walk_skipped", sink.skipped)
-    journal.set("status", {})
+    journal.set("status", JobStatus().document())
     # The last: a journal that has it is one whose walk was finished.
     journal.set("job", _values(record, settings, made, engines))
     sync_directory(journal.path.parent)
@@ -203,7 +205,6 @@ def _values(
         "raw_factor": pool.raw_factor if pool else 1.0,
         "floors": {os.fsdecode(d.place.root): d.found.floor for d in made.directories},
         "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
-        "bytes_to_target": made.document.bytes_to_target,
         "created": time.time(),
     }
 
@@ -264,7 +265,8 @@ class WalkSink:
             raise StopJobError("stop")
 
     def _note(self, state: str, why: str) -> None:
-        self.journal.set("status", {"state": state, "why": why, "t": self.clocks.epoch()})
+        told = JobStatus(state=state, why=why, t=self.clocks.epoch())
+        self.journal.set("status", told.document())
 
 
 OPTIONS = ("engine", "aim", "accept_races", "allow_non_zfs", "during_scan", "rewrite_options")

@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError, ZconsoleError
 from zconsole.pool.allocator import Space
+from zconsole.rebalance.backend import JobStatus
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import Journal, State
@@ -91,7 +93,6 @@ class JobTerms:
     raw_factor: float
     floors: Mapping[str, Floor]
     """By root path."""
-    bytes_to_target: int | None
     created: float | None = None
     """When its walk was over, epoch seconds."""
     rooms: Mapping[bytes, int] = field(default_factory=dict)
@@ -108,6 +109,10 @@ class JobTerms:
         }
 
 
+PUBLISH = 1.0
+"""Seconds between two updates of the status document."""
+
+
 class Job:
     """A job at work: it owns its journal, its clocks, its free space, and what it may do now."""
 
@@ -118,6 +123,23 @@ class Job:
         self.limits = terms.settings.limits.changed(requested(journal).limits)
         """As they are now; another object once they have changed."""
         self.space = FreeSpace(self)
+        self._kept: tuple[Any, ...] = ()
+        self._noted = -inf
+
+    def keep(self, event: JobStatus) -> None:
+        """Keep an event as the status document.
+
+        Durably where the state has changed; else at most every PUBLISH seconds, as a power cut may
+        undo it.
+        """
+        now, told = self.clocks.monotonic(), (event.state, event.why, event.limits)
+        if told != self._kept:
+            self.journal.set("status", event.document())
+        elif now - self._noted >= PUBLISH:
+            self.journal.jot("status", event.document())
+        else:
+            return
+        self._kept, self._noted = told, now
 
     def obey(self) -> str | None:
         """Heed signals, and what other processes ask; whether that is to pause.
@@ -296,7 +318,6 @@ def terms_of(journal: Journal) -> JobTerms:
             spaces=tuple(Space(*space) for space in data["spaces"]),
             raw_factor=data["raw_factor"],
             floors={root: Floor(*floor) for root, floor in data["floors"].items()},
-            bytes_to_target=data["bytes_to_target"],
             created=data.get("created"),
             rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
         )

@@ -8,26 +8,26 @@ from __future__ import annotations
 import contextlib
 import errno
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from zconsole.rebalance.backend import own_days
+from zconsole.rebalance.backend import JobStatus, own_days
 from zconsole.system.broken_pipe import swallow
 from zconsole.system.printable import clean
 from zconsole.units import counted, duration, rate, size
 
 OURS = "zconsole: "
 """How a message of ours begins."""
-Show = Callable[[Sequence[dict[str, Any]]], None]
-"""Given what became of files, a batch at a time, and the summary last."""
+Show = Callable[[JobStatus], None]
+"""Given each event of a run."""
 
 
 def lasting(show: Show) -> Show:
     """Ignore a closed pipe: the job goes on to its end, and ``status`` has what it came to."""
 
-    def _show(records: Sequence[dict[str, Any]]) -> None:
+    def _show(event: JobStatus) -> None:
         try:
-            show(records)
+            show(event)
         except OSError as error:
             swallow()
             with contextlib.suppress(OSError):

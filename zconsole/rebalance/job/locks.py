@@ -74,13 +74,6 @@ class Claim:
         return one.is_relative_to(two) or two.is_relative_to(one)
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """What a lock file says: all that one job works on."""
-
-    claims: tuple[Claim, ...]
-
-
 def claim(sys: Sys, path: bytes, mount: Callable[[int], MountPoint | None] = mount_of) -> Claim:
     """What a job on a directory claims; ``path`` is real. Raises OSError.
 
@@ -148,18 +141,21 @@ class TreeLocks:
             os.close(fd)
 
 
-def job_at_work(roots: Sequence[bytes]) -> str | None:
-    """Why a job on these directories would be refused now; None where no other works there."""
+def job_in_the_way(roots: Sequence[bytes]) -> str | None:
+    """Why a job on these directories would be refused now; None where no other is in its way."""
     where = state_dir(create=False) / "locks"
+    # No job may have been here yet, or they are not for this user to see.
+    unseen = OSError, StateError
     try:
-        claims = [claim(Sys(), root) for root in roots]
-        with _turn(where / TURN):
-            for other in _others(where):
-                _refuse_overlap(claims, other)
+        with contextlib.suppress(*unseen):
+            claims = [claim(Sys(), root) for root in roots]
+            with _turn(where / TURN):
+                for other in _others(where):
+                    _refuse_overlap(claims, other)
+        with contextlib.suppress(*unseen):
+            refuse_interrupted(roots)
     except BusyTreeError as error:
         return str(error)
-    except (OSError, StateError):
-        return None  # no job has been here yet, or they are not for this user to see
     return None
 
 
@@ -180,8 +176,9 @@ def _others(where: Path) -> Iterator[tuple[Claim, ...] | None]:
             continue
         with contextlib.suppress(FileNotFoundError):
             try:
-                yield from_json(Claims, parse_json(read_private(file, MOST_BYTES))).claims
-            except ValueError:
+                said = parse_json(read_private(file, MOST_BYTES))
+                yield tuple(from_json(Claim, each) for each in said["claims"])
+            except (KeyError, TypeError, ValueError):
                 yield None
 
 
@@ -203,7 +200,7 @@ def _written(file: Path, claims: Sequence[Claim]) -> int:
     if handle is None:
         raise BusyTreeError(f"{file} is locked by another process. Try again")
     try:
-        data = json.dumps(asdict(Claims(tuple(claims)))).encode()
+        data = json.dumps({"claims": [asdict(each) for each in claims]}).encode()
         while data:
             data = data[os.write(handle, data) :]
     except OSError as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
@@ -60,7 +59,6 @@ class Batches:
     bytes: int = 16 << 20
     _spent: int = 0
     """Bytes moved, and those that may be by the end of this portion."""
-    _waiting: deque[FileRow] = field(default_factory=deque)
     _parent: Callable[[int], int | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,26 +91,6 @@ class Batches:
     def give_back(self, outcomes: Sequence[FileOutcome]) -> None:
         """Take off the byte limit only what was moved."""
         self._spent -= sum(done.row.size for done in outcomes if done.outcome != "moved")
-
-    def one_by_one(self, rows: Sequence[FileRow]) -> Iterator[FileRow]:
-        """Rows of a portion that are handled alone, but for those ``shorten`` takes off."""
-        self._waiting = deque(rows)
-        while self._waiting:
-            yield self._waiting.popleft()
-
-    def shorten(self, drop_tail: Callable[[int], int]) -> None:
-        """Leave to do what a limit lowered meanwhile leaves no room for in this portion.
-
-        ``drop_tail`` is given how many bytes are too many, and returns how many of them it left.
-        """
-        self._spent -= drop_tail(self._excess)
-        while self._waiting and 0 < self._waiting[-1].size <= self._excess:
-            self._spent -= self._waiting.pop().size
-
-    @property
-    def _excess(self) -> int:
-        most = self.job.limits.max_bytes
-        return 0 if most is None else max(0, self._spent - most)
 
     def adapt(self, seconds: float, size: int, largest: int = BATCH_BYTES) -> None:
         """Aim the next portion at BATCH_SECONDS, after one of so many bytes took so long.
@@ -161,7 +139,7 @@ UMASK = 0o022
 
 
 class JobRunner:
-    """Runs one job. ``show`` is given every finished file, a batch at a time."""
+    """Runs one job. ``show`` is given each event."""
 
     def __init__(
         self,
@@ -194,15 +172,12 @@ class JobRunner:
         )
         self._engine = copy_engine(self._place, policy, self._sync, self._tick)
         self._rewriter = Rewriter(
-            sys, journal, self._directories, self._tick, clocks.monotonic,
-            results=self._engine.results.waiting,
+            sys, self._directories, self._engine.results, self._tick, clocks.monotonic,
             flags=flags_of(terms.settings.rewrite_options),
         )  # fmt: skip
         service = self._engine.leases.service
         self._holds = Holds(job, reader, places, self.accounts, service)
         self._batches = Batches(job)
-        self._limits = job.limits
-        """Those that the portion under way was made for."""
         self._phase = WorkPhase.COPYING
 
     def run(self) -> dict[str, Any]:
@@ -241,7 +216,7 @@ class JobRunner:
         self.accounts.end(stopped_by)
         if refused:
             raise ZconsoleError(f"refused: {refused} (--accept-races)") from refused
-        return self.accounts.summary(stopped_by, seconds)
+        return self.accounts.sum_up(stopped_by, seconds)
 
     def _left_over(self) -> bool:
         """Settle what a failure left halfway; whether that put files back into the queue."""
@@ -331,7 +306,7 @@ class JobRunner:
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._phase = WorkPhase.REWRITING
         self._rewriter.begin(rows)
-        for row in self._batches.one_by_one(rows):
+        for row in rows:
             self.accounts.current = row
             self._report(self._rewriter.run(row), "rewrite")
         if rows:
@@ -341,10 +316,6 @@ class JobRunner:
     def _tick(self, count: int) -> None:
         self.accounts.work(count)
         self._holds.tick(count, self._phase)
-        if self.job.limits is not self._limits:
-            self._limits = self.job.limits
-            self.accounts.publish()
-            self._batches.shorten(self._engine.drop_tail)
         if self._phase is WorkPhase.REWRITING:
             self._benefit.chunk()
 
@@ -387,7 +358,6 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
             runner = JobRunner(system, reader, job, places, show, threads)
             with _signals(job, runner.alarm):
                 summary = runner.run()
-    show([{"summary": summary}])
     for place in places:
         if not Path(os.fsdecode(place.root)).is_dir():
             raise NotFoundError(f"{os.fsdecode(place.root)}: gone during the run")

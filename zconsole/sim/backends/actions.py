@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
-from zconsole.actions.plan import Facts
-from zconsole.diagnosis.device_errors.faults import ProbeResults
-from zconsole.errors import ZconsoleError
+from zconsole.actions.plan import Facts, LightOrder
+from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
+from zconsole.errors import NotFoundError, UsageError, ZconsoleError
+from zconsole.hardware import light
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.links import PARTITION
-from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.chassis import LeafDisk, SlotKey
 from zconsole.pool.model import Pool, Version, parse_version
-from zconsole.sim import commands, growth, lifecycle
+from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.sim import commands, lifecycle
 from zconsole.sim.backends.autopilot import OWNER, SimulatedAutopilots
-from zconsole.sim.backends.lights import SimulatedLights, locate_of
-from zconsole.sim.backends.smart import smart_counts
-from zconsole.sim.backends.windows import SimulatedWindows
 from zconsole.sim.commands import CommandError
 from zconsole.sim.disk import Leaf
 from zconsole.sim.places import places
+from zconsole.sim.simulation import keep_hours
 from zconsole.sim.source import World, clock
 from zconsole.sim.state import DISCARDING, PoolState
 from zconsole.system.audit import MemoryLog
@@ -30,7 +31,7 @@ from zconsole.system.process import Completed
 from zconsole.timeline.devices import described
 from zconsole.timeline.frame import Pairs
 from zconsole.tunables.control import Control
-from zconsole.tunables.store import VolatileTunableStore
+from zconsole.tunables.store import TunableStore
 
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend
@@ -113,7 +114,7 @@ class SimulatedFacts:
 
 def simulated_backend(world: World) -> ActionBackend:
     """The backend of simulated pools: its commands, tunables and log stay in this process."""
-    parameters, log, store = SimulatedParameters(world), MemoryLog(), VolatileTunableStore(OWNER)
+    parameters, log, store = SimulatedParameters(world), MemoryLog(), TunableStore(None, OWNER)
     control = Control(parameters, store, log, DEMO, _lives)
     pilots = Control(parameters, store, log, OWNER, _lives)
     guards = Control(parameters, store, log, GUARD, _lives)
@@ -312,7 +313,7 @@ def _checkpoint(pool: PoolState, words: Words) -> None:
 
 
 _COMMANDS: dict[str, Command] = {
-    "add": lambda pool, words: growth.add(pool, words.operands),
+    "add": lambda pool, words: commands.add(pool, words.operands),
     "replace": lambda pool, words: commands.replace(pool, words[0], words[1], "s" in words.options),
     "attach": lambda pool, words: commands.attach(pool, words[0], words[1]),
     "detach": lambda pool, words: commands.detach(pool, words[0]),
@@ -360,3 +361,83 @@ def _facts(leaf: Leaf) -> dict[str, str]:
         "logical_sector": "512",
         "physical_sector": "4096",
     }
+
+
+def smart_counts(disk: Leaf) -> SmartCounts:
+    """What a simulated disk says of itself, by its errors: bad sectors, or a bad cable."""
+    bad, damaged = int(disk.reads.errors + disk.writes.errors), int(disk.cksum_errors)
+    if damaged > 3 * bad:
+        return SmartCounts(passed=True, reallocated=0, pending=0, uncorrectable=0, crc=damaged)
+    if disk.model.flash:
+        return SmartCounts(passed=True, uncorrectable=bad)
+    return SmartCounts(passed=True, reallocated=bad, pending=bad // 8, uncorrectable=0, crc=0)
+
+
+# Lights of bays, and hours of scrubs
+
+
+def locate_of(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> str | None:
+    """The LED file of a disk's slot, by where the disks are; flash sits in slots without."""
+    where = disks.get(leaf.path)
+    if where is None or leaf.kind != "disk" or leaf.model.flash or not leaf.present:
+        return None
+    return f"/sys/class/enclosure/{where.enclosure}/{where.slot}/locate"
+
+
+def _slot_of(device: Device) -> SlotKey:
+    """The slot of a device's light. Raises UsageError where it has none."""
+    if device.locate is None:
+        raise UsageError(f"{device.path} has no bay with a light")
+    enclosure, slot = PurePath(device.locate).parts[-3:-1]
+    return enclosure, slot
+
+
+@dataclass(slots=True)
+class SimulatedLights:
+    """Switches the lights of a world's bays; see LightSwitch."""
+
+    world: World
+
+    def switch(self, order: LightOrder) -> str:
+        """See LightSwitch.switch."""
+        self.tidy()
+        if order.device is None:
+            self.world.lit.clear()
+            return "every light is off"
+        device, slot = order.device, _slot_of(order.device)
+        name = device.bay or slot[1]
+        name = f"{name} (serial {device.serial})" if device.serial else name
+        if not order.on:
+            return f"the light of {name} {'is' if self.world.lit.pop(slot, None) else 'was'} off"
+        self.world.lit[slot] = self.world.pools[0].now + light.LASTING
+        return f"the light of {name} is on"
+
+    def tidy(self) -> tuple[str, ...]:
+        """See LightSwitch.tidy."""
+        now = self.world.pools[0].now
+        self.world.lit = {bay: until for bay, until in self.world.lit.items() if until > now}
+        return ()
+
+
+@dataclass(slots=True)
+class SimulatedWindows:
+    """See WindowSwitch. What keeps to the hours is part of the simulated pool."""
+
+    world: World
+
+    def switch(self, order: ScrubWindow) -> str:
+        """See WindowSwitch.switch."""
+        pool = next((p for p in self.world.pools if str(p.guid) == order.guid), None)
+        if pool is None:
+            raise NotFoundError(f"no pool {order.pool}")
+        pool.hours = order if order.hours else None
+        if pool.hours is not None:
+            keep_hours(pool)
+        return order.ordered
+
+    def windows(self) -> tuple[ScrubWindow, ...]:
+        """See WindowSwitch.windows."""
+        return tuple(pool.hours for pool in self.world.pools if pool.hours is not None)
+
+    def resume(self) -> None:
+        """See WindowSwitch.resume: a simulated machine never reboots."""

@@ -1,26 +1,59 @@
-"""The autopilot of a simulated machine: it steers in this process, by simulated time."""
+"""The autopilot of a simulated machine: the keeper's duty, kept in this process by its time."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from zconsole.errors import ZconsoleError
-from zconsole.pool.model import Pool, Sample
 from zconsole.sim.source import World, clock, glance
 from zconsole.system.audit import Log
-from zconsole.tunables.autopilot import RUNS, Status
-from zconsole.tunables.control import Control, recorded
-from zconsole.tunables.hold_latency import INTERVAL
+from zconsole.system.host import process_mark
+from zconsole.tunables.autopilot import RUNS, Autopilot, PilotClaim, Status, Steered
+from zconsole.tunables.control import Control
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.pilot import ACTION, Pilot, scanning
-from zconsole.zfs.decode import decode
+from zconsole.tunables.pilot import ACTION, Pilot
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.base import Capabilities
 
 OWNER = "autopilot"
 """Whose the tunables are that it sets."""
 LOOK = 0.5
-"""Seconds between two looks at what somebody else set."""
+"""Seconds between two looks whether it is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Glances:
+    """The pools of a world at the moment it has come to; asking changes nothing there."""
+
+    world: World
+    capabilities: Capabilities
+
+    async def sample(self) -> tuple[Raw, ...]:
+        """See Source.sample."""
+        return tuple(map(glance, self.world.pools))
+
+    async def aclose(self) -> None:
+        """See Source.aclose."""
+
+
+class _Claim(PilotClaim):
+    """The place of the only autopilot, in memory."""
+
+    status: Status | None = None
+
+    def tell(self, now: Status) -> None:
+        """See PilotClaim.tell."""
+        self.status = now
+
+    def drop(self) -> None:
+        """See PilotClaim.drop."""
+        self.status = None
 
 
 class SimulatedAutopilots:
@@ -32,21 +65,31 @@ class SimulatedAutopilots:
         self._control = control
         self._parameters = parameters
         self._task: asyncio.Task[None] | None = None
-        self._status: Status | None = None
+        self._claim = _Claim(Path(), OWNER)
 
     async def start(self, wanted: Order) -> None:
         """See Autopilots.start."""
-        if self._status is not None:
+        if self._claim.status is not None:
             raise ZconsoleError(RUNS)
-        pilot = Pilot(self._control, self._parameters, wanted.targets, wanted.below)
-        self._note(pilot, wanted, ())
-        self._tell("begun", target=str(wanted.targets))
-        self._task = asyncio.create_task(self._steer(pilot, wanted))
+        first, mark = self._world.pools[0], process_mark(os.getpid())
+        duty = Autopilot(
+            Pilot(self._control, self._parameters, wanted.targets, wanted.below),
+            _Glances(self._world, Capabilities("demo")),
+            Steered(wanted.targets.words, wanted.below, mark),
+            self._log,
+            self._claim,
+            partial(clock, first),
+            lambda: first.now,
+        )
+        duty.tell()
+        target = str(wanted.targets)
+        self._log.note(first.now, "begun", kind="autopilot", action=ACTION, target=target)
+        self._task = asyncio.create_task(self._keep(duty))
 
     async def stop(self) -> bool:
         """See Autopilots.stop."""
         task, self._task = self._task, None
-        if task is None or self._status is None:
+        if task is None or self._claim.status is None:
             return False
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -55,39 +98,14 @@ class SimulatedAutopilots:
 
     async def status(self) -> Status | None:
         """See Autopilots.status."""
-        return self._status
+        return self._claim.status
 
-    async def _steer(self, pilot: Pilot, wanted: Order) -> None:
-        """Steer until the scans end or somebody sets a tunable, and restore."""
-        next_at, why = float("-inf"), "told to stop"
+    async def _keep(self, duty: Autopilot) -> None:
         try:
-            while not (name := pilot.set_by_others()):
-                now = clock(self._world.pools[0])
-                if now >= next_at:
-                    if not (pools := self._scanning()):
-                        why = "no scan runs any more"
-                        return
-                    pilot.take(pools, now, self._world.pools[0].now)
-                    self._note(pilot, wanted, pools)
-                    next_at = now + INTERVAL
+            goes_on = True
+            while goes_on:
                 await asyncio.sleep(LOOK)
-            why = f"somebody else set {name}"
+                if duty.due(clock(self._world.pools[0])) <= 0.0:
+                    goes_on = await duty.act()
         finally:
-            t = self._world.pools[0].now
-            pilot.restore(t, lambda: recorded(self._log, t, "restore"))
-            self._tell("ended", result=why)
-            self._status = None
-
-    def _tell(self, event: str, **fields: str) -> None:
-        """A line of the log, as a real autopilot writes it."""
-        t = self._world.pools[0].now
-        self._log.note(t, event, kind="autopilot", action=ACTION, **fields)
-
-    def _scanning(self) -> tuple[Pool, ...]:
-        found = (each for pool in self._world.pools for each in decode(glance(pool)))
-        return scanning(each.pool for each in found if isinstance(each, Sample))
-
-    def _note(self, pilot: Pilot, wanted: Order, pools: tuple[Pool, ...]) -> None:
-        names = tuple(pool.name for pool in pools)
-        t, level = self._world.pools[0].now, pilot.steering.level
-        self._status = Status(OWNER, t, wanted.targets.words, level, names, OWNER, pilot.slowest)
+            await duty.undo()

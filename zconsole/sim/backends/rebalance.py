@@ -16,8 +16,10 @@ from zconsole.pool.model import parse_version
 from zconsole.rebalance.backend import (
     REPLACED,
     Counted,
+    DirectoryListing,
     Explorer,
     JobView,
+    Measured,
     run_words,
 )
 from zconsole.rebalance.planning import forecast, plan
@@ -27,8 +29,7 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.rebalance.planning.survey import Ages, Held, Survey
-from zconsole.sim.backends.explorer import SimulatedExplorer, below, children, factor_of, measured
-from zconsole.sim.directories import Rewrite
+from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import ONLINE
 from zconsole.sim.emit import pool_state
 from zconsole.sim.rewrite import scanning, spread, spread_over
@@ -123,7 +124,7 @@ class SimulatedRebalance:
         made = propose(pool, settings)
         if made.refused:
             raise ZconsoleError(f"refused: {made.refused}")
-        work = Rewrite(below(pool, *settings.dirs), during_scan=settings.during_scan)
+        work = Rewrite(_below(pool, *settings.dirs), during_scan=settings.during_scan)
         name = f"{0xD3A0 + len(self._jobs):06x}"
         engine = made.directories[0].engine or ""
         before = {vdev.name: vdev.fill_before for vdev in made.vdevs or ()}
@@ -234,7 +235,7 @@ def _seen(job: _Job) -> JobView:
         skipped=_skipped(job),
         days=tuple(job.days.values()),
         began=job.began,
-        ended=None if work.running else job.pool.now,
+        t=job.pool.now,
     )
 
 
@@ -366,7 +367,7 @@ def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings)
 
 def _survey(pool: PoolState, root: str, room: int) -> Survey:
     """What a walk of a simulated directory would have found."""
-    held, factor = below(pool, root), factor_of(pool)
+    held, factor = _below(pool, root), _factor_of(pool)
     size = round(sum(d.size for d in held) / factor)
     pinned = round(sum(d.size * d.pinned for d in held) / factor)
     found = Survey(
@@ -374,7 +375,62 @@ def _survey(pool: PoolState, root: str, room: int) -> Survey:
         files=sum(d.files for d in held), bytes=size, allocated=size,
         snapshot_allocated=pinned, snapshot_bytes=pinned,
     )  # fmt: skip
-    for name in children((pool,), root):
-        inside = measured((pool,), f"{root}/{name}")
+    for name in _children((pool,), root):
+        inside = _measured((pool,), f"{root}/{name}")
         found.below.note(os.fsencode(name), Held(inside.files, inside.bytes or 0))
     return found
+
+
+# Directories
+
+
+class SimulatedExplorer:
+    """See Explorer. Directories of the simulated pools, and what they hold."""
+
+    def __init__(self, pools: tuple[PoolState, ...]) -> None:
+        self._pools = pools
+        self._answers: asyncio.Queue[DirectoryListing | Measured | None] = asyncio.Queue()
+
+    def open(self, path: str) -> None:
+        """See Explorer.open."""
+        names = _children(self._pools, path)
+        self._answers.put_nowait(DirectoryListing(path, names))
+        for name in names:
+            self._answers.put_nowait(_measured(self._pools, f"{path}/{name}"))
+
+    def used(self, path: str) -> None:
+        """See Explorer.used."""
+        self._answers.put_nowait(_measured(self._pools, path))
+
+    async def next(self) -> DirectoryListing | Measured | None:
+        """See Explorer.next."""
+        return await self._answers.get()
+
+    def close(self) -> None:
+        """See Explorer.close."""
+        self._answers.put_nowait(None)
+
+
+def _factor_of(pool: PoolState) -> float:
+    """Allocated bytes a byte of a file takes."""
+    tops = pool.normal_tops()
+    return sum(t.alloc for t in tops) / (sum(t.alloc / t.inflation for t in tops) or 1.0)
+
+
+def _children(pools: tuple[PoolState, ...], path: str) -> tuple[str, ...]:
+    """Names of the directories in one, sorted."""
+    paths = [each.path for pool in pools for each in _below(pool, path) if each.path != path]
+    return tuple(sorted({name[len(path) + 1 :].split("/")[0] for name in paths}))
+
+
+def _measured(pools: tuple[PoolState, ...], path: str) -> Measured:
+    """What a directory holds, with everything below it, in bytes of its files."""
+    found = [(_factor_of(pool), _below(pool, path)) for pool in pools]
+    size = sum(d.size / factor for factor, held in found for d in held)
+    return Measured(path, round(size), sum(d.files for _, held in found for d in held))
+
+
+def _below(pool: PoolState, *roots: str) -> list[SimulatedDirectory]:
+    """The directories that are one of these or inside one."""
+    inside = tuple(f"{root}/" for root in roots)
+    return [each for each in pool.directories if f"{each.path}/".startswith(inside)]

@@ -1,20 +1,172 @@
-"""The guided swap on a simulated machine: checklists in memory, and hands that pull and insert."""
+"""The guided swap on a simulated machine: hands that pull disks and put others in.
+
+Its checklists are kept in memory.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import count
 
 from zconsole.diagnosis.device_errors.faults import SmartCounts
-from zconsole.sim.backends.smart import smart_counts
-from zconsole.sim.hands import SimulatedHands
-from zconsole.sim.places import machine_leaves
+from zconsole.errors import ZconsoleError
+from zconsole.pool.chassis import SlotKey
+from zconsole.sim import lifecycle
+from zconsole.sim.backends.actions import smart_counts
+from zconsole.sim.build import letters
+from zconsole.sim.disk import OFFLINE, REMOVED, Leaf
+from zconsole.sim.places import machine_leaves, place_of, places
 from zconsole.sim.source import World
-from zconsole.swap.store import MemorySwapStore, SwapBackend
+from zconsole.sim.state import Host, PoolState, rng
+from zconsole.swap.store import BayContent, SwapBackend, SwapStore
+from zconsole.units import duration, size
+
+NEW_DISKS = 2
+"""New disks of each model in the drawer, where the story has none there."""
+_SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
+
+
+class SimulatedHands:
+    """See ``zconsole.swap.store.Hands``; the pools of a world are on one machine."""
+
+    def __init__(self, world: World) -> None:
+        """Puts new disks of every model into a drawer that is empty."""
+        self._world = world
+        self._host.drawer = self._host.drawer or list(_new_disks(world.pools))
+
+    @property
+    def _host(self) -> Host:
+        return self._world.pools[0].host
+
+    @property
+    def _slots(self) -> dict[str, SlotKey]:
+        """What people call each slot: which it is."""
+        found = places(self._world.pools[0]).bays.items()
+        return {bay: key for key, bay in found}
+
+    def bays(self) -> tuple[BayContent, ...]:
+        """See Hands.bays."""
+        inside: dict[SlotKey, list[Leaf]] = {}
+        for leaf in self._present():
+            inside.setdefault(place_of(self._world.pools[0], leaf), []).append(leaf)
+        found = self._slots.items()
+        return tuple(BayContent(bay, self._words(inside.get(key, []))) for bay, key in found)
+
+    def drawer(self) -> tuple[str, ...]:
+        """See Hands.drawer."""
+        return tuple(f"{_origin(leaf)}: {_described(leaf)}" for leaf in self._host.drawer)
+
+    def pull(self, bay: str) -> str:
+        """See Hands.pull."""
+        leaves = self._in_bay(bay)
+        if not leaves:
+            raise ZconsoleError(f"{bay} is empty")
+        for leaf in leaves:
+            leaf.present = False
+            for pool in self._world.pools:
+                _gone(pool, leaf)
+        host = self._host
+        host.shelf = [x for x in host.shelf if x not in leaves]
+        host.drawer = [*host.drawer, leaves[0]]
+        return f"{_described(leaves[0])} is out of {bay}"
+
+    def insert(self, number: int, bay: str) -> str:
+        """See Hands.insert."""
+        host, slots = self._host, self._slots
+        if bay not in slots or self._in_bay(bay):
+            raise ZconsoleError(f"{bay} is not an empty bay")
+        if not 0 <= number < len(host.drawer):
+            raise ZconsoleError(f"there is no disk {number} in the drawer")
+        disk = host.drawer[number]
+        if disk.is_nvme != (not slots[bay][0]):
+            raise ZconsoleError(f"{_described(disk)} doesn't fit into {bay}")
+        host.drawer = [leaf for leaf in host.drawer if leaf is not disk]
+        in_pools = [leaf for leaf in self._of_pools() if leaf.devid == disk.devid]
+        for leaf in in_pools or [disk]:
+            leaf.present, leaf.slot = True, self._number(slots[bay])
+        if not in_pools:
+            self._name(disk)
+            host.shelf = [*host.shelf, disk]
+        return f"{_described(disk)} is in {bay}"
+
+    def wait(self, seconds: float) -> str:
+        """See Hands.wait; the next sample is taken that much later."""
+        self._world.skipped += seconds
+        return f"time passes: {duration(seconds)}"
+
+    def _number(self, slot: SlotKey) -> int:
+        """The number of a slot through all shelves, or that of the NVMe slot."""
+        enclosure, name = slot
+        if not enclosure:
+            return int(name)
+        return [key for key in self._slots.values() if key[0]].index(slot) + 1
+
+    def _name(self, disk: Leaf) -> None:
+        """What the machine calls a disk that no pool has: by its bay, and the next free letters."""
+        known = (*machine_leaves(self._world.pools[0]), *self._host.drawer)
+        used = {leaf.disk for leaf in known if leaf is not disk}
+        names = (f"nvme{n}n1" if disk.is_nvme else f"sd{letters(n)}" for n in count())
+        free = next(name for name in names if name not in used)
+        disk.device = f"{free}p1" if disk.is_nvme else f"{free}1"
+        disk.named_by(self._host.alias)
+        if any(leaf.path == disk.path and leaf.present for leaf in known if leaf is not disk):
+            disk.named_by("")  # a disk that was moved keeps that name
+
+    def _in_bay(self, bay: str) -> list[Leaf]:
+        """The leaves on the disk in a bay: one for each of its partitions."""
+        slot, first = self._slots.get(bay), self._world.pools[0]
+        return [leaf for leaf in self._present() if place_of(first, leaf) == slot]
+
+    def _present(self) -> Iterator[Leaf]:
+        every = machine_leaves(self._world.pools[0])
+        return (leaf for leaf in every if leaf.present and leaf.kind == "disk")
+
+    def _of_pools(self) -> Iterator[Leaf]:
+        for pool in self._world.pools:
+            yield from pool.leaves()
+
+    def _words(self, found: Sequence[Leaf]) -> str:
+        if not found:
+            return ""
+        pools = [p.name for p in self._world.pools if any(x in found for x in p.leaves())]
+        whose = f", {' and '.join(pools)}" if pools else ""
+        return f"{_described(found[0])}{whose}"
+
+
+def _new_disks(pools: Sequence[PoolState]) -> Iterator[Leaf]:
+    """New disks of every model that the pools have."""
+    disks = (leaf for pool in pools for leaf in pool.leaves() if leaf.kind == "disk")
+    models = {leaf.model.name: leaf for leaf in disks}
+    draw = rng(pools[0].guid & 0xFFFF_FFFF, "drawer")
+    for like in models.values():
+        for _ in range(NEW_DISKS):
+            serial = "".join(draw.choice(_SERIAL) for _ in range(8))
+            guid = draw.getrandbits(63) | 1 << 62
+            devid = f"{like.model.name}_{serial}"
+            yield Leaf("", "", guid, like.model, like.device, devid=devid).named_by("")
+
+
+def _described(leaf: Leaf) -> str:
+    return f"{leaf.model.name.partition('-')[2]} {size(leaf.model.size)}, serial {leaf.serial}"
+
+
+def _origin(leaf: Leaf) -> str:
+    return "pulled" if leaf.slot else "new"
+
+
+def _gone(pool: PoolState, leaf: Leaf) -> None:
+    """What a pool sees of it: a leaf in use is REMOVED, one that was offline stays so."""
+    if any(leaf is x for top in pool.tops for x in top.leaves()):
+        if leaf.state != OFFLINE:
+            lifecycle.lose(pool, leaf, REMOVED)
+    elif any(leaf is spare for spare in pool.spares):
+        leaf.state = REMOVED
 
 
 def simulated_swap(world: World) -> SwapBackend:
     """What leads through swaps of a world."""
-    store = MemorySwapStore()
+    store = SwapStore(None, memory={})
     return SwapBackend(lambda _: store, partial(_smart, world), hands=SimulatedHands(world))
 
 

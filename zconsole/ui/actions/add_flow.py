@@ -244,7 +244,6 @@ async def _devices(context: FlowContext, marking: Marking) -> tuple[str, ...]:
             return ()
         if chosen < len(marking.listed):
             return tuple(marking.marked) or (marking.listed[chosen].device.path,)
-        row = chosen
         if (path := await ask_path(context)) is not None:
             marking.add(path)
-            row += 1
+        row = len(marking.listed)

@@ -14,10 +14,10 @@ from textual.binding import BindingType
 
 from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
-from zconsole.hardware.hands import Hands
 from zconsole.swap.checklist import DONE, Checklist, SwapStage, sentence
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.report import markdown
+from zconsole.swap.store import Hands
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped

@@ -291,6 +291,15 @@ def test_disks_that_are_slower_than_before_for_another_reason_share_none(load):
     assert crowd(load=load).cause != "bus"
 
 
+@rows(("usual", "sure"), [(0.5, 0.95), (0.7, 0.8)])
+def test_a_new_disk_that_is_a_little_busier_than_the_others_is_less_sure(usual, sure):
+    source = IoRates(50e6, 0.0, 60.0, 0.0, 0.01, usual)
+    disks = [Disk(f"d{i}", "top", False, source, LeafStats()) for i in range(5)]
+    new = Disk("new", "top", True, IoRates(0.0, 80e6, 0.0, 90.0, 0.01, 0.9), LeafStats())
+    found = crowd(disks=(*disks, new))
+    assert (found.cause, found.disk, found.sure) == ("new-disk", "new", sure)
+
+
 @pytest.mark.slow
 def test_the_share_of_applications_is_steady_and_leaves_some_to_a_scan_that_goes_on():
     world, session, texts = World("foreground", 1), Session(), []

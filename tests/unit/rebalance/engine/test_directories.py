@@ -105,6 +105,31 @@ def _open() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+class Meddled(Sys):
+    """A kernel in which others change a directory once, as soon as its time has been read."""
+
+    theirs: Path | None = None
+
+    def fstat(self, fd: int) -> os.stat_result:
+        status = super().fstat(fd)
+        if self.theirs is not None:
+            (self.theirs / "theirs").touch()
+            os.utime(self.theirs, ns=(OLD, OLD))  # as within one tick of the kernel's clock
+            self.theirs = None
+        return status
+
+
+def test_the_journal_hears_of_others_who_come_as_our_work_begins(tmp_path: Path) -> None:
+    """Told of later, a death before that would have recovery take the time of their change back."""
+    sys = Meddled()
+    opened = Opened(tmp_path, sys)
+    with closing(opened.all):
+        opened.all.get(1)
+        sys.theirs = tmp_path
+        opened.change()
+    assert opened.told == ["others", "ours"]
+
+
 def test_a_directory_in_the_place_of_another_does_not_stay_open(opened: Opened) -> None:
     before = _open()
     opened.row = DirectoryRow(1, None, opened.row.name, opened.row.dev, opened.row.ino + 1)

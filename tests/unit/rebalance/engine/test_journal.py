@@ -14,7 +14,7 @@ import pytest
 from tests.unit.cli.test_rebalance import Shell
 from zconsole.errors import NotUnderstoodError
 from zconsole.rebalance.engine.directories import DirectoryRow
-from zconsole.rebalance.engine.journal import Journal, State
+from zconsole.rebalance.engine.journal import Intent, Journal, Result, State
 
 DYING = """
 import os, signal, sys
@@ -124,3 +124,19 @@ def test_names_outside_the_walk_stop_a_copy_but_no_rewrite(tmp_path: Path, split
         reasons = journal.reasons(State.SKIPPED)
     assert todo == ([b"alone"] if split else [b"one", b"alone"])
     assert reasons == ({"hard links outside the set": 2} if split else {})
+
+
+@pytest.mark.parametrize("begun", [0, 2, 3])
+def test_another_name_stands_for_a_file_unless_one_of_its_names_is_begun(
+    tmp_path: Path, begun: int
+) -> None:
+    """Its first name has ended, and work on one of the others begins in the same step."""
+    intents = [Intent(begun, State.CREATING, b".t", 11, 0, b"")] if begun else []
+    with closing(Journal.create(tmp_path / "job.db")) as journal:
+        journal.add_directory(DirectoryRow(1, None, b"/tree", 7, 2))
+        journal.add_files([(1, name, 11, 5, 3, 0) for name in (b"a", b"b", b"c")])
+        journal.finish_walk(split_links=False)
+        journal.record([Result(1, State.SKIPPED, "changed")], intents)
+        todo = [row.number for _, row in journal.todo((-1, 0, 0), 9)]
+        unfinished = [row.number for row in journal.unfinished()]
+    assert (todo, unfinished) == (([2], []) if not begun else ([], [begun]))

@@ -116,16 +116,6 @@ def test_a_journal_that_others_can_write_is_refused(path: Path) -> None:
         Journal.open(path)
 
 
-@pytest.mark.parametrize("write", [True, False])
-def test_what_an_older_journal_lacks_is_added_where_it_may_be(path: Path, write: bool) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        for name in journal_database.NEWER:
-            db.execute(f"ALTER TABLE files DROP COLUMN {name}")
-    with closing(Journal.open(path, write)) as journal:
-        columns = {each[1] for each in journal._db.execute("PRAGMA table_info(files)")}
-    assert (journal_database.NEWER.keys() <= columns) == write
-
-
 def test_a_closed_journal_is_closed(path: Path) -> None:
     journal = Journal.open(path)
     journal.close()

@@ -7,6 +7,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,6 +15,7 @@ from zconsole.rebalance.engine.file_locks import Alarm
 from zconsole.rebalance.engine.item import Item, SkipError, StopJobError, UnsupportedError
 from zconsole.rebalance.engine.leases import NO_LEASES, LeaseService, take_lease
 from zconsole.rebalance.engine.metadata import Metadata
+from zconsole.rebalance.engine.swap import Swappers
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 from zconsole.rebalance.engine.withdrawal import Withdrawal
 
@@ -197,3 +199,29 @@ def test_an_order_to_stop_ends_the_work() -> None:
     item = item_of(HELD, COPY)
     with pytest.raises(StopJobError):
         service_of(Broken(), item, _stops).work(item, 1)
+
+
+class Unremovable:
+    """A swapper whose copies cannot be removed."""
+
+    def of(self, _item: Item) -> Unremovable:
+        return self
+
+    def discard(self, _item: Item) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_file_that_is_dropped_keeps_no_descriptor_and_no_lease(
+    tmp_path: Path, seen: bool
+) -> None:
+    """Of a job that was stopped, too: whoever wants to write would wait for the lease."""
+    held, copy = (os.open(tmp_path / name, os.O_CREAT | os.O_RDONLY) for name in ("file", "copy"))
+    item = item_of(held, copy)
+    item.seen = seen
+    withdrawal = Left()
+    withdrawal.sys, withdrawal.swappers = Sys(), cast("Swappers", Unremovable())
+    withdrawal.drop(item)
+    for fd in (held, copy):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)

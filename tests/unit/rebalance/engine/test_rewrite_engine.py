@@ -16,6 +16,7 @@ from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.directories import Directories, DirectoryRow
 from zconsole.rebalance.engine.item import StopJobError, UnsupportedError
 from zconsole.rebalance.engine.journal import FileRow, Journal, Result, State
+from zconsole.rebalance.engine.results import Results
 from zconsole.rebalance.engine.rewrite_engine import SMALLEST, Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
 
@@ -60,7 +61,7 @@ def rewriter(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     row = DirectoryRow(1, None, os.fsencode(tmp_path), status.st_dev, status.st_ino)
     journal = Journal.create(tmp_path_factory.mktemp("state") / "job.db")
     directories = Directories(sys, lambda number: row)
-    yield Rewriter(sys, journal, directories, lambda count: None, time.monotonic, [])
+    yield Rewriter(sys, directories, Results(journal), lambda count: None, time.monotonic)
     directories.close()
     journal.close()
 
@@ -131,14 +132,14 @@ def test_a_zfs_without_rewrite_is_said(rewriter: Rewriter, rows: list[FileRow], 
     _failing(rewriter, code)
     with pytest.raises(UnsupportedError, match="no rewrite"):
         rewriter.run(rows[0])
-    assert rewriter.results == []
+    assert rewriter.results.waiting == []
 
 
 def test_a_file_that_cannot_be_rewritten_is_failed(rewriter: Rewriter, rows: list[FileRow]) -> None:
     _failing(rewriter, errno.EIO)
     (done,) = rewriter.run(rows[0])
     assert (done.outcome, done.reason, done.bytes) == ("failed", "Input/output error", 0)
-    assert rewriter.results == [Result(0, State.FAILED, "Input/output error")]
+    assert rewriter.results.waiting == [Result(0, State.FAILED, "Input/output error")]
 
 
 def test_what_is_no_longer_the_walked_file_is_not_rewritten(
@@ -172,13 +173,13 @@ def _large(rewriter: Rewriter, row: FileRow, path: Path, chunks: int = 4) -> Fil
     """The row of a file of several chunks, which the journal knows."""
     os.truncate(path, chunks * SMALLEST)
     rewriter.chunk = SMALLEST
-    rewriter.journal.add_directory(DirectoryRow(1, None, b"/tree", 1, 1))
-    rewriter.journal.add_files([(1, row.name, row.ino, chunks * SMALLEST, 1, 0)])
+    rewriter.results.journal.add_directory(DirectoryRow(1, None, b"/tree", 1, 1))
+    rewriter.results.journal.add_files([(1, row.name, row.ino, chunks * SMALLEST, 1, 0)])
     return row._replace(number=1, size=chunks * SMALLEST)
 
 
 def _offset(rewriter: Rewriter) -> int:
-    return rewriter.journal.todo((-1, 0, 0), 1)[0][1].offset
+    return rewriter.results.journal.todo((-1, 0, 0), 1)[0][1].offset
 
 
 def test_a_job_that_is_stopped_knows_how_far_it_got(
@@ -193,7 +194,7 @@ def test_a_job_that_is_stopped_knows_how_far_it_got(
     with pytest.raises(StopJobError):
         rewriter.run(row)
     assert _offset(rewriter) == SMALLEST
-    assert rewriter.results == []
+    assert rewriter.results.waiting == []
 
 
 def test_a_death_takes_back_a_second_at_most(
@@ -238,15 +239,17 @@ def test_nothing_but_the_directory_stays_open(rewriter: Rewriter, rows: list[Fil
 
 
 def test_the_bytes_of_several_names_count_once(rewriter: Rewriter, rows: list[FileRow]) -> None:
-    rewriter.journal.add_directory(DirectoryRow(1, None, b"/tree", 1, 1))
-    rewriter.journal.add_files([(1, name, rows[0].ino, 100, 2, 0) for name in (b"f0", b"linked")])
-    rewriter.journal.finish_walk(split_links=False)
+    rewriter.results.journal.add_directory(DirectoryRow(1, None, b"/tree", 1, 1))
+    rewriter.results.journal.add_files(
+        [(1, name, rows[0].ino, 100, 2, 0) for name in (b"f0", b"linked")]
+    )
+    rewriter.results.journal.finish_walk(split_links=False)
     done = rewriter.run(rows[0]._replace(number=1, nlink=2))
     assert [(each.row.name, each.outcome, each.bytes) for each in done] == [
         (b"f0", "moved", 100),
         (b"linked", "moved", 0),
     ]
-    assert rewriter.results == [Result(1, State.MOVED), Result(2, State.MOVED)]
+    assert rewriter.results.waiting == [Result(1, State.MOVED), Result(2, State.MOVED)]
 
 
 def test_the_options_of_zfs_rewrite_reach_the_kernel(

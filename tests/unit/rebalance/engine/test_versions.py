@@ -117,5 +117,5 @@ class OneLook(Users):
 def test_a_version_is_in_use_where_others_have_it_or_see_its_directory(
     area: int, fd: int, directory: int | None, used: bool
 ) -> None:
-    version = Version(area, fd, b"", Metadata(0, 0, 0, 0, 0, 0), 0, leased=True)
+    version = Version(area, fd, b"", Metadata(0, 0, 0, 0, 0, 0), leased=True)
     assert Versions(Sys(), OneLook(), nothing, nothing).in_use(version, directory) == used

@@ -18,7 +18,7 @@ from zconsole.rebalance.planning.settings import Settings
 def job_of(journal: Journal, clocks: JobClocks | None = None, **terms: Any) -> Job:
     """One that has just begun, off ZFS."""
     usual = {"settings": Settings(()), "engines": {}, "spaces": (), "raw_factor": 1.0, "floors": {}}
-    told = JobTerms(**{"name": "abc123", "bytes_to_target": None, **usual, **terms})
+    told = JobTerms(**{"name": "abc123", **usual, **terms})
     return Job(journal, told, clocks or JobClocks())
 
 

@@ -11,9 +11,11 @@ from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
+from zconsole.rebalance.backend import EndedFile, JobStatus
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
+from zconsole.rebalance.job.job import PUBLISH
 from zconsole.rebalance.planning.settings import Limits
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
@@ -60,29 +62,29 @@ def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Pat
     with closing(Journal.create(tmp_path / "j")) as journal:
         accounts = accounts_of(journal, lambda: 0.0)
         accounts.bytes_total = 1000
-        assert accounts.as_json()["bytes_goal"] == 1000
+        assert accounts.status().bytes_goal == 1000
         accounts.watch = effect(Pool(hangs=False))
         accounts.watch.reader.syncs = -9  # type: ignore[attr-defined]
         accounts.job.limits = Limits(until_spread=0.3)
         assert not accounts.watch.reached(0.3, 0)
-        goal = accounts.as_json()["bytes_goal"]
+        goal = accounts.status().bytes_goal
         assert 0 < goal < 1000
         accounts.work(goal - 5)
-        assert accounts.as_json()["bytes_goal"] == goal
+        assert accounts.status().bytes_goal == goal
         accounts.job.limits = Limits(until_spread=0.2)
-        assert accounts.as_json()["bytes_goal"] == 1000, "not predicted yet"
+        assert accounts.status().bytes_goal == 1000, "not predicted yet"
         accounts.job.limits = Limits(until_spread=0.3, max_bytes=goal - 2)
-        assert accounts.as_json()["bytes_goal"] == goal - 2
+        assert accounts.status().bytes_goal == goal - 2
         accounts.state = "finished"
-        assert accounts.as_json()["bytes_goal"] == goal - 5
+        assert accounts.status().bytes_goal == goal - 5
 
 
 def test_what_is_left_is_that_of_files_that_are_not_finished(tmp_path: Path) -> None:
     with closing(Journal.create(tmp_path / "j")) as journal:
         accounts = accounts_of(journal, lambda: 0.0)
-        accounts.bytes_total, accounts.bytes_done = 1000, 400
+        accounts.bytes_total, accounts.ended_bytes["moved"] = 1000, 400
         assert accounts.left() == 600
-        accounts.bytes_done = 1100  # a file grew
+        accounts.ended_bytes["moved"] = 1100  # a file grew
         assert accounts.left() == 0
 
 
@@ -115,14 +117,14 @@ def totals(tmp_path: Path, fills: list[float]) -> list[tuple[int, list[str]]]:
         pool: Any = Filling(80.0)
         planned, _ = pool.listing("tank")
         accounts.watch = SpreadWatch(pool, "tank", planned, 1.0, lambda: 0.0)
-        said = [accounts.as_json()]
+        said = [accounts.status()]
         for fill in fills:
             pool.fill = fill
             accounts.watch.next_look = 0
             assert not accounts.watch.reached(0.3, accounts.handled)
-            said.append(accounts.as_json())
+            said.append(accounts.status())
             accounts.work(GIB)
-        return [(each["bytes_goal"], each["notes"]) for each in said]
+        return [(each.bytes_goal or 0, list(each.notes)) for each in said]
 
 
 def test_the_total_is_that_of_the_plan_from_the_first_moment(tmp_path: Path) -> None:
@@ -160,9 +162,9 @@ def test_the_byte_limit_spares_what_was_skipped_or_failed(
         row = FileRow(number=1, directory=1, name=b"f", ino=1, size=300, nlink=1)
         accounts.bytes_total = 1000
         accounts.report([FileOutcome(row, "skipped", reason="open")], "copy")
-        assert accounts.as_json()["bytes_goal"] == 700
+        assert accounts.status().bytes_goal == 700
         accounts.report([FileOutcome(row, "moved")], "copy")
-        assert accounts.as_json()["bytes_goal"] == 700
+        assert accounts.status().bytes_goal == 700
 
 
 def test_the_mean_rate_is_that_of_the_work_without_the_waits(tmp_path: Path) -> None:
@@ -173,13 +175,45 @@ def test_the_mean_rate_is_that_of_the_work_without_the_waits(tmp_path: Path) -> 
         for second in range(21):
             now = float(second)
             accounts.work(1000)
-            early = accounts.as_json()["mean_rate"]
+            early = accounts.status().mean_rate
             assert (early is None) == (second < 10)
         left = (1 << 30) - 21 * 1000
-        assert accounts.as_json()["eta_seconds"] == pytest.approx(left / 1000)
+        assert accounts.status().eta_seconds == pytest.approx(left / 1000)
         accounts.wait("paused")
         now += 5000.0
         accounts.wait(None)
         accounts.end("stop")
-        accounts.publish()
-        assert accounts.as_json()["mean_rate"] == pytest.approx(21 * 1000 / 20.0)
+        accounts.emit()
+        assert accounts.status().mean_rate == pytest.approx(21 * 1000 / 20.0)
+
+
+def test_each_event_is_shown_and_the_newest_kept_without_what_is_only_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JobAccounts, "path", lambda *_: "/d/f")
+    now, events = 0.0, list[JobStatus]()
+    with closing(Journal.create(tmp_path / "j")) as journal:
+        accounts = accounts_of(journal, lambda: now)
+        accounts.show = events.append
+        jotted = list[str]()
+        journal.jot = lambda key, value: jotted.append(value["why"])  # type: ignore[method-assign]
+
+        def kept() -> tuple[str, str | None]:
+            status = journal.get("status")
+            assert not {"ended_files", "summary"} & status.keys()
+            return status["state"], status["why"]
+
+        accounts.work(1)
+        accounts.work(1)
+        assert (len(events), kept(), jotted) == (1, ("running", None), [])
+        now += PUBLISH
+        accounts.work(1)
+        assert (len(events), jotted) == (2, [None])
+        accounts.wait("disk latency is high")
+        assert kept() == ("waiting", "disk latency is high")
+        row = FileRow(1, 1, b"f", 7, 10, 1)
+        accounts.report([FileOutcome(row, "skipped", 0, "locked")], "copy")
+        assert events[-1].ended_files == [EndedFile("/d/f", 0, "copy", "skipped", "locked")]
+        assert (events[-1].files_done, len(jotted)) == (1, 1)
+        accounts.sum_up("done", 1.0)
+        assert [event.summary is None for event in events] == [True] * 4 + [False]

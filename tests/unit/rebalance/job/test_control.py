@@ -19,7 +19,6 @@ from zconsole.errors import ExitCode, NotUnderstoodError, ZconsoleError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import control, creation, job_store, runner
-from zconsole.rebalance.job.control import AuditedJobs
 from zconsole.rebalance.job.creation import Created
 from zconsole.rebalance.job.job import read_requests, request_file, requested
 from zconsole.rebalance.job.job_store import Record
@@ -331,23 +330,23 @@ class Orders:
         self.take(record, "start")
 
 
-def made(monkeypatch: pytest.MonkeyPatch, log: MemoryLog) -> tuple[AuditedJobs, Orders]:
+def made(monkeypatch: pytest.MonkeyPatch, log: MemoryLog) -> Orders:
     orders = Orders(log)
     monkeypatch.setattr(job_store, "is_alive", lambda record: True)
     monkeypatch.setattr(control, "ask", orders.take)
     monkeypatch.setattr(control, "start", orders.start)
-    return AuditedJobs(log, ("zconsole", "rebalance"), lambda: 5.0), orders
+    return orders
 
 
 def test_each_order_is_told_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
     log = MemoryLog()
-    jobs, orders = made(monkeypatch, log)
-    jobs.steer(JOB, "pause")
-    jobs.steer(JOB, None, {"rate": 1e6})
-    jobs.resume(JOB, {"max_bytes": 7})
-    jobs.start(JOB)
+    orders = made(monkeypatch, log)
+    control.steer(log, JOB, "pause")
+    control.steer(log, JOB, None, {"rate": 1e6})
+    control.resume(log, JOB, {"max_bytes": 7})
+    control.detach(log, JOB)
     with pytest.raises(ZconsoleError):
-        jobs.steer(JOB, "stop")
+        control.steer(log, JOB, "stop")
     begun, ended = log.records[::2], log.records[1::2]
     actions = ["pause", "limits", "resume", "start", "stop"]
     assert [line["action"] for line in begun] == [line["action"] for line in ended] == actions
@@ -361,15 +360,16 @@ def test_each_order_is_told_before_and_after(monkeypatch: pytest.MonkeyPatch) ->
 def test_without_a_log_jobs_are_paused_and_stopped_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    jobs, orders = made(monkeypatch, Unwritable())
-    jobs.steer(JOB, "pause")
+    log = Unwritable()
+    orders = made(monkeypatch, log)
+    control.steer(log, JOB, "pause")
     with pytest.raises(ZconsoleError, match="does not run"):
-        jobs.steer(JOB, "stop")
+        control.steer(log, JOB, "stop")
     for order in (
-        lambda: jobs.steer(JOB, None, {"rate": 1e6}),
-        lambda: jobs.steer(JOB, "pause", {"rate": 1e6}),
-        lambda: jobs.resume(JOB),
-        lambda: jobs.start(JOB),
+        lambda: control.steer(log, JOB, None, {"rate": 1e6}),
+        lambda: control.steer(log, JOB, "pause", {"rate": 1e6}),
+        lambda: control.resume(log, JOB),
+        lambda: control.detach(log, JOB),
     ):
         with pytest.raises(AuditError):
             order()

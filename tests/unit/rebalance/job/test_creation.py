@@ -16,14 +16,17 @@ import pytest
 
 from tests.table import rows
 from tests.unit.cli.test_rebalance import Shell
+from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Intent, Journal, State
+from zconsole.rebalance.engine.journal_database import INDEXES, SCHEMA
+from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import control, creation, job_store
-from zconsole.rebalance.job.control import AuditedJobs
 from zconsole.rebalance.job.creation import how_it_differs, is_same_filesystem
 from zconsole.rebalance.job.job import WALKING, request_file
-from zconsole.rebalance.job.locks import BusyTreeError
+from zconsole.rebalance.job.locks import BusyTreeError, job_in_the_way
 from zconsole.rebalance.planning.facts import FactsReader, mount_of
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit import MemoryLog
@@ -32,7 +35,7 @@ from zconsole.system.mounts import mount_at
 pytestmark = pytest.mark.slow
 
 FILES = 20
-ORDERS = AuditedJobs(MemoryLog())
+LOG = MemoryLog()
 TEMP = b".zc-0123456789abcdef-1"
 
 
@@ -67,7 +70,7 @@ def create(tree: Path, clocks: JobClocks, agreed: bool = True) -> creation.Creat
 
 def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) -> None:
     with pytest.raises(StopJobError):
-        create(tree, meanwhile(lambda record: ORDERS.steer(record, "stop")))
+        create(tree, meanwhile(lambda record: control.steer(LOG, record, "stop")))
     (stopped,) = control.listed([])
     assert (stopped.state, stopped.why) == ("stopped", "stop")
     assert stopped.settings.dirs == (str(tree),)
@@ -83,13 +86,13 @@ def test_a_pause_while_it_counts_holds_it_until_it_is_resumed(tree: Path) -> Non
     seen = []
 
     def pause(record: job_store.Record) -> None:
-        ORDERS.steer(record, "pause")
+        control.steer(LOG, record, "pause")
 
     def sleep(_seconds: float) -> None:
         (status,) = control.listed([])
         seen.append((status.state, status.why))
         if len(seen) == 3:
-            ORDERS.resume(job_store.find(status.job))
+            control.resume(LOG, job_store.find(status.job))
 
     clocks = JobClocks(monotonic=meanwhile(pause).monotonic, sleep=sleep)
     created = create(tree, clocks)
@@ -103,7 +106,7 @@ def test_a_job_that_counts_says_so_and_takes_new_limits(tree: Path) -> None:
 
     def change(record: job_store.Record) -> None:
         said.append(control.status(record))
-        ORDERS.steer(record, None, {"rate": 1e6})
+        control.steer(LOG, record, None, {"rate": 1e6})
 
     create(tree, meanwhile(change))
     assert (said[0].state, said[0].why) == ("running", WALKING)
@@ -113,7 +116,7 @@ def test_a_job_that_counts_says_so_and_takes_new_limits(tree: Path) -> None:
 
 def test_a_stop_of_a_job_nobody_agreed_to_leaves_nothing(tree: Path) -> None:
     with pytest.raises(StopJobError):
-        create(tree, meanwhile(lambda record: ORDERS.steer(record, "stop")), agreed=False)
+        create(tree, meanwhile(lambda record: control.steer(LOG, record, "stop")), agreed=False)
     assert control.listed([]) == []
     assert list((tree.parent / "state/rebalance").iterdir()) == []
 
@@ -202,6 +205,15 @@ def test_it_is_refused_through_a_bind_mount(small: Path) -> None:
     assert f"job {dead.job} was interrupted in {small}: let it go on first" in done.stderr
 
 
+def test_a_plan_tells_of_it(small: Path) -> None:
+    dead = died(small, State.SWAPPING).record
+    said = job_in_the_way([os.fsencode(small / "below")])
+    assert said is not None
+    assert said.startswith(f"job {dead.job} was interrupted in {small}: let it go on first")
+    (beside := small.with_name("beside")).mkdir()
+    assert job_in_the_way([os.fsencode(beside)]) is None
+
+
 def test_one_beside_it_begins(small: Path) -> None:
     died(small, State.SWAPPING)
     assert planned(small.with_name("tree-beside")).plan.directories[0].files == 1
@@ -227,20 +239,6 @@ def test_nor_one_whose_journal_is_damaged(small: Path) -> None:
 pytestmark = pytest.mark.slow
 
 JOB = "112651"
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
-CREATE TABLE dirs (id INTEGER PRIMARY KEY, parent INTEGER, name BLOB NOT NULL,
-    dev INTEGER NOT NULL, ino INTEGER NOT NULL, mtime INTEGER, intent REAL);
-CREATE TABLE files (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, name BLOB NOT NULL,
-    ino INTEGER NOT NULL, size INTEGER NOT NULL, nlink INTEGER NOT NULL, rank INTEGER NOT NULL,
-    state INTEGER NOT NULL, reason TEXT, temp BLOB, old INTEGER, new INTEGER, digest BLOB,
-    offset INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX dirs_open ON dirs (id) WHERE intent IS NOT NULL;
-CREATE TABLE days (day TEXT PRIMARY KEY, line TEXT) WITHOUT ROWID;
-CREATE INDEX files_order ON files (rank, dir, id);
-CREATE INDEX files_links ON files (ino) WHERE nlink > 1;
-CREATE INDEX files_open ON files (state) WHERE state IN (1, 2);
-"""
 CHANGED = {"rate": 9000000, "min_free": 0.0}
 TEMP = ".zc-f6ec9567fd671c89-1"
 DIGEST = bytes.fromhex("b9adae49af02dec6547077986b2d8ff0fd3677a02d76988b77bd2258405f35fa")
@@ -271,17 +269,21 @@ def shell(tmp_path: Path, half: Path) -> Shell:
     (where / f"{JOB}.log").write_text(f"job {JOB}\n")
     with closing(sqlite3.connect(journal)) as db, db:
         db.execute("PRAGMA journal_mode = WAL")
-        db.executescript(SCHEMA)
+        db.executescript(SCHEMA + INDEXES)
         db.executemany("INSERT INTO meta VALUES (?, ?)", meta(half).items())
         status = half.stat()
         row = (1, None, os.fsencode(half), status.st_dev, status.st_ino, None, None)
         db.execute("INSERT INTO dirs VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         old, new = (half / TEMP).stat().st_ino, (half / "first").stat().st_ino
+        with (half / TEMP).open("rb") as original:
+            carried = metadata.read(Sys(), original.fileno(), Abilities())[0].digest()
+        none = (b"", b"")
+        began = (TEMP.encode(), old, new, DIGEST, 0, carried, b"")
         files = [
-            (1, 1, b"first", old, 3, 1, 42, 2, None, TEMP.encode(), old, new, DIGEST, 0),
-            (2, 1, b"second", (half / "second").stat().st_ino, 5, 1, 42, 0, *[None] * 5, 0),
+            (1, 1, b"first", old, 3, 1, 42, 2, None, *began),
+            (2, 1, b"second", (half / "second").stat().st_ino, 5, 1, 42, 0, *[None] * 5, 0, *none),
         ]
-        db.executemany(f"INSERT INTO files VALUES ({', '.join('?' * 14)})", files)
+        db.executemany(f"INSERT INTO files VALUES ({', '.join('?' * 16)})", files)
     for path in where.iterdir():
         path.chmod(0o644 if path.suffix == ".log" else 0o600)
     return Shell(tmp_path)

@@ -35,7 +35,7 @@ from zconsole.rebalance.planning.settings import Limits, Settings
 def test_a_floor_is_moved_on_any_filesystem() -> None:
     settings = Settings(("/a", "/b"), limits=Limits(min_free=0.1))
     floors = {"/a": Floor(100, 1000.0), "/b": Floor(30, 300.0)}
-    job = JobTerms("j", settings, {}, (), 1.0, floors, None)
+    job = JobTerms("j", settings, {}, (), 1.0, floors)
     assert job.reserves_at(0.1) == {b"/a": 100, b"/b": 30}
     assert job.reserves_at(0.5) == {b"/a": 500, b"/b": 150}
     assert job.reserves_at(0.0) == {b"/a": 0, b"/b": 0}
@@ -105,9 +105,9 @@ def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.Monke
         accounts = accounts_of(journal, Clock())
         monkeypatch.setattr(Trend, "outlook", lambda trend: "free space falls")
         accounts.notes.append("kept")
-        assert accounts.as_json()["notes"] == ["kept", "free space falls"]
+        assert accounts.status().notes == ("kept", "free space falls")
         accounts.state = "finished"
-        assert accounts.as_json()["notes"] == ["kept"]
+        assert accounts.status().notes == ("kept",)
 
 
 def space_of(floors: dict[str, Floor], rooms: dict[bytes, int] | None = None) -> FreeSpace:

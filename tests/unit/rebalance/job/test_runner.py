@@ -67,7 +67,7 @@ def test_what_has_become_read_only_is_not_begun(
     read_only = MountPoint(1, 0, b"", b"/", b"/", b"ext4", b"", b"/dev/sda1", read_only=True)
     monkeypatch.setattr(plan.facts, "mount_of", lambda number: read_only)
     with pytest.raises(ZconsoleError, match="tree: mounted read-only"):
-        execute(record, lambda records: None)
+        execute(record, lambda event: None)
 
 
 MB = 1 << 20
@@ -180,3 +180,16 @@ def test_only_what_was_moved_counts_against_the_byte_limit(
     except StopJobError as error:
         limited = str(error) == "byte limit reached"
     assert (seen, limited) == (files, outcome == "moved")
+
+
+def test_a_lowered_byte_limit_counts_from_the_next_portion_on(journal: Journal) -> None:
+    walked(journal, [None], [(1, MB)] * 10)
+    job = job_of(journal)
+    batches = Batches(job, files=4)
+    portions = iter(batches)
+    first = next(portions)
+    job.limits = Limits(max_bytes=1)
+    batches.give_back([FileOutcome(row, "moved") for row in first])
+    with pytest.raises(StopJobError, match="byte limit reached"):
+        next(portions)
+    assert len(first) == 4

@@ -17,7 +17,7 @@ from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import COPIES
-from zconsole.rebalance.planning.facts import Dataset, FactsReader
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts, Space
 from zconsole.rebalance.planning.plan_document import plan_lines
 from zconsole.rebalance.planning.plan_model import RebalancePlan
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -170,3 +170,17 @@ def test_a_directory_named_twice_is_said_to_be_inside_itself_and_no_other(tmp_pa
     other, twice = tree(tmp_path / "other", "a"), tree(tmp_path / "twice", "b")
     with pytest.raises(UsageError, match=f"^{twice} is inside {twice}$"):
         plan.places([str(other), str(twice), str(twice)], FactsReader())
+
+
+@pytest.mark.parametrize("aim", ["spread", "width", "recordsize"])
+def test_what_is_refused_stays_so_whatever_there_is_to_gain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aim: str
+) -> None:
+    pool = PoolFacts("tank", {}, (Space("raidz1-0", 100, 50, disks=5),), (2, 4, 2))
+    monkeypatch.setattr(FactsReader, "version", lambda _: (2, 4, 2))
+    monkeypatch.setattr(FactsReader, "pool", lambda *_: pool)
+    monkeypatch.setattr(plan.forecast, "room_in", lambda *_: (2 << 20, (0, 0.0)))
+    (place,) = plan.places([str(tree(tmp_path / "tree", "large"))], FactsReader())
+    place = replace(place, dataset=Dataset("tank", {}))
+    found = plan.make(Sys(), FactsReader(), [place], Settings((), "copy", aim=aim))
+    assert found.document.refused == "every file is too large for the 2M free above the reserve"

@@ -283,21 +283,24 @@ class TestPool:
         assert (paused.state, paused.paused_since) == ("paused", 1795170000.0)
 
     @rows(
-        "found",
+        ("found", "why"),
         [
-            {},
-            {"pools": []},
-            {"pools": {"x": {}}},
-            {"datasets": {}},
-            {"pools": {"x": 1}},
-            {
-                "output_version": {"command": "zpool list"},
-                "pools": {"x": {"state": "ONLINE", "properties": {}}},
-            },
+            ({}, "document: no pools"),
+            ({"pools": []}, "document: no pools"),
+            ({"pools": {"x": {}}}, "pool 'x' has no state"),
+            ({"datasets": {}}, "document: no pools"),
+            ({"pools": {"x": 1}}, "pool 'x' is not an object"),
+            (
+                {
+                    "output_version": {"command": "zpool list"},
+                    "pools": {"x": {"state": "ONLINE", "properties": {}}},
+                },
+                "'zpool list' printed it",
+            ),
         ],
     )
-    def test_other_documents_are_refused(self, found: dict[str, Any]) -> None:
-        with pytest.raises(NotUnderstoodError):
+    def test_other_documents_are_refused(self, found: dict[str, Any], why: str) -> None:
+        with pytest.raises(NotUnderstoodError, match=why):
             read(found)
 
     def test_no_pools(self) -> None:

@@ -246,6 +246,18 @@ class TestReplay:
         assert (raw["text"], raw.keys() & other.keys()) == (TEXT, set())
         assert decode(raw)
 
+    async def test_what_zconsole_means_by_them_is_read(self, tmp_path):
+        ours = {
+            "host": {"load": 0.5},
+            "events": [{"t": 1.0, "name": "resilver_start"}],
+            "tunables": {"zfs_scan_legacy": 0},
+            "sitting_out": [{"guid": 7}],
+            "clock": 2.0,
+        }
+        path = write(tmp_path / "r", line({"t": 1, "text": TEXT, **ours}))
+        ((raw,),) = await played(path)
+        assert {key: raw.get(key) for key in ours} == ours
+
     async def test_a_recording_without_pool_keys_is_told_apart_by_its_forms(self, tmp_path):
         lines = [{"t": 1, "text": TEXT}, {"t": 2, "text": TEXT}, {"t": 3, "status": STATUS}]
         assert len(await played(write(tmp_path / "r", *map(line, lines)))) == 3

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.launcher import PACKAGE_ROOT, own
 from zconsole.system.pipe_io import ByteProcess
-from zconsole.system.process import DeadlineError
+from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
 from zconsole.zfs.sources.kernel.nvlist import Form, assembled
 from zconsole.zfs.sources.kernel.wire import Answers, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError

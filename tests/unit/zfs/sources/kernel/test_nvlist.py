@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+import sys
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
@@ -225,6 +226,15 @@ def test_the_arrays_of_21_are_accepted():
 def test_what_is_no_config_is_refused(content, why):
     with pytest.raises(NvlistError, match=why):
         ConfigReader().read(pack(content))
+
+
+@rows("size", [0, -1])
+def test_a_pair_whose_name_has_no_size_is_refused(size):
+    data = bytearray(pack(pool()))
+    first = 12  # behind the head and the flags; the size of the pair comes before that of its name
+    data[first + 4 : first + 6] = size.to_bytes(2, sys.byteorder, signed=True)
+    with pytest.raises(NvlistError, match="an odd pair at 12"):
+        ConfigReader().read(memoryview(bytes(data)))
 
 
 def test_nvlists_without_end_are_refused():

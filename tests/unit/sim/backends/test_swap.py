@@ -5,8 +5,8 @@ import pytest
 from tests.table import rows
 from zconsole.errors import ZconsoleError
 from zconsole.sim import commands
+from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.disk import OFFLINE, REMOVED
-from zconsole.sim.hands import SimulatedHands
 from zconsole.sim.places import slot_name
 from zconsole.sim.scenarios import names
 from zconsole.sim.source import World

@@ -7,7 +7,7 @@ import pytest
 from zconsole.actions.plan import LightOrder
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
-from zconsole.sim.backends.lights import SimulatedLights, locate_of
+from zconsole.sim.backends.actions import SimulatedLights, locate_of
 from zconsole.sim.places import lights as lights_of
 from zconsole.sim.places import places
 from zconsole.sim.source import World

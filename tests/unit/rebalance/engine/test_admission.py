@@ -1,0 +1,48 @@
+"""What the copy engine takes on, and why not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from zconsole.rebalance.engine.admission import Admission, Policy
+from zconsole.rebalance.engine.directories import Directories, OpenDirectory
+from zconsole.rebalance.engine.item import SkipError
+from zconsole.rebalance.engine.journal import FileRow
+from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.syscalls import Sys
+
+
+class Opened:
+    """One directory that is open."""
+
+    def __init__(self, directory: OpenDirectory) -> None:
+        self._directory = directory
+
+    def get(self, _number: int) -> OpenDirectory:
+        return self._directory
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_file_that_another_filesystem_was_mounted_over_has_changed(
+    tmp_path: Path, same: bool
+) -> None:
+    """As a replaced file it would count as one that needs no move, whatever its number there."""
+    file = tmp_path / "file"
+    file.write_bytes(b"x")
+    number = file.stat().st_ino + (not same)
+    row = FileRow(1, 1, b"file", number, 1, 1)
+    fd = os.open(tmp_path, os.O_RDONLY)
+    below = OpenDirectory(1, fd, tmp_path.stat().st_dev + 1, 0, 0)
+    admission = Admission(
+        Sys(),
+        cast("Directories", Opened(below)),
+        Policy(accept_races=True),
+        lambda _: Abilities(flags=False, project=False, dos=False, extents=False),
+    )
+    with pytest.raises(SkipError, match=r"^changed$"):
+        admission.open([row])
+    os.close(fd)
