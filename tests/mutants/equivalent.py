@@ -84,7 +84,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     "the moment itself, by a clock of fractions, is met by nobody": (
         "timeline.scans.ScanTracker._known: boundary scan.start >= self._last - FROM_START",
         "output.prometheus.server.Server.service_actions: boundary began <= began_by",
-        "swap.pulling._lasts: boundary now - begun < lasting",
+        "swap.steps._how_found: boundary now - max(switched) < LASTING",
         "cli.keeper._watch: boundary time.monotonic() > end + PATIENCE",
         "zfs.sources.replay.ReplaySource._wait_for: boundary"
         " abs(self._due - loop.time()) > _STEERED",

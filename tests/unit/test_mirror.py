@@ -36,6 +36,7 @@ ELSEWHERE = {
     "cli/test_reports.py": "is a table of saved outputs and of what is said of them",
     "cli/test_streams.py": COMMANDS,
     "diagnosis/bottleneck/test_recorded.py": SESSION,
+    "swap/test_swaps.py": "plays whole swaps, through all modules of the package",
     "timeline/eta/test_printed.py": SESSION,
     "timeline/test_clock_set.py": SESSION,
     "timeline/test_first_seconds.py": SESSION,

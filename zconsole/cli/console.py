@@ -15,7 +15,7 @@ from zconsole.zfs.sources.remote import hosts_of
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
-    from zconsole.swap.backend import SwapBackend
+    from zconsole.swap.store import SwapBackend
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,6 +52,6 @@ def _backend(read_only: bool) -> ActionBackend:
 
 
 def _swap() -> SwapBackend:
-    from zconsole.swap.backend import live_swap  # lazy: wanted when a disk has failed
+    from zconsole.swap.store import live_swap  # lazy: wanted when a disk has failed
 
     return live_swap()

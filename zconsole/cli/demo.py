@@ -18,7 +18,7 @@ from zconsole.timeline.session import Session
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
     from zconsole.pool.chassis import Lights
-    from zconsole.swap.backend import SwapBackend
+    from zconsole.swap.store import SwapBackend
 
 
 def run(args: argparse.Namespace) -> int:

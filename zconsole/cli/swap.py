@@ -15,22 +15,18 @@ from zconsole.cli import console, event_loop, local
 from zconsole.cli.configuration import denied
 from zconsole.cli.output import local_zone, say
 from zconsole.cli.terminal import has_terminal
-from zconsole.diagnosis.device_errors.probes import signs_of, smart_of
+from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
 from zconsole.output import json
-from zconsole.swap.checklist import DONE, OPEN, TITLES, Checklist
-from zconsole.swap.choice import choose
-from zconsole.swap.explain import explained
-from zconsole.swap.names import device_named, proposed
-from zconsole.swap.onlooker import Onlooker
-from zconsole.swap.record import asks, checklist_record, choice_record
-from zconsole.swap.report import markdown
+from zconsole.swap.checklist import DONE, OPEN, Checklist, SwapStage
+from zconsole.swap.choice import choose, explained
+from zconsole.swap.disk import MachineView, device_named, proposed
+from zconsole.swap.report import checklist_record, choice_record, markdown
 from zconsole.swap.session import SwapSession
-from zconsole.swap.stage import SwapStage
-from zconsole.swap.store import SwapStore
-from zconsole.swap.view import MachineView
+from zconsole.swap.steps import STEPS
+from zconsole.swap.store import SwapStore, live_swap
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.host import boot_id, is_root
+from zconsole.system.host import is_root
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dirs
 from zconsole.timeline.devices import DeviceProber
@@ -82,8 +78,7 @@ async def _on_this_machine(
     feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0, None, prober)
     rounds = RoundsOnDemand(feed)
     backend = live_backend(read_only=True)
-    look = Onlooker(backend.ask, partial(smart_of, runner), boot_id() or "")
-    session = SwapSession(backend, look, rounds.frames)
+    session = SwapSession(backend, live_swap(), rounds.frames)
     try:
         # Who only looks makes no directory, and takes no lead.
         return await ask(SwapListing(args, session, SwapStore(None, state_dirs())))
@@ -126,7 +121,7 @@ class SwapListing:
             c, stage = known, None
             try:
                 c, stage = await self._session.peek(known, self._kept)
-                questions = questions or asks(stage)
+                questions = questions or stage.asks
             except UnavailableError as error:  # as it was kept where ZFS can't be asked
                 say(str(error))
             self._print(c, stage)
@@ -153,8 +148,8 @@ class SwapListing:
             if self._args.json:
                 print(json.line(choice_record(choice)))
                 continue
-            for part in explained(choice):
-                print("\n".join(map(clean, (part.heading, *(f"  {ln}" for ln in part.lines)))))
+            for heading, lines in explained(choice).items():
+                print("\n".join(map(clean, (heading, *(f"  {line}" for line in lines)))))
         say("a swap is begun in a terminal: zconsole swap POOL DEVICE")
         return ExitCode.USAGE
 
@@ -179,5 +174,5 @@ class SwapListing:
         elif c.state != OPEN:
             print(markdown(c, local_zone()), end="")
         else:
-            line = f"{c.id}  {c.pool} {c.old.words}: {TITLES[c.at].lower()}"
+            line = f"{c.id}  {c.pool} {c.old.words}: {STEPS[c.at].title.lower()}"
             print(clean(f"{line}  {stage.title if stage else ''}".rstrip()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
-    from zconsole.swap.backend import SwapBackend
+    from zconsole.swap.store import SwapBackend
     from zconsole.timeline.feed import Feed
     from zconsole.ui.console_options import Past
 

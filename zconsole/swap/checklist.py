@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from zconsole.actions.plan import ActionPlan
 from zconsole.swap.disk import SwapDisk
 
 REPLACE_FIRST, SPARE_FIRST, PULL_FIRST = "replace-first", "spare-first", "pull-first"
 OPEN, DONE, BACKED_OUT = "open", "done", "backed out"
 
+
+class Way(NamedTuple):
+    """A way of swapping: what it is called, and its steps between ``explain`` and ``report``."""
+
+    title: str
+    steps: tuple[str, ...]
+
+
 _AFTER = ("return-spare", "light-off", "scrub")
 _PULLING = ("offline", "light", "pull", "insert", "replace", "resilver", *_AFTER)
-STEPS: dict[str, tuple[str, ...]] = {
-    REPLACE_FIRST: ("replace", "resilver", "offline", "light", "pull", *_AFTER),
-    SPARE_FIRST: ("spare", *_PULLING),
-    PULL_FIRST: _PULLING,
-}
-"""The steps of each way, in order, after ``explain`` and before ``report``."""
-
 WAYS = {
-    REPLACE_FIRST: "Replace first, pull afterwards",
-    SPARE_FIRST: "Let a hot spare stand in, then pull",
-    PULL_FIRST: "Pull first, then insert the new disk",
-}
-"""What each way is called."""
-
-TITLES = {
-    "explain": "Read what will happen",
-    "spare": "Let a hot spare stand in",
-    "offline": "Take the old disk offline",
-    "light": "Find the bay by its light",
-    "pull": "Pull the old disk",
-    "insert": "Insert the new disk",
-    "replace": "Replace",
-    "resilver": "Wait for the resilver",
-    "return-spare": "Return the hot spare",
-    "light-off": "Switch the light off",
-    "scrub": "Scrub",
-    "report": "Save the report",
+    REPLACE_FIRST: Way(
+        "Replace first, pull afterwards",
+        ("replace", "resilver", "offline", "light", "pull", *_AFTER),
+    ),
+    SPARE_FIRST: Way("Let a hot spare stand in, then pull", ("spare", *_PULLING)),
+    PULL_FIRST: Way("Pull first, then insert the new disk", _PULLING),
 }
 PUT_BACK = "put-back"
 """What the log calls the way back of a wrong disk, which is no step of its own."""
@@ -60,7 +50,7 @@ def needed_steps(mode: str, light: bool, spared: bool, along: bool) -> tuple[str
         *(("return-spare",) if not spared else ()),
         *(("offline",) if mode == REPLACE_FIRST and not along else ()),
     }
-    return (*(step for step in STEPS[mode] if step not in idle), "report")
+    return (*(step for step in WAYS[mode].steps if step not in idle), "report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +143,7 @@ class Checklist:
     @property
     def steps(self) -> tuple[str, ...]:
         """Every step of its way, in order."""
-        return ("explain", *STEPS[self.mode], "report")
+        return ("explain", *WAYS[self.mode].steps, "report")
 
     def listed(self, at: str) -> tuple[str, ...]:
         """The steps that people see, ``at`` being the current one; what it never needs is not."""
@@ -171,8 +161,7 @@ class Checklist:
     @property
     def resilvered(self) -> float | None:
         """Seconds between giving the place to the new disk and the end of its resilver."""
-        begun = max((entry.t for entry in self.log if entry.step == "replace"), default=None)
-        ended = max((entry.t for entry in self.log if entry.step == "resilver"), default=None)
+        begun, ended = self.noted("replace"), self.noted("resilver")
         return None if begun is None or ended is None or ended < begun else ended - begun
 
     @property
@@ -181,6 +170,10 @@ class Checklist:
         own = [entry for entry in self.log if entry.step == "scrub" and entry.command]
         stopped = not own or "-s" in own[-1].command.split()
         return None if stopped else own[-1].t
+
+    def noted(self, step: str) -> float | None:
+        """When something was written down of a step last; None where nothing was."""
+        return max((entry.t for entry in self.log if entry.step == step), default=None)
 
     def noting(
         self, t: float, step: str, text: str, command: str = "", result: str = ""
@@ -192,6 +185,107 @@ class Checklist:
         """With a step done, or left out, though nothing shows it."""
         return self if step in self.passed else replace(self, passed=(*self.passed, step))
 
+    def retaking(self, step: str) -> Checklist:
+        """With a step that was passed to be taken again."""
+        return replace(self, passed=tuple(each for each in self.passed if each != step))
+
     def ending(self, t: float, state: str, undone: tuple[str, ...] = ()) -> Checklist:
         """Closed: done or backed out, with what was left undone."""
         return replace(self, state=state, ended=t, undone=undone)
+
+
+NO_NEED = "nothing to take back: "
+"""How ``SwapStage.final`` begins where nobody would want to go back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Something only a person can say; given to ``Guide.answer`` by its name."""
+
+    name: str
+    text: str
+    """What is said by it: ``I have pulled it``."""
+    typed: str | None = None
+    """What to type first, where a mistake would cost data."""
+    means: str = ""
+    """What follows from it, where the text of the step speaks of the other choice."""
+    passes: str = ""
+    """The step that is passed by it, or what is allowed; empty where it does something else."""
+    noted: str = ""
+    """What the log says then."""
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """What Back does from here."""
+
+    text: str
+    plan: ActionPlan | None = None
+    """The plan that undoes the last step; None where nothing has to be run."""
+    closes: bool = False
+    """Whether the checklist is over with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwapStage:
+    """The current step of a checklist."""
+
+    step: str
+    title: str
+    """What to do now, verb first: ``Pull bay07 (serial WD-1234)``."""
+    text: tuple[str, ...] = ()
+    """Whole sentences: why, how, what to look for."""
+    warnings: tuple[str, ...] = ()
+    """What is dangerous about it, said before it is done."""
+    waits: str = ""
+    """What it waits for; empty while it waits for the operator only."""
+    deferred: bool = False
+    """Whether the resilver that runs is of other disks, and this one's starts after it."""
+    plan: ActionPlan | None = None
+    """The plan that does the step; a refused one says why it can't be done yet."""
+    paths: tuple[str, ...] = ()
+    """Devices the plan names, to be looked at again before it runs."""
+    answers: tuple[Answer, ...] = ()
+    back: WayBack | None = None
+    """None: there is no way back, and ``final`` says why."""
+    final: str = ""
+    """What can't be undone once the step is taken, or since it was; empty when all can."""
+    undo: str = ""
+    """What Back does once the step is taken."""
+    until: str = ""
+    """Until when it does, where that ends."""
+    alarm: bool = False
+    """Whether something is wrong that must be put right before anything else."""
+    brief: str = ""
+    """The same as the title in a few words, naming bays only; empty where the title is short."""
+    undone: tuple[str, ...] = ()
+    """What stays undone where the checklist is given up now, and what to do about each."""
+    reminders: tuple[str, ...] = ()
+    """What is out, offline or lit still though nothing leads on from it, and what to run."""
+    then: tuple[SwapDisk, ...] = ()
+    """Devices of other pools that were on the disk, and need a swap of their own."""
+    over: bool = False
+    """Whether nothing is left to do."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the step needs somebody's yes or word, rather than time or hands."""
+        return not self.over and (self.plan is not None or not self.waits)
+
+    @property
+    def final_line(self) -> str:
+        """What can't be undone, as a line of its own; empty where all can."""
+        if self.final.startswith(NO_NEED):
+            return sentence(self.final)
+        return f"No way back: {self.final}" if self.final else ""
+
+    def undo_line(self, key: str) -> str:
+        """What Back does once the step is taken, by the key or word that does it."""
+        return (
+            f"{self.until}, {key} {self.undo}" if self.until else f"Afterwards: {key} {self.undo}"
+        )
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from zconsole.actions.candidates import ranked, spares, unfit_spare
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import Target, find, stands_in
-from zconsole.diagnosis.device_errors.faults import SUSPECTS, DeviceFault
-from zconsole.pool.model import Vdev
+from zconsole.actions.target import Target, stands_in
+from zconsole.diagnosis.device_errors.faults import (
+    SUSPECTS,
+    Deltas,
+    DeviceFault,
+    ProbeResults,
+    judge,
+)
+from zconsole.hardware.device import Device
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.topology import FAILED
-from zconsole.swap.cause import cable_advice, cause_of
 from zconsole.swap.checklist import (
     PULL_FIRST,
     REPLACE_FIRST,
@@ -20,8 +26,9 @@ from zconsole.swap.checklist import (
     WAYS,
     Checklist,
     needed_steps,
+    sentence,
 )
-from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
+from zconsole.swap.disk import MachineView, SwapDisk, disk_of, leaves_of, partition_of, replacing
 from zconsole.swap.effects import (
     Effect,
     effects,
@@ -31,9 +38,9 @@ from zconsole.swap.effects import (
     redundancy_words,
     untouchable,
 )
-from zconsole.swap.refusal import Refusal, partition_of, refusal
-from zconsole.swap.suspension import suspension
-from zconsole.swap.view import MachineView
+from zconsole.swap.refusal import Refusal, refusal
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.units import duration
 
 KERNEL_LINES = 2
 """Newest lines of the kernel's log that are shown as a reason."""
@@ -50,9 +57,7 @@ class SwapWay:
     """The disk or hot spare it uses; None: the one that will be inserted."""
     refused: str = ""
     begun: bool = False
-    """Whether its resilver runs already …"""
-    left: float | None = None
-    """… and the seconds left of that, by its own ETA; None where unknown."""
+    """Whether its resilver runs already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +100,6 @@ class SwapChoice:
         spared = self.spared or way.mode == SPARE_FIRST
         return needed_steps(way.mode, bool(self.old.light), spared, self.along)
 
-    def with_left(self, left: float | None) -> SwapChoice:
-        """The same where the ETA of the resilver that runs is known: ``left`` seconds."""
-        ways = (replace(way, left=left) if way.begun else way for way in self.ways)
-        return replace(self, ways=tuple(ways))
-
     @property
     def way(self) -> SwapWay | None:
         """The way that is recommended; None when there is none now."""
@@ -113,42 +113,41 @@ class SwapChoice:
         return "" if self.way else "; ".join(way.refused for way in self.ways)
 
 
-def choose(v: MachineView, key: str) -> SwapChoice | None:
+def choose(view: MachineView, key: str) -> SwapChoice | None:
     """What is known of a swap of this leaf; None when it is not in the pool."""
-    v = marked(v)
-    s = v.situation
-    target = find(s.pool, key)
+    view = marked(view)
+    situation, target = view.situation, view.target(key)
     if target is None:
         return None
-    old = disk_of_leaf(s, target.vdev, key)
-    fault = next((f for f in v.faults if f.key == key), None)
-    refused = suspension(v) or refusal(s, target, old)
-    lost = effects(v, old)
-    gone = bool(v.devices) and device_of(old, v.devices) is None
+    old = view.disk(target)
+    fault = next((fault for fault in view.faults if fault.key == key), None)
+    refused = refusal(view, target, old)
+    lost = effects(view, old)
+    gone = bool(view.devices) and view.device(old) is None
     failed = gone or target.vdev.state in FAILED
-    ways = () if refused else tuple(sorted(_ways(v, target, old, lost), key=_last_if_refused))
+    ways = () if refused else _ways(view, target, old, lost)
     return SwapChoice(
         old,
         target.top.name,
-        s.pool.guid or s.facts.properties.get("guid"),
-        tuple(_found(v, target.vdev, old, fault, gone)),
-        cause_of(v, target),
-        redundancy_words(s),
-        untouchable(s, old),
+        view.pool.guid or situation.facts.properties.get("guid"),
+        tuple(_found(view, target, old, fault, gone)),
+        cause_of(view, target),
+        redundancy_words(situation),
+        untouchable(situation, old),
         lost,
-        ways,
+        tuple(sorted(ways, key=lambda way: bool(way.refused))),
         gone,
         refused,
         failed=failed,
         faulty=failed or fault is not None or target.vdev.errors.total > 0,
         spared=bool(target.spares),
-        advice=cable_advice(v, target),
+        advice=cable_advice(view, target),
     )
 
 
-def begin(choice: SwapChoice, way: SwapWay, v: MachineView, name: str, now: float) -> Checklist:
+def begin(choice: SwapChoice, way: SwapWay, view: MachineView, name: str, now: float) -> Checklist:
     """The checklist of a swap that was confirmed; ``name`` is its id."""
-    checklist = Checklist(
+    swap = Checklist(
         name,
         choice.old.pool,
         choice.guid,
@@ -167,29 +166,25 @@ def begin(choice: SwapChoice, way: SwapWay, v: MachineView, name: str, now: floa
             if effect.pool != choice.old.pool
         ),
         was_gone=choice.gone,
-        around=around(v, choice.old),
-        boot=v.boot,
+        around=around(view, choice.old),
+        boot=view.boot,
     )
-    return checklist.noting(now, "explain", f"begun with {choice.old.words}: {WAYS[way.mode]}")
+    return swap.noting(now, "explain", f"begun with {choice.old.words}: {WAYS[way.mode].title}")
 
 
-def around(v: MachineView, old: SwapDisk) -> tuple[SwapDisk, ...]:
+def around(view: MachineView, old: SwapDisk) -> tuple[SwapDisk, ...]:
     """Every other disk that is on the machine: once for each leaf on it, or as it is."""
-    leaves = (disk_of_leaf(s, leaf, key) for s in v.situations for key, leaf in leaves_of(s.pool))
-    used = [disk for disk in leaves if device_of(disk, v.devices) is not None]
+    used = [disk for disk in view.leaf_disks if view.device(disk) is not None]
     wholes = {disk.whole for disk in used}
-    unused = [disk_of(d) for d in v.devices if d.kind == "disk" and d.path not in wholes]
+    unused = [disk_of(d) for d in view.devices if d.kind == "disk" and d.path not in wholes]
     return tuple(disk for disk in (*used, *unused) if disk.whole != old.whole)
 
 
-def _last_if_refused(way: SwapWay) -> bool:
-    return bool(way.refused)
-
-
 def _found(
-    v: MachineView, leaf: Vdev, old: SwapDisk, fault: DeviceFault | None, gone: bool
+    view: MachineView, target: Target, old: SwapDisk, fault: DeviceFault | None, gone: bool
 ) -> Iterator[str]:
     """What speaks for a failure, and what for its cause."""
+    leaf = target.vdev
     note = f" ({leaf.note})" if leaf.note else ""
     yield f"{leaf.name} is {leaf.state}{note}"
     if gone:
@@ -204,8 +199,7 @@ def _found(
     if fault is not None:
         yield fault.text or SUSPECTS[fault.cause]
         yield from (fault.signs.kernel[-KERNEL_LINES:] if fault.signs else ())
-    device = device_of(old, v.devices)
-    smart = v.smart.get(device.path) if device else None
+    smart = view.counts(view.device(old))
     if smart is not None:
         yield f"SMART: {smart.words()}"
     if fault is not None and fault.cause == "cable":
@@ -213,83 +207,161 @@ def _found(
 
 
 def _ways(
-    v: MachineView, target: Target, old: SwapDisk, lost: tuple[Effect, ...]
+    view: MachineView, target: Target, old: SwapDisk, lost: tuple[Effect, ...]
 ) -> Iterator[SwapWay]:
-    group = target.group
-    if group is not None and group.kind == "replacing":
-        yield _adopted(v, target)
+    """The ways, the one that keeps most redundancy first; or the one that somebody has begun."""
+    if (group := replacing(target)) is not None:
+        new = view.newcomer(group)
+        why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
+        yield SwapWay(REPLACE_FIRST, why, new, begun=group.children[-1].resilvering)
         return
-    yield from _with_free_disk(v, target, old)
-    yield from _with_spare(v, target)
-    yield _by_pulling(v.situation, target, lost)
-
-
-def _adopted(v: MachineView, target: Target) -> SwapWay:
-    """A replace that somebody else, or ZED, has begun."""
-    group = target.group
-    leaf = group.children[-1] if group else target.vdev
-    key = next((k for k, each in leaves_of(v.situation.pool) if each is leaf), "")
-    new = disk_of_leaf(v.situation, leaf, key)
-    why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
-    return SwapWay(REPLACE_FIRST, why, new, begun=leaf.resilvering)
-
-
-def _with_free_disk(v: MachineView, target: Target, old: SwapDisk) -> Iterator[SwapWay]:
-    if partition_of(target) is not None:
-        return  # a new disk has to be partitioned first
-    s = v.situation
-    free = spares(s.pool)
-    for candidate in ranked(s.pool, target, s.facts):
-        device = candidate.device
-        if old.is_on(device):
-            continue
-        if candidate.usable and device.kind == "disk" and device.path not in free:
-            new = disk_of(device)
-            why = (
-                f"{new.words} is free: replace with it now, and pull {target.vdev.name} once the"
-                f" resilver is done. {kept_words(s, target)}"
-            )
-            yield SwapWay(REPLACE_FIRST, why, new)
-            return
-
-
-def _with_spare(v: MachineView, target: Target) -> Iterator[SwapWay]:
-    if target.group is not None:
-        return
-    s = v.situation
-    for path, spare in spares(s.pool).items():
-        if unfit_spare(spare, target) is None:
-            key = next((k for k, each in leaves_of(s.pool) if each is spare), "")
-            new = disk_of_leaf(s, spare, key)
+    free = free_disks(view, target)
+    if device := next((each for each in free if not old.is_on(each)), None):
+        new = disk_of(device)
+        why = (
+            f"{new.words} is free: replace with it now, and pull {target.vdev.name} once the"
+            f" resilver is done. {kept_words(view.situation, target)}"
+        )
+        yield SwapWay(REPLACE_FIRST, why, new)
+    standing = spares(view.pool) if target.group is None else {}
+    for path, spare in standing.items():
+        leaf = next((each for each in leaves_of(view.pool) if each.vdev is spare), None)
+        if leaf is not None and unfit_spare(spare, target) is None:
+            new = replace(view.disk(leaf), whole=path)
             why = (
                 f"hot spare {new.words} stands in first; it returns once the new disk is filled."
-                f" {kept_words(s, target)}. It takes two resilvers"
+                f" {kept_words(view.situation, target)}. It takes two resilvers"
             )
-            yield SwapWay(SPARE_FIRST, why, replace(new, whole=path))
-            return
+            yield SwapWay(SPARE_FIRST, why, new)
+            break
+    yield _by_pulling(view.situation, target, lost)
 
 
-def _by_pulling(s: Situation, target: Target, lost: tuple[Effect, ...]) -> SwapWay:
+def free_disks(view: MachineView, target: Target) -> list[Device]:
+    """The disks of the machine that could take the place of a device now, the best first."""
+    if partition_of(target) is not None:
+        return []  # a new disk has to be partitioned first
+    spare = spares(view.pool)
+    usable = (c.device for c in ranked(view.pool, target, view.situation.facts) if c.usable)
+    return [d for d in usable if d.kind == "disk" and d.path not in spare]
+
+
+def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) -> SwapWay:
     """Pull first: allowed where the disk is out already, or every pool on it can do without it."""
-    reads = target.vdev.state not in FAILED
+    top, reads = target.top.name, target.vdev.state not in FAILED
     if target.group is not None and stands_in(target):
-        names = ", ".join(x.name for x in target.spares)
+        names = ", ".join(spare.name for spare in target.spares)
         return SwapWay(PULL_FIRST, f"{names} stands in for it: pull it, and insert a new one")
-    refused = _cannot_pull(s, target, lost, reads)
-    left = max(0, min(e.left for e in lost if e.vdev == target.top.name))
+    # What the disk no longer gives can't be lost by pulling it; another pool on it may still read.
+    bad = [e.text for e in lost if e.left < 0 and (reads or e.key != target.key)]
+    refused = "; ".join(bad)
+    along = [effect.key for effect in lost if effect.pool == situation.pool.name]
+    if reads and (hindered := hindrance(situation, target, along)):
+        refused = f"{hindered}: wait for that resilver, or replace that device first"
+    left = max(0, min(effect.left for effect in lost if effect.vdev == top))
     why = (
         f"no other disk is needed: take it offline, pull it, insert a new one. Until the resilver"
-        f" is done, {may_fail(left)} in {target.top.name}"
+        f" is done, {may_fail(left)} in {top}"
     )
     if not reads:
         why = "it is not read any more: pull it, and insert a new one"
     return SwapWay(PULL_FIRST, why, refused=refused)
 
 
-def _cannot_pull(s: Situation, target: Target, lost: tuple[Effect, ...], reads: bool) -> str:
-    along = [e.key for e in lost if e.pool == s.pool.name]
-    if reads and (why := hindrance(s, target, along)):
-        return f"{why}: wait for that resilver, or replace that device first"
-    # What the disk no longer gives can't be lost by pulling it; another pool on it may still read.
-    bad = [e for e in lost if e.left < 0 and (reads or e.key != target.key)]
-    return "; ".join(effect.text for effect in bad)
+def cause_of(view: MachineView, target: Target) -> str:
+    """cable, disk or unclear: as judged while it was watched, else by what is counted.
+
+    What a device that failed counted by then may be of either; what SMART counts speaks for it,
+    also where watching left the cause unclear.
+    """
+    fault = next((f for f in view.faults if f.key == target.key), None)
+    if fault is not None and fault.cause != "unclear":
+        return fault.cause
+    errors, failed = target.vdev.errors, target.vdev.state in FAILED
+    if fault is None and not errors.total and not failed:
+        return "unclear"
+    signs = ProbeResults(view.counts(view.situation.facts.device(target.vdev.path or "")))
+    counted = Deltas(errors.read or 0, errors.write or 0, errors.cksum or 0)
+    return judge(Deltas() if failed else counted, signs=signs)[0]
+
+
+def cable_advice(view: MachineView, target: Target) -> str:
+    """What to do before the disk is replaced; empty unless its cable is the likely cause."""
+    if cause_of(view, target) != "cable":
+        return ""
+    name = target.argument if target.vdev.state in FAILED else target.name
+    clear = shlex.join(("zpool", "clear", view.situation.pool.name, name))
+    return (
+        f"{SUSPECTS['cable']}: check the cable and port, then clear the errors ({clear});"
+        " replace it if they come back"
+    )
+
+
+def explained(choice: SwapChoice) -> dict[str, list[str]]:
+    """Everything to know, by headings, the danger before the ways; none is without lines."""
+    by_hand = [choice.refused] if choice.way is None else []
+    if choice.refusal is not None:
+        by_hand += [f"{n}. {line}" for n, line in enumerate(choice.refusal.manual, 1)]
+        if choice.refusal.title:  # all else comes after it
+            return {"Not guided": [choice.refusal.title, *by_hand]}
+    old, others = choice.old, dict.fromkeys(e.pool for e in choice.effects)
+    others.pop(old.pool, None)
+    # Of a device that still works nothing failed.
+    wrong = "What failed" if choice.failed else "What is wrong" if choice.faulty else "State"
+    judged = (f"Judged: {SUSPECTS[choice.cause]}",) if choice.faulty else ()
+    own = "needs a swap of its own afterwards; it is offered at the end of this one"
+    parts = {
+        "First": [sentence(choice.advice)] if choice.advice else [],
+        f"Swap {old.words}": [*_disk(choice)],
+        wrong: [*choice.found, *judged],
+        "Redundancy now": [*choice.redundancy],
+        "What a pull does now": [
+            *(effect.text for effect in choice.effects),
+            *(f"{pool} {own}" for pool in others),
+        ],
+        "Must stay": [*_must_stay(choice)],
+        "Ways": [way_text(way) for way in choice.ways],
+        "Not guided": by_hand,
+    }
+    return {heading: lines for heading, lines in parts.items() if lines}
+
+
+def _disk(choice: SwapChoice) -> Iterator[str]:
+    old = choice.old
+    yield f"{old.name} in {choice.vdev} of {old.pool}"
+    if old.model:
+        yield f"Model {old.model}"
+    if not old.place:
+        yield "Its bay is unknown: find it by its serial number"
+    if not old.mark:
+        yield "Its serial number is unknown: a wrong disk in its place isn't noticed"
+
+
+def _must_stay(choice: SwapChoice) -> Iterator[str]:
+    names = ", ".join(disk.words for disk in choice.untouchable)
+    if names:
+        yield (
+            f"With {choice.old.name} out and no new disk filled, pulling any of these loses data:"
+            f" {names}"
+        )
+    yield f"Pull {choice.old.words} only; every other disk stays where it is"
+
+
+def way_text(way: SwapWay) -> str:
+    """A way in one line: what it is called, and why it is or isn't possible."""
+    return f"{WAYS[way.mode].title}: {f'not now: {way.refused}' if way.refused else way.why}"
+
+
+def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = None) -> str:
+    """How long the resilvers of a way take, and what that is based on.
+
+    ``left``: seconds of the resilver that runs, by its own ETA; None where unknown.
+    """
+    if way.begun and left is not None:
+        return f"Time: {duration(left)} left of the resilver that runs"
+    times = 2 if way.mode == SPARE_FIRST else 1
+    runs = "two resilvers" if times > 1 else "one resilver"
+    if estimate is None or estimate.eta is None:
+        return f"Time: {runs} of unknown duration: no completed scan recorded"
+    each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""
+    return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"

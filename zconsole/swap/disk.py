@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from zconsole.actions.doubts import suspects
 from zconsole.actions.plan import Situation
+from zconsole.actions.target import Target, failed, find
+from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
+from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
 from zconsole.hardware.links import PARTITION
 from zconsole.pool.chassis import LeafDisk
@@ -14,8 +18,11 @@ from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import FAILED, is_named, placed
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
+STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
+"""Paths of devices that are made of others: dm-crypt, LVM, multipath, md."""
 LASTING_LINKS = "/dev/disk/"
 """Where udev keeps names of disks that stay over a boot."""
+_PARTITION = re.compile(r"-part(\d+)$|(?<=\d)p(\d+)$|(?<=[a-z])(\d+)$")
 _UNIT = re.compile(r"-(?:lun|nvme)-\d+$")
 """The end of a by-path name that tells units of one disk apart."""
 _AFTER_SERIAL = re.compile(r"(?<=.)(?:_\d{1,3}|-\d+:\d+)$")
@@ -141,33 +148,34 @@ def disk_of(device: Device) -> SwapDisk:
     )
 
 
-def disk_of_leaf(s: Situation, leaf: Vdev, key: str) -> SwapDisk:
+def disk_of_leaf(situation: Situation, target: Target) -> SwapDisk:
     """The disk below a leaf; one that is gone as it is remembered."""
-    device = s.facts.device(leaf.path or "")
+    leaf = target.vdev
+    device = situation.facts.device(leaf.path or "")
     if device is None:
         found = _remembered(leaf)
-    elif _is_other(s, leaf, device):
+    elif _is_other(situation, leaf, device):
         found = _displaced(leaf, device)
     else:
         found = replace(disk_of(device), path=leaf.path or "")
-    return replace(found, name=leaf.name, key=key, pool=s.pool.name)
+    return replace(found, name=leaf.name, key=target.key, pool=situation.pool.name)
 
 
-def leaf_device(s: Situation, leaf: Vdev) -> Device | None:
+def leaf_device(situation: Situation, leaf: Vdev) -> Device | None:
     """The machine's device below a leaf; None, too, where another one is in its place."""
-    device = s.facts.device(leaf.path or "")
-    return None if device is None or _is_other(s, leaf, device) else device
+    device = situation.facts.device(leaf.path or "")
+    return None if device is None or _is_other(situation, leaf, device) else device
 
 
-def _is_other(s: Situation, leaf: Vdev, device: Device) -> bool:
+def _is_other(situation: Situation, leaf: Vdev, device: Device) -> bool:
     """Whether another disk is already where the leaf's path leads: a path may name a bay.
 
     The disk of a leaf has a label of its pool, or the serial number or WWN that ZFS noted.
     """
-    if s.device_of(leaf) is None:
+    if situation.device_of(leaf) is None:
         return True
     contents = device.contents
-    if leaf.state not in FAILED or contents.unread or contents.zfs_pool == s.pool.name:
+    if leaf.state not in FAILED or contents.unread or contents.zfs_pool == situation.pool.name:
         return False
     return not is_named(leaf, device.serial, device.wwn)
 
@@ -212,20 +220,197 @@ def _serial_in(devid: str) -> str:
     return name.rpartition("_")[2] if "_" in name else ""
 
 
-def device_of(disk: SwapDisk, devices: Iterable[Device]) -> Device | None:
-    """The device of the machine that is this disk; None while it is not there."""
-    return next((device for device in devices if disk.is_on(device)), None)
+def partition_of(target: Target) -> str | None:
+    """The number of the partition that a leaf is; None for a whole disk.
+
+    Of a whole disk, zpool prints the name without the partition it made itself.
+    """
+    path = target.vdev.path or ""
+    if path.rpartition("/")[2] != target.vdev.name.rpartition("/")[2]:
+        return None
+    match = _PARTITION.search(path)
+    return next(filter(None, match.groups()), None) if match else None
 
 
-def leaves_of(pool: Pool) -> tuple[tuple[str, Vdev], ...]:
-    """The devices of a pool with their keys, its hot spares included.
+def leaves_of(pool: Pool) -> tuple[Target, ...]:
+    """The devices of a pool, its hot spares included.
 
     A spare in use is only where it stands in: at several places where it is shared.
     """
-    leaves = [p for p in placed(pool.root) if not p.vdev.children and p.depth]
+    places = {place.key: place for place in placed(pool.root)}
+    leaves = [p for p in places.values() if not p.vdev.children and p.top is not None]
     used = {p.vdev.guid or p.vdev.name for p in leaves if p.vdev.vclass != "spare"}
     return tuple(
-        (p.key, p.vdev)
+        Target(p.key, p.vdev, places[p.parent or ""].vdev, places[p.top or ""].vdev, p.top or "")
         for p in leaves
         if p.vdev.vclass != "spare" or (p.vdev.guid or p.vdev.name) not in used
     )
+
+
+def replacing(target: Target | None) -> Vdev | None:
+    """The replacing group that a device is in, as the old one or the new one; else None."""
+    group = None if target is None else target.group
+    return group if group is not None and group.kind == "replacing" else None
+
+
+def is_being_replaced(target: Target | None) -> bool:
+    """Whether the device is the old one of a replace that runs."""
+    group = replacing(target)
+    return group is not None and target is not None and group.children[0] is target.vdev
+
+
+@dataclass(frozen=True, slots=True)
+class MachineView:
+    """What a checklist is judged by: its pool at one moment, the other pools, the disks."""
+
+    situation: Situation
+    others: tuple[Situation, ...] = ()
+    """The machine's other pools."""
+    faults: tuple[DeviceFault, ...] = ()
+    """Devices of the pool with new errors, or that disconnected."""
+    smart: Mapping[str, SmartCounts] = field(default_factory=dict)
+    """What disks say of themselves, by ``Device.path``; what was not asked is missing."""
+    leaving: tuple[SwapDisk, ...] = ()
+    """Disks that other open checklists swap: their pull is no mistake."""
+    boot: str = ""
+    """The id of this boot; empty where unknown."""
+
+    @property
+    def pool(self) -> Pool:
+        """The pool with the checklist."""
+        return self.situation.pool
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The machine's disks; none where they could not be read."""
+        return self.situation.facts.devices
+
+    @property
+    def situations(self) -> tuple[Situation, ...]:
+        """Every pool, the one with the checklist first."""
+        return (self.situation, *self.others)
+
+    @property
+    def faulty(self) -> tuple[str, ...]:
+        """The keys of devices of the pool with new errors, or that disconnected."""
+        return tuple(fault.key for fault in self.faults)
+
+    def device(self, disk: SwapDisk | None) -> Device | None:
+        """The device of the machine that is this disk; None while it is not there."""
+        return None if disk is None else device_of(disk, self.devices)
+
+    def counts(self, device: Device | None) -> SmartCounts | None:
+        """What a disk says of itself; None where it was not asked, or is not there."""
+        return None if device is None else self.smart.get(device.path)
+
+    def target(self, key: str) -> Target | None:
+        """The leaf of the pool with this key; None once it is no longer in it."""
+        return find(self.pool, key)
+
+    def disk(self, target: Target) -> SwapDisk:
+        """The disk below a leaf of the pool."""
+        return disk_of_leaf(self.situation, target)
+
+    @property
+    def leaf_disks(self) -> list[SwapDisk]:
+        """The disks below all leaves of all pools; one that holds several is there as often."""
+        return [disk_of_leaf(at, leaf) for at in self.situations for leaf in leaves_of(at.pool)]
+
+    def newcomer(self, group: Vdev) -> SwapDisk:
+        """The disk that takes the place of another one in a group of the pool.
+
+        A hot spare may stand in for it already.
+        """
+        new = next(group.children[-1].leaves())
+        return self.disk(next(target for target in leaves_of(self.pool) if target.vdev is new))
+
+    def of(self, pool: str) -> Situation | None:
+        """The pool of this name; None while it is not imported."""
+        return next((each for each in self.situations if each.pool.name == pool), None)
+
+    def having(self, situation: Situation) -> MachineView:
+        """The same, with the pool of this name as ``situation`` has it."""
+        name = situation.pool.name
+        first, *rest = (situation if each.pool.name == name else each for each in self.situations)
+        return replace(self, situation=first, others=tuple(rest))
+
+    def leaf_of(self, disk: SwapDisk) -> tuple[Situation, Target] | None:
+        """The leaf of a disk, with its pool; None where there is none, or its pool is away."""
+        situation = self.of(disk.pool)
+        target = None if situation is None else find(situation.pool, disk.key)
+        return None if situation is None or target is None else (situation, target)
+
+
+def device_of(disk: SwapDisk, devices: Iterable[Device]) -> Device | None:
+    """The device among these that is this disk; None where it is not there."""
+    return next((device for device in devices if disk.is_on(device)), None)
+
+
+def device_named(view: MachineView, word: str) -> str:
+    """The key of the leaf that ``word`` means: its bay, serial, GUID, path or name.
+
+    Raises NotFoundError without one, UsageError where it means several.
+    """
+    found = [target for target in leaves_of(view.pool) if word in _names(view, target)]
+    pool = view.pool.name
+    if not found:
+        raise NotFoundError(f"{pool} has no device {word!r}: name it by bay, serial, path or GUID")
+    if len({target.vdev.guid or target.vdev.name for target in found}) > 1:
+        names = ", ".join(target.vdev.name for target in found)
+        raise UsageError(f"{word!r} means {names}: name it by GUID or serial")
+    return found[0].key
+
+
+def _names(view: MachineView, target: Target) -> set[str | None]:
+    leaf, disk = target.vdev, view.disk(target)
+    device = view.situation.facts.device(leaf.path or "")
+    paths = (device.path, *device.aliases) if device else ()
+    known = {target.key, leaf.name, leaf.path, leaf.guid, disk.bay, disk.serial, disk.wwn}
+    return {*known, disk.port, *paths, *(path.rpartition("/")[2] for path in paths)} - {""}
+
+
+def proposed(view: MachineView) -> tuple[Target, ...]:
+    """The devices that a swap is offered for where none was named."""
+    if view.situation.suspended and (out := gone_from(view)):
+        return out[:1]  # no swap may begin: one device is enough to say why
+    replaced = filter(is_being_replaced, leaves_of(view.pool))
+    found = (*suspects(view.pool, view.faulty), *replaced)
+    return tuple({target.key: target for target in found}.values())
+
+
+def gone_from(view: MachineView) -> tuple[Target, ...]:
+    """The devices that failed, or that the machine lost while a suspended pool gives no sample.
+
+    Those that nothing replaces come first.
+    """
+    lost = [
+        target
+        for target in leaves_of(view.pool)
+        if (is_being_replaced(target) and target.vdev.state in FAILED) or _is_lost(view, target)
+    ]
+    found = {target.key: target for target in (*failed(view.pool), *lost)}
+    return tuple(sorted(found.values(), key=is_being_replaced))
+
+
+def _is_lost(view: MachineView, target: Target) -> bool:
+    if not (view.situation.suspended and view.devices) or target.vdev.kind != "disk":
+        return False
+    stacked = (target.vdev.path or "").startswith(STACKED)
+    return not stacked and view.device(view.disk(target)) is None
+
+
+NAMED = 3
+"""Free disks that are named."""
+
+
+def free_to_go(view: MachineView) -> str:
+    """The disks of the machine that hold nothing, such as replaced ones, in words; may be empty."""
+    free = [
+        disk_of(device)
+        for device in view.devices
+        if device.kind == "disk" and device.contents.zfs_pool is None
+        if not (device.mounted or device.swap or device.holders or device.contents.names)
+        if not any(disk.is_on(device) for disk in view.leaf_disks)
+    ]
+    more = f" and {len(free) - NAMED} more" if len(free) > NAMED else ""
+    return f"{', '.join(disk.words for disk in free[:NAMED])}{more}" if free else ""

@@ -1,12 +1,14 @@
-"""What pulling a disk does to every pool that is on it, and which disks must stay."""
+"""What pulling a disk does to every pool on it, which disks must stay, what is being filled."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from zconsole.actions.plan import Situation
-from zconsole.actions.target import Target, find, members
+from zconsole.actions.offline import plan_offline
+from zconsole.actions.plan import ActionPlan, Precondition, Situation
+from zconsole.actions.running_scans import describe
+from zconsole.actions.target import Target, find, members, stands_in
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import (
@@ -20,14 +22,13 @@ from zconsole.pool.redundancy import (
 )
 from zconsole.pool.topology import FAILED, is_group
 from zconsole.swap.disk import (
+    MachineView,
     SwapDisk,
-    device_of,
     disk_of_leaf,
     leaf_device,
     leaves_of,
     same_unit,
 )
-from zconsole.swap.view import MachineView
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +61,32 @@ class Effect:
         )
 
 
-def effects(v: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
+def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
     """Every leaf of every pool on this disk that still holds data there, the disk's own first."""
-    device = device_of(old, v.devices)
-    found = (effect for s in v.situations for effect in _in_pool(s, old, device))
+    device = view.device(old)
+    found: list[Effect] = []
+    for situation in view.situations:
+        pool = situation.pool.name
+        lost = [
+            target
+            for target in leaves_of(situation.pool)
+            if target.vdev.vclass not in ("spare", "cache")
+            if (pool, target.key) == (old.pool, old.key) or _goes(situation, target, old, device)
+        ]
+        for target in lost:
+            left = left_without(target, *(other.vdev for other in lost))
+            state = target.vdev.state if target.vdev.state in FAILED else ""
+            name, top = target.vdev.name, target.top.name
+            found.append(Effect(pool, target.key, name, top, left, state))
     return tuple(sorted(found, key=lambda e: (e.pool, e.key) != (old.pool, old.key)))
 
 
-def _in_pool(s: Situation, old: SwapDisk, device: Device | None) -> Iterator[Effect]:
-    lost = [
-        target
-        for key, leaf in leaves_of(s.pool)
-        if leaf.vclass not in ("spare", "cache") and _goes(s, leaf, key, old, device)
-        if (target := find(s.pool, key)) is not None
-    ]
-    for target in lost:
-        left = left_without(target, *(other.vdev for other in lost))
-        leaf, state = target.vdev, target.vdev.state
-        failed = state if state in FAILED else ""
-        yield Effect(s.pool.name, target.key, leaf.name, target.top.name, left, failed)
-
-
-def _goes(s: Situation, leaf: Vdev, key: str, old: SwapDisk, device: Device | None) -> bool:
+def _goes(situation: Situation, target: Target, old: SwapDisk, device: Device | None) -> bool:
     """Whether a leaf is on this disk; ``device`` is the disk, as long as it is there."""
-    if (s.pool.name, key) == (old.pool, old.key):
-        return True
-    here = leaf_device(s, leaf)
+    here = leaf_device(situation, target.vdev)
     if device is None or here is None:
         # A path alone is not enough: another disk may have the bay by now.
-        return here is device and disk_of_leaf(s, leaf, key).whole == old.whole != ""
+        return here is device and disk_of_leaf(situation, target).whole == old.whole != ""
     return same_unit(here, device)
 
 
@@ -104,79 +102,128 @@ def left_without(target: Target, *along: Vdev) -> int:
     return parity(top) - absent
 
 
-def hindrance(s: Situation, target: Target, along: Collection[str] = ()) -> str:
+def hindrance(situation: Situation, target: Target, along: Collection[str] = ()) -> str:
     """Why its vdev can't do without one more device now; empty where it can.
 
     Those whose keys are ``along`` are on the same disk. zpool marks what is being filled only
     once the first bytes were written to it: where the kernel doesn't tell, every resilver counts.
     """
-    beside = {id(leaf) for key, leaf in leaves_of(s.pool) if key in along}
+    beside = {id(each.vdev) for each in leaves_of(situation.pool) if each.key in along}
     others = [leaf for leaf in target.top.leaves() if leaf is not target.vdev]
-    missing = [n for n, leaves in _missing(target) if not beside & leaves]
+    missing = [
+        member.name
+        for member in others_missing(target)
+        if not beside & {id(vdev) for vdev in member.walk()}
+    ]
     if missing:
         return f"{', '.join(missing)} of {target.top.name} is missing or being filled"
-    repaired = any(scan.vdev in (None, target.top.name) for scan in repairing(s))
+    repaired = any(scan.vdev in (None, target.top.name) for scan in repairing(situation))
     if repaired and any(leaf.unfilled is None for leaf in others):
         return f"a resilver runs, and may be filling another device of {target.top.name}"
     return ""
 
 
-def others_missing(target: Target) -> tuple[str, ...]:
+def plan_offline_safely(situation: Situation, key: str, along: Collection[str] = ()) -> ActionPlan:
+    """``plan_offline``, refused as well while another member of the vdev is missing.
+
+    Those whose keys are ``along`` are on the same disk, and go with it.
+    """
+    plan = plan_offline(situation, key)
+    if not plan.steps:
+        return plan
+
+    def _check(now: Situation) -> str | None:
+        now = with_filled(now)
+        target = find(now.pool, key)
+        if target is None or stands_in(target):
+            return None
+        why = hindrance(now, target, along)
+        return f"{why}: wait until it is complete" if why else None
+
+    need = Precondition("no other device of the vdev is missing", _check)
+    return replace(
+        plan,
+        preconditions=(*plan.preconditions, need),
+        refused=plan.refused or _check(situation),
+    )
+
+
+def others_missing(target: Target) -> tuple[Vdev, ...]:
     """Members of the same top-level vdev that are not complete, the leaf's own left out."""
-    return tuple(name for name, _ in _missing(target))
+    return tuple(
+        member
+        for member in members(target.top)
+        if not is_complete(member) and all(vdev is not target.vdev for vdev in member.walk())
+    )
 
 
-def _missing(target: Target) -> Iterator[tuple[str, set[int]]]:
-    for member in members(target.top):
-        leaves = {id(vdev) for vdev in member.walk()}
-        if not is_complete(member) and id(target.vdev) not in leaves:
-            yield member.name, leaves
-
-
-def repairing(s: Situation) -> tuple[Scan, ...]:
+def repairing(situation: Situation) -> tuple[Scan, ...]:
     """The resilvers and rebuilds that run."""
-    return tuple(scan for scan in s.running if scan.function in REPAIRS)
+    return tuple(scan for scan in situation.running if scan.function in REPAIRS)
 
 
-def marked(v: MachineView) -> MachineView:
+def repairs(situation: Situation) -> bool:
+    """Whether a resilver or rebuild runs, or a device waits for one."""
+    waiting = any(leaf.awaiting_resilver for leaf in situation.pool.root.leaves())
+    return waiting or bool(repairing(situation))
+
+
+def waits_its_turn(situation: Situation, leaf: Vdev | None) -> bool:
+    """Whether the device's resilver starts only after the one that runs."""
+    running = situation.active("resilver") is not None
+    return running and leaf is not None and leaf.awaiting_resilver
+
+
+def filling(situation: Situation, leaf: Vdev | None = None) -> str:
+    """The running resilver or rebuild in words; that one is about to begin where none runs.
+
+    ``leaf``: the device that is waited for; the one that runs may be of others only.
+    """
+    if situation.suspended:
+        return f"{situation.pool.name} is suspended: no resilver runs"
+    runs = "; ".join(map(describe, repairing(situation)))
+    if waits_its_turn(situation, leaf):
+        return f"its own resilver, which starts after the running one ({runs})"
+    if not runs and repairs(situation):
+        return "the next resilver (awaiting resilver)"
+    return runs or "the resilver to begin"
+
+
+def marked(view: MachineView) -> MachineView:
     """The same, each pool as ``with_filled`` makes it."""
-    own, others = with_filled(v.situation), tuple(map(with_filled, v.others))
-    if own is v.situation and all(x is y for x, y in zip(others, v.others, strict=True)):
-        return v
-    return replace(v, situation=own, others=others)
+    others = tuple(map(with_filled, view.others))
+    return replace(view, situation=with_filled(view.situation), others=others)
 
 
-def without(v: MachineView, disks: Iterable[SwapDisk]) -> MachineView:
+def without(view: MachineView, disks: Iterable[SwapDisk]) -> MachineView:
     """The same, the leaves of disks that left the machine counted as lost.
 
     The pool notices a pull only with its next read or write, and is sampled after that.
     """
     for disk in disks:
-        found = None if device_of(disk, v.devices) is not None else v.leaf_of(disk)
+        found = None if view.device(disk) is not None else view.leaf_of(disk)
         if found is None or found[1].vdev.state in FAILED:
             continue
-        s, target = found
-        root = _without(s.pool.root, target.vdev)
-        v = v.having(replace(s, pool=replace(s.pool, root=root)))
-    return v
+        situation, target = found
+        root = _without(situation.pool.root, target.vdev)
+        view = view.having(replace(situation, pool=replace(situation.pool, root=root)))
+    return view
 
 
-def with_filled(s: Situation) -> Situation:
+def with_filled(situation: Situation) -> Situation:
     """The same, with every device marked that a running repair fills, or may fill.
 
     Those are the ones that the kernel calls unfilled, and newcomers of which it doesn't tell.
     """
-    scans = repairing(s)
+    scans = repairing(situation)
     if not scans:
-        return s
-    root = s.pool.root
+        return situation
+    root = situation.pool.root
     tops = tuple(
         _filled(top) if any(x.vdev in (None, top.name) for x in scans) else top
         for top in root.children
     )
-    if all(new is old for new, old in zip(tops, root.children, strict=True)):
-        return s
-    return replace(s, pool=replace(s.pool, root=root._replace(children=tops)))
+    return replace(situation, pool=replace(situation.pool, root=root._replace(children=tops)))
 
 
 def _filled(vdev: Vdev, newcomer: bool = False) -> Vdev:
@@ -188,40 +235,38 @@ def _filled(vdev: Vdev, newcomer: bool = False) -> Vdev:
         _filled(child, newcomer or (group and number > 0))
         for number, child in enumerate(vdev.children)
     )
-    if all(new is old for new, old in zip(children, vdev.children, strict=True)):
-        return vdev
     return vdev._replace(children=children)
 
 
-def untouchable(s: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
+def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
     """Disks whose loss loses data once this one is out: all that no redundancy covers then."""
-    target = find(s.pool, old.key)
-    root = s.pool.root if target is None else _without(s.pool.root, target.vdev)
-    entries = by_vdev(root, s.pool.scans, checkpoint=s.pool.checkpoint is not None)
-    names = [(top, name) for top, entry in entries for name in entry.untouchable]
-    disks = {id(leaf): disk_of_leaf(s, leaf, key) for key, leaf in leaves_of(s.pool)}
-    return tuple(
-        disks[id(leaf)]
-        for top, name in names
+    pool = situation.pool
+    target = find(pool, old.key)
+    root = pool.root if target is None else _without(pool.root, target.vdev)
+    entries = by_vdev(root, pool.scans, checkpoint=pool.checkpoint is not None)
+    stay = {
+        id(leaf)
+        for top, entry in entries
         for leaf in top.leaves()
-        if leaf.name == name and id(leaf) in disks
-    )
+        if leaf.name in entry.untouchable
+    }
+    return tuple(disk_of_leaf(situation, leaf) for leaf in leaves_of(pool) if id(leaf.vdev) in stay)
 
 
-def redundancy_words(s: Situation) -> tuple[str, ...]:
+def redundancy_words(situation: Situation) -> tuple[str, ...]:
     """How many more devices each top-level vdev may lose now, one sentence each."""
-    return tuple(_of_vdev(entry) for _, entry in of_pool(s.pool))
+    return tuple(_of_vdev(entry) for _, entry in of_pool(situation.pool))
 
 
-def vdev_words(s: Situation, target: Target) -> str:
+def vdev_words(situation: Situation, target: Target) -> str:
     """The same of the top-level vdev of one device; empty where that holds no data."""
-    entry = _entry(s, target)
+    entry = _entry(situation, target)
     return "" if entry is None else _of_vdev(entry)
 
 
-def kept_words(s: Situation, target: Target) -> str:
+def kept_words(situation: Situation, target: Target) -> str:
     """What becomes of redundancy where the device stays in until another one is filled."""
-    entry = _entry(s, target)
+    entry = _entry(situation, target)
     if entry is not None and not entry.left:
         return "Redundancy stays as it is: none left"
     # Where ZFS repairs it, what it lacks is unknown: see is_complete.
@@ -232,8 +277,8 @@ def kept_words(s: Situation, target: Target) -> str:
     return f"Redundancy {'does not drop further' if reduced else 'never drops'}"
 
 
-def _entry(s: Situation, target: Target) -> Redundancy | None:
-    return next((entry for top, entry in of_pool(s.pool) if top is target.top), None)
+def _entry(situation: Situation, target: Target) -> Redundancy | None:
+    return next((entry for top, entry in of_pool(situation.pool) if top is target.top), None)
 
 
 def _of_vdev(entry: Redundancy) -> str:

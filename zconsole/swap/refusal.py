@@ -2,101 +2,80 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import NamedTuple
 
-from zconsole.actions.conditions import no_checkpoint, present
+from zconsole.actions.conditions import OTHER_HOST, no_checkpoint, present
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.device import Device
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import MULTIHOST, Vdev
 from zconsole.pool.scan_outcome import left_behind
-from zconsole.swap.disk import SwapDisk
-
-STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
-"""Paths of devices that are made of others: dm-crypt, LVM, multipath, md."""
-_PARTITION = re.compile(r"-part(\d+)$|(?<=\d)p(\d+)$|(?<=[a-z])(\d+)$")
-
-
-class ManualStep(NamedTuple):
-    """A step that is done by commands."""
-
-    text: str
-    """What for, verb first."""
-    commands: tuple[str, ...]
-
-    @property
-    def line(self) -> str:
-        """Both in one line."""
-        run = ", then ".join(self.commands)
-        return f"{self.text}: {run}" if self.text else run
+from zconsole.swap.disk import (
+    STACKED,
+    MachineView,
+    SwapDisk,
+    gone_from,
+    is_being_replaced,
+    partition_of,
+    replacing,
+)
 
 
 class Refusal(NamedTuple):
     """Why a swap is not guided, and the steps that do it by hand."""
 
     why: str
-    by_hand: tuple[str | ManualStep, ...] = ()
-    """What to do by hand, in order: plain sentences, and commands with what they are for."""
+    by_hand: tuple[tuple[str, ...], ...] = ()
+    """What to do by hand, in order: each step in words, and the commands that do it, if any."""
     title: str = ""
     """What to do before any swap is thought of; empty where only this device isn't guided."""
 
     @property
     def manual(self) -> tuple[str, ...]:
         """The steps by hand, a line each."""
-        return tuple(step if isinstance(step, str) else step.line for step in self.by_hand)
+        return tuple(
+            f"{text}: {', then '.join(commands)}" if commands else text
+            for text, *commands in self.by_hand
+        )
 
     @property
     def commands(self) -> tuple[str, ...]:
         """Only the commands of those steps, in order."""
-        steps = (step for step in self.by_hand if not isinstance(step, str))
-        return tuple(command for step in steps for command in step.commands)
+        return tuple(command for _, *commands in self.by_hand for command in commands)
 
 
-def partition_of(target: Target) -> str | None:
-    """The number of the partition that a leaf is; None for a whole disk.
-
-    Of a whole disk, zpool prints the name without the partition it made itself.
-    """
-    path = target.vdev.path or ""
-    if path.rpartition("/")[2] != target.vdev.name.rpartition("/")[2]:
-        return None
-    match = _PARTITION.search(path)
-    return next(filter(None, match.groups()), None) if match else None
-
-
-def refusal(s: Situation, target: Target, old: SwapDisk) -> Refusal | None:
+def refusal(view: MachineView, target: Target, old: SwapDisk) -> Refusal | None:
     """Why this leaf can't be swapped by a checklist; None when it can."""
-    leaf = target.vdev
-    pool, name = shlex.quote(s.pool.name), shlex.quote(target.argument)
-    if (why := no_checkpoint().check(s)) is not None:
-        return _checkpointed(s, why)
-    if (why := present(target).check(s)) is not None:
+    situation, path = view.situation, target.vdev.path or ""
+    pool, name = shlex.quote(view.pool.name), shlex.quote(target.argument)
+    if situation.suspended:
+        return _suspended(view)
+    if (why := no_checkpoint().check(situation)) is not None:
+        return _checkpointed(situation, why)
+    if (why := present(target).check(situation)) is not None:
         return Refusal(why)
-    if (found := _no_disk(pool, name, leaf) or _newcomer(pool, name, target)) is not None:
-        return found
-    device = s.facts.device(leaf.path or "")
-    if device is None and (leaf.path or "").startswith(STACKED):
-        return _stacked(pool, name, leaf.path or "")  # a multipath disk is one of the machine's
-    return None if device is None else _shared(pool, name, target, device, old)
+    found = _no_disk(pool, name, target.vdev) or _newcomer(pool, name, target)
+    device = situation.facts.device(path)
+    if found is None and device is None and path.startswith(STACKED):
+        return _stacked(pool, name, path)  # a multipath disk is one of the machine's
+    return found if device is None else found or _shared(pool, name, target, device, old)
 
 
-def _checkpointed(s: Situation, why: str) -> Refusal:
+def _checkpointed(situation: Situation, why: str) -> Refusal:
     """No swap comes to its end while a checkpoint exists: neither replace nor resilver does."""
-    pool, going = s.pool.name, s.pool.checkpoint is not None and s.pool.checkpoint.discarding
-    ended = left_behind(s.pool.root) and s.active("resilver") is None
+    pool, checkpoint = situation.pool.name, situation.pool.checkpoint
+    going = checkpoint is not None and checkpoint.discarding
+    ended = left_behind(situation.pool.root) and situation.active("resilver") is None
     quoted = shlex.quote(pool)
     again = "then resilver again, which ends the replace that was begun (S has it)"
     return Refusal(
         f"{why}. A resilver doesn't complete beside one either",
         (
-            "wait until the checkpoint is discarded"
+            ("wait until the checkpoint is discarded",)
             if going
-            else ManualStep(
-                "discard the checkpoint (A has it)", (f"zpool checkpoint -d {quoted}",)
-            ),
-            *((ManualStep(again, (f"zpool resilver {quoted}",)),) * ended),
+            else ("discard the checkpoint (A has it)", f"zpool checkpoint -d {quoted}"),
+            *(((again, f"zpool resilver {quoted}"),) * ended),
         ),
         f"{pool} HAS A CHECKPOINT: {'it is being discarded' if going else 'discard it first'}",
     )
@@ -110,8 +89,8 @@ def _no_disk(pool: str, name: str, leaf: Vdev) -> Refusal | None:
         return Refusal(
             f"{leaf.name} is a file, not a disk",
             (
-                "make a new file of the same size",
-                ManualStep("replace by it", (f"zpool replace {pool} {name} NEWFILE",)),
+                ("make a new file of the same size",),
+                ("replace by it", f"zpool replace {pool} {name} NEWFILE"),
             ),
         )
     if leaf.kind == "dspare":
@@ -120,9 +99,9 @@ def _no_disk(pool: str, name: str, leaf: Vdev) -> Refusal | None:
         return Refusal(
             f"{leaf.name} is a {leaf.vclass} device: it holds no data of its own",
             (
-                ManualStep("take it out of the pool", (f"zpool remove {pool} {name}",)),
-                "pull the old disk and insert the new one",
-                ManualStep("add the new one", (f"zpool add {pool} {leaf.vclass} NEW",)),
+                ("take it out of the pool", f"zpool remove {pool} {name}"),
+                ("pull the old disk and insert the new one",),
+                ("add the new one", f"zpool add {pool} {leaf.vclass} NEW"),
             ),
         )
     return None
@@ -130,13 +109,13 @@ def _no_disk(pool: str, name: str, leaf: Vdev) -> Refusal | None:
 
 def _newcomer(pool: str, name: str, target: Target) -> Refusal | None:
     """The new device of a replace that runs: led to its pull, the good disk would go."""
-    group, leaf = target.group, target.vdev
-    if group is None or group.kind != "replacing" or leaf is not group.children[-1]:
+    group, leaf = replacing(target), target.vdev
+    if group is None or leaf is not group.children[-1]:
         return None
     first = group.children[0].name
     return Refusal(
         f"{leaf.name} takes the place of {first}: name {first} to swap that one",
-        (ManualStep(f"where {leaf.name} is the bad one", (f"zpool detach {pool} {name}",)),),
+        ((f"where {leaf.name} is the bad one", f"zpool detach {pool} {name}"),),
     )
 
 
@@ -145,12 +124,15 @@ def _stacked(pool: str, name: str, path: str) -> Refusal:
         f"{path} is not a disk itself, but encryption (dm-crypt), LVM, multipath or md on top of"
         " one. Which disk is below, and how to make the new one, isn't known here",
         (
-            ManualStep("find the disk below", (f"lsblk --inverse {path}",)),
-            ManualStep("take it offline", (f"zpool offline {pool} {name}",)),
-            "close the mapping (cryptsetup close NAME, lvchange -an LV or multipath -f NAME)",
-            "pull the disk by its serial number, insert the new one",
-            "make the mapping again on the new one (cryptsetup luksFormat and open, or lvcreate)",
-            ManualStep("replace", (f"zpool replace {pool} {name} /dev/mapper/NEW",)),
+            ("find the disk below", f"lsblk --inverse {path}"),
+            ("take it offline", f"zpool offline {pool} {name}"),
+            ("close the mapping (cryptsetup close NAME, lvchange -an LV or multipath -f NAME)",),
+            ("pull the disk by its serial number, insert the new one",),
+            (
+                "make the mapping again on the new one (cryptsetup luksFormat and open, or"
+                " lvcreate)",
+            ),
+            ("replace", f"zpool replace {pool} {name} /dev/mapper/NEW"),
         ),
     )
 
@@ -167,15 +149,57 @@ def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk)
     return Refusal(
         f"{old.words} holds more than this pool: {'; '.join(found)}",
         (
-            "save what else is on the disk, and unmount it or switch its swap off (swapoff)",
-            ManualStep("take it offline", (f"zpool offline {pool} {name}",)),
-            f"pull {old.words}, insert the new disk",
-            ManualStep(
+            ("save what else is on the disk, and unmount it or switch its swap off (swapoff)",),
+            ("take it offline", f"zpool offline {pool} {name}"),
+            (f"pull {old.words}, insert the new disk",),
+            (
                 "copy the partition table from a disk that is still there",
-                ("sgdisk --replicate=/dev/NEW /dev/OTHER", "sgdisk --randomize-guids /dev/NEW"),
+                "sgdisk --replicate=/dev/NEW /dev/OTHER",
+                "sgdisk --randomize-guids /dev/NEW",
             ),
-            "where the machine boots from it, make it bootable again (grub-install, or"
-            " proxmox-boot-tool format and init of the EFI partition)",
-            ManualStep("replace", (f"zpool replace {pool} {name} /dev/disk/by-id/NEW-part{part}",)),
+            (
+                "where the machine boots from it, make it bootable again (grub-install, or"
+                " proxmox-boot-tool format and init of the EFI partition)",
+            ),
+            ("replace", f"zpool replace {pool} {name} /dev/disk/by-id/NEW-part{part}"),
         ),
     )
+
+
+def _suspended(view: MachineView) -> Refusal:
+    """What goes before any swap while the pool is suspended: bring its disks back, and clear it."""
+    out, pool = gone_from(view), view.pool.name
+    if view.pool.suspension == MULTIHOST:
+        return Refusal(
+            f"not while the pool is suspended: {OTHER_HOST}",
+            (("make sure that no other host has it, then reboot this machine and import it",),),
+            f"{pool} IS SUSPENDED: another host may have it",
+        )
+    back = [view.disk(target) for target in out if not is_being_replaced(target)]
+    spots = " and ".join(disk.spot for disk in back)
+    bring = "check cables, ports and power of its disks"
+    if back:
+        words = " and ".join(disk.words for disk in back)
+        bring = f"bring {words} back, into the same bay; check cable, port and power"
+    title = f"bring {spots or 'its disks'} back, then clear it"
+    if view.devices and not back:
+        title = "its disks are there: clear it"
+    listed = "; ".join(_listed(view, target) for target in out)
+    return Refusal(
+        f"not while the pool is suspended: {pool} waits for its disks, and takes no command but"
+        f" zpool clear. {f'Out: {listed}' if out else 'Which disks are out is not known'}",
+        (
+            (bring,),
+            ("then resume the pool (A has it)", f"zpool clear {shlex.quote(pool)}"),
+            ("pull nothing until then",),
+        ),
+        f"{pool} IS SUSPENDED: {title}",
+    )
+
+
+def _listed(view: MachineView, target: Target) -> str:
+    """A disk that is out; where another one takes its place already, that is said."""
+    words, group = view.disk(target).words, replacing(target)
+    if group is None or not is_being_replaced(target):
+        return words
+    return f"{words}, which {view.newcomer(group).spot} replaces already"

@@ -1,24 +1,38 @@
-"""What there is to see of swaps, and beginning one."""
+"""Following swaps: what there is to see of them, and one checklist that is led and kept."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from zconsole.actions.backend import ActionBackend
-from zconsole.actions.plan import Situation
-from zconsole.swap.checklist import Checklist
-from zconsole.swap.choice import SwapChoice, SwapWay
-from zconsole.swap.disk import SwapDisk
-from zconsole.swap.guide import Guide, is_own, leaving, started
-from zconsole.swap.onlooker import Onlooker
-from zconsole.swap.progress import absent, current, noticed
-from zconsole.swap.stage import SwapStage
-from zconsole.swap.store import SwapStore
-from zconsole.swap.view import MachineView
+from zconsole.actions.executor import ExecutionEvent
+from zconsole.actions.plan import ActionPlan, Facts, Situation
+from zconsole.actions.refresh import situation_of
+from zconsole.diagnosis.device_errors.faults import SmartCounts
+from zconsole.errors import ZconsoleError
+from zconsole.hardware.device import Device
+from zconsole.swap.checklist import BACKED_OUT, OPEN, PUT_BACK, Answer, Checklist, SwapStage
+from zconsole.swap.choice import SwapChoice, SwapWay, begin
+from zconsole.swap.disk import MachineView, SwapDisk, device_of
+from zconsole.swap.store import SwapBackend, SwapStore
+from zconsole.swap.watch import absent, current, missing, noticed
+from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame
+
+AGE = 120.0
+"""Seconds for which what a disk said of itself is not asked again."""
+
+MOST_ASKED = 4
+"""Disks that hold nothing and are asked for their SMART counts: more are not for one swap."""
+
+LOOKING = 60.0
+"""Seconds for one look in all: each question has a deadline, but several may hang in turn."""
 
 Frames = Callable[[], Awaitable[Sequence[Frame]]]
 """The newest frame of every pool."""
@@ -27,41 +41,273 @@ Frames = Callable[[], Awaitable[Sequence[Frame]]]
 class SwapSession:
     """Connects checklists with one machine, or one simulated shelf."""
 
-    def __init__(self, backend: ActionBackend, onlooker: Onlooker, frames: Frames) -> None:
+    def __init__(
+        self,
+        backend: ActionBackend,
+        swaps: SwapBackend,
+        frames: Frames,
+        patience: float = LOOKING,
+    ) -> None:
+        """``patience``: seconds that one look may take in all."""
         self._backend = backend
-        self._onlooker = onlooker
+        self._swaps = swaps
         self._frames = frames
+        self._patience = patience
+        self._smart: dict[tuple[str, str], tuple[float, SmartCounts | None]] = {}
+        """By path and serial number: a path may name a bay, with another disk in it by now."""
 
     async def view(
         self, pool: Callable[[Situation], bool], disk: SwapDisk | None = None
     ) -> MachineView | None:
-        """See ``Onlooker.look``."""
-        return await self._onlooker.look(await self._frames(), pool, disk)
+        """What there is to see now; None while no frame has the pool.
 
-    async def view_of(self, c: Checklist) -> MachineView | None:
-        """What a checklist is judged by; None while its pool is not imported."""
-        return await self.view(partial(is_own, c), c.old)
+        ``pool`` tells the pool from others; the SMART counts of ``disk``, and of disks that hold
+        nothing, are asked for. Raises ZconsoleError where the machine doesn't answer in time.
+        """
+        frames = await self._frames()
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._view(frames, pool, disk)
+        except TimeoutError:
+            what = f"zpool or the machine's disks did not answer within {self._patience:g} s"
+            raise ZconsoleError(f"{what}; what is shown may be old. Looking again") from None
 
-    def begin(
+    async def _view(
         self,
-        choice: SwapChoice,
-        way: SwapWay,
-        v: MachineView,
-        store: SwapStore,
-        estimate: Estimate | None = None,
-    ) -> Guide:
-        """The guide of a swap that was confirmed; see ``guide.started``."""
-        return started(choice, way, v, store, self._backend.clock(), estimate)
+        frames: Sequence[Frame],
+        pool: Callable[[Situation], bool],
+        disk: SwapDisk | None,
+    ) -> MachineView | None:
+        bare: list[tuple[Frame, Situation]] = []
+        for frame in frames:
+            with suppress(ZconsoleError):
+                bare += [] if frame.absent else [(frame, situation_of(frame, Facts()))]
+        own = next((pair for pair in bare if pool(pair[1])), None)
+        if own is None:
+            return None
+        frame, mine = own
+        facts = await self._backend.ask(mine.pool, mine.suspended)
+        rest = (situation for _, situation in bare if situation is not mine)
+        others = await asyncio.gather(*(self._other(situation, facts) for situation in rest))
+        smart = await self._asked(facts.devices, disk, frame.t)
+        mine = replace(mine, facts=facts)
+        return MachineView(mine, tuple(others), frame.troubles, smart, boot=self._swaps.boot)
 
-    async def peek(self, c: Checklist, kept: Iterable[Checklist]) -> tuple[Checklist, SwapStage]:
+    async def _other(self, situation: Situation, facts: Facts) -> Situation:
+        """Another pool, with the same disks; its labels are read only while it is suspended."""
+        shared = Facts(version=facts.version, parameters=facts.parameters, devices=facts.devices)
+        if situation.suspended:
+            shared = await self._backend.ask(situation.pool, suspended=True)
+        return replace(situation, facts=shared)
+
+    async def _asked(
+        self, devices: Sequence[Device], disk: SwapDisk | None, now: float
+    ) -> Mapping[str, SmartCounts]:
+        """The counts of the disk to swap and of those that could be new, by path.
+
+        None is older than ``AGE``, nor from before the clock was set back.
+        """
+        old = device_of(disk, devices) if disk is not None else None
+        bare = (device for device in devices if device.contents.zfs_pool is None)
+        empty = [device for device in bare if device.kind == "disk" and not device.mounted]
+        asked = (*((old,) if old else ()), *(empty if len(empty) <= MOST_ASKED else ()))
+        wanted = {(device.path, device.serial): device for device in asked if device.node}
+        kept = self._smart
+        due = [key for key in wanted if key not in kept or not 0.0 <= now - kept[key][0] < AGE]
+        found = await asyncio.gather(*(self._swaps.smart_of(wanted[key].node) for key in due))
+        kept.update(zip(due, ((now, counts) for counts in found), strict=True))
+        known = ((key[0], kept[key][1]) for key in wanted)
+        return {path: counts for path, counts in known if counts is not None}
+
+    async def view_of(self, swap: Checklist) -> MachineView | None:
+        """What a checklist is judged by; None while its pool is not imported."""
+        return await self.view(partial(is_own, swap), swap.old)
+
+    async def peek(self, swap: Checklist, kept: Iterable[Checklist]) -> tuple[Checklist, SwapStage]:
         """A checklist and its step, seen now but not kept: another process may lead it.
 
         ``kept``: every checklist there is; disks that other open ones swap may be pulled.
         """
-        v = await self.view_of(c)
-        if v is None:
-            return c, absent(c)
-        v = replace(v, leaving=leaving(c, kept))
+        view = await self.view_of(swap)
+        if view is None:
+            return swap, absent(swap)
+        view = replace(view, leaving=_leaving(swap, kept))
         now = self._backend.clock()
-        seen = noticed(c, v, now)
-        return seen, current(seen, v, now)
+        seen = noticed(swap, view, now)
+        return seen, current(seen, view, now)
+
+
+def is_own(swap: Checklist, situation: Situation) -> bool:
+    """Whether this is the pool of a checklist: by GUID, also under another name."""
+    if swap.guid is None or not situation.guids:
+        return situation.pool.name == swap.pool
+    return swap.guid in situation.guids
+
+
+def _leaving(mine: Checklist, kept: Iterable[Checklist]) -> tuple[SwapDisk, ...]:
+    """The disks that other open checklists have come to find or pull: before, they must stay."""
+    return tuple(
+        swap.old
+        for swap in kept
+        if swap.state == OPEN and swap.id != mine.id
+        if swap.pulled is not None or swap.steps.index(swap.at) >= swap.steps.index("light")
+    )
+
+
+class Guide:
+    """Leads through one checklist, or only shows it where another process leads."""
+
+    def __init__(self, swap: Checklist, store: SwapStore) -> None:
+        """``swap`` as it was begun, or as the store has it."""
+        self.checklist = swap
+        self._store = store
+        self.problem = ""
+        """Why the checklist is not kept; empty while it is."""
+        self.leads = self._ask_to_lead()
+        """Whether this process may act; otherwise another console does."""
+
+    def look(self, view: MachineView | None, now: float) -> SwapStage:
+        """The current step; what is new is kept. ``view``: None while the pool is not imported."""
+        if not self.leads:
+            self._follow()
+        if view is None:
+            return absent(self.checklist)
+        if missing(self.checklist, view):
+            with suppress(StateError):
+                view = replace(view, leaving=_leaving(self.checklist, self._store.read()))
+        if self.leads:
+            self._keep(noticed(self.checklist, view, now))
+        return current(self.checklist, view, now)
+
+    def answer(self, answer: Answer, now: float) -> None:
+        """Take an answer of the current stage."""
+        self._keep(_answered(self.checklist, answer, now))
+
+    def ran(
+        self, stage: SwapStage, plan: ActionPlan, events: Iterable[ExecutionEvent], now: float
+    ) -> None:
+        """Write down what the plan of a stage, or that of its way back, did."""
+        self._keep(_after_run(self.checklist, stage, plan, tuple(events), now))
+
+    def note(self, now: float, step: str, text: str, command: str = "", result: str = "") -> None:
+        """Write down what was done for this checklist together with others."""
+        self._keep(self.checklist.noting(now, step, text, command, result))
+
+    def close(self, now: float, undone: tuple[str, ...] = ()) -> None:
+        """Close the checklist: backed out, or given up with something ``undone``."""
+        swap = self.checklist
+        swap = swap.noting(now, swap.at, "given up" if undone else "backed out")
+        self._keep(swap.ending(now, BACKED_OUT, undone))
+
+    def _ask_to_lead(self) -> bool:
+        try:
+            return self._store.leads(self.checklist.id)
+        except StateError as error:
+            # A state directory that hangs, perhaps on this very pool, must not stop the swap.
+            self.problem = str(error)
+            return True
+
+    def _follow(self) -> None:
+        """What the leading process has written; its lead, once it is gone."""
+        try:
+            found = self._store.read()
+        except StateError as error:
+            self.problem = str(error)
+            return
+        mine = next((swap for swap in found if swap.id == self.checklist.id), None)
+        self.checklist = mine or self.checklist
+        self.leads = self._ask_to_lead()
+
+    def _keep(self, swap: Checklist) -> None:
+        if swap != self.checklist:
+            self.checklist = swap
+            self.save()
+
+    def save(self) -> None:
+        """Write the checklist; why it couldn't be is in ``problem``."""
+        try:
+            self._store.save(self.checklist)
+            self.problem = ""
+        except StateError as error:
+            self.problem = str(error)
+
+
+def started(
+    choice: SwapChoice,
+    way: SwapWay,
+    view: MachineView,
+    store: SwapStore,
+    now: float,
+    estimate: Estimate | None = None,
+) -> Guide:
+    """The guide of a swap that was confirmed now; of the one that is open for this disk already.
+
+    ``estimate``: how long its resilver was said to take.
+    """
+    for known in store.read():
+        here = known.pool == choice.old.pool
+        if known.guid and choice.guid:
+            here = known.guid == choice.guid
+        if known.state == OPEN and here and known.old.key == choice.old.key:
+            return Guide(known, store)
+    swap = begin(choice, way, view, secrets.token_hex(4), now)
+    if estimate is not None and estimate.eta is not None:
+        swap = replace(swap, predicted=estimate.eta, basis=estimate.reason)
+    guide = Guide(swap, store)
+    guide.save()
+    return guide
+
+
+def _answered(swap: Checklist, answer: Answer, now: float) -> Checklist:
+    """The checklist after an answer of one of its stages."""
+    if answer.name == "pulled":
+        how = f"{swap.old.words} is out: the operator said so, the machine did not show it"
+        return replace(swap, pulled=now, unseen=not swap.was_gone).noting(now, "pull", how)
+    if answer.name == "same":
+        return replace(swap, unseen=False)
+    if answer.name == "meant":
+        if not swap.wrong:  # it is back meanwhile
+            return swap
+        gone = swap.wrong[0]
+        same = tuple(disk for disk in swap.wrong if disk.whole == gone.whole)
+        rest = tuple(disk for disk in swap.wrong if disk not in same)
+        how = f"{gone.words} was pulled on purpose: the operator said so"
+        swap = replace(swap, wrong=rest, meant=(*swap.meant, *same))
+        return swap.noting(now, PUT_BACK, how)
+    swap = swap.noting(now, swap.at, f"{answer.noted}: the operator said so")
+    return swap.passing(answer.passes)
+
+
+def _after_run(
+    swap: Checklist,
+    stage: SwapStage,
+    plan: ActionPlan,
+    events: tuple[ExecutionEvent, ...],
+    now: float,
+) -> Checklist:
+    """The checklist after a plan ran: each command with its result, and what only that tells."""
+    light = plan.action == "locate"
+    step = PUT_BACK if swap.wrong else stage.step
+    if light:  # it may be switched at any step
+        step = stage.step if stage.step == "light-off" else "light"
+    # Some commands only begin something that takes hours.
+    begins = plan.action in ("scrub", "replace") and not plan.supersedes
+    for number, event in enumerate(events):
+        if event.kind == "begun":
+            ends = (e for e in events[number + 1 :] if e.kind in _ENDS)
+            result = "started" if begins else "done"
+            if (end := next(ends, None)) is None or end.kind == "failed":
+                result = "" if end is None else end.text
+            swap = swap.noting(now, step, plan.title, event.text, result)
+        elif event.kind == "refused":
+            swap = swap.noting(now, step, f"{plan.title}: not run: {event.text}")
+    if not light or not events or events[-1].kind != "done":
+        return swap
+    if any(each.light is not None and each.light.on for each in plan.steps):
+        return replace(swap.retaking("light-off"), lit=True).passing("light")
+    swap = replace(swap, lit=False)
+    return swap.passing(step) if step == "light-off" else swap.retaking("light")
+
+
+_ENDS = ("begun", "done", "failed", "refused")
+"""What follows a command that ended."""

@@ -5,25 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from zconsole.actions.candidates import ranked, spares
-from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.executor import ExecutionEvent
+from zconsole.actions.plan import Situation
 from zconsole.actions.replace import LITTLE
 from zconsole.actions.running_scans import progress, will_defer
-from zconsole.actions.target import Target, find, members
+from zconsole.actions.target import Swap, Target, members
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.pool.topology import FAILED
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
-from zconsole.swap.cause import cause_of
-from zconsole.swap.disk import disk_of_leaf
+from zconsole.swap.checklist import REPLACE_FIRST, Checklist
+from zconsole.swap.choice import SwapWay, cause_of, choose, free_disks
+from zconsole.swap.disk import MachineView, SwapDisk, disk_of, is_being_replaced
 from zconsole.swap.effects import left_without, others_missing
-from zconsole.swap.names import is_being_replaced
-from zconsole.swap.refusal import partition_of
-from zconsole.swap.view import MachineView
+from zconsole.swap.session import started
+from zconsole.swap.store import SwapStore
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import counted, duration
 
@@ -32,50 +31,16 @@ from zconsole.units import counted, duration
 class SwapOrder:
     """One way to swap several disks."""
 
-    together: bool
-    """Whether one resilver fills all new disks."""
-    keys: tuple[str, ...]
-    """The devices, in the order in which to swap them."""
-    seconds: float | None
-    """How long the resilvers take in all; None when unknown."""
-    least: int
-    """How many more devices the weakest vdev may lose at the worst moment."""
     text: tuple[str, ...]
+    """How it goes, and what it costs in time and redundancy."""
     refused: str = ""
     doubtful: bool = False
     """Whether some may need no new disk: their cable is the likely cause."""
 
 
-def orders(
-    v: MachineView, keys: Sequence[str], seconds: Mapping[str, float | None]
-) -> tuple[SwapOrder, ...]:
-    """One after the other, and together; ``seconds``: what a resilver of each is predicted to take.
-
-    The choice that keeps more redundancy is first; of equal ones the faster.
-    """
-    targets = urgent_first(v, keys)
-    found = (_in_turn(v, targets, seconds), _together(v, targets, seconds))
-    return tuple(sorted(found, key=_rank))
-
-
-def predicted(
-    v: MachineView,
-    keys: Sequence[str],
-    reports: Sequence[ScanReport] = (),
-    others: Iterable[PastRate] = (),
-) -> Mapping[str, float | None]:
-    """Seconds that a resilver of each device would take; see ``estimated``."""
-    return seconds_of(estimated(v, keys, reports, others))
-
-
-def seconds_of(estimates: Mapping[str, Estimate | None]) -> Mapping[str, float | None]:
-    """Only the seconds; None where they are unknown."""
-    return {key: None if found is None else found.eta for key, found in estimates.items()}
-
-
 def estimated(
-    v: MachineView,
-    keys: Sequence[str],
+    view: MachineView,
+    targets: Iterable[Target],
     reports: Sequence[ScanReport] = (),
     others: Iterable[PastRate] = (),
 ) -> Mapping[str, Estimate | None]:
@@ -84,133 +49,105 @@ def estimated(
     Those that the pool and the reports tell count; where there is none, ``others``: those that
     run, and those that a later one took the place of.
     """
-    pool = v.situation.pool
-    known = paces(pool.root, pool.scans, reports) or tuple(sorted(others, key=_most_alike))
-    targets = (find(pool, key) for key in keys)
-    return {t.key: member_duration(t.top, known) for t in targets if t is not None}
+    alike = sorted(others, key=lambda pace: (-pace.closeness, -pace.t))
+    known = paces(view.pool.root, view.pool.scans, reports) or tuple(alike)
+    return {target.key: member_duration(target.top, known) for target in targets}
 
 
-def _most_alike(pace: PastRate) -> tuple[int, float]:
-    return (-pace.closeness, -pace.t)
-
-
-def urgent_first(v: MachineView, keys: Sequence[str]) -> tuple[Target, ...]:
+def urgent_first(view: MachineView, targets: Iterable[Target]) -> tuple[Target, ...]:
     """The devices in the order in which to swap them.
 
     First where the vdev has the least redundancy; there the failed ones, by bay, then those with
     the most errors.
     """
-    found = (find(v.situation.pool, key) for key in keys)
-    return tuple(sorted((t for t in found if t is not None), key=partial(_urgency, v)))
+
+    def _urgency(target: Target) -> tuple[int, bool, int, tuple[str | int, ...]]:
+        left = parity(target.top) - sum(not is_complete(m) for m in members(target.top))
+        works = target.vdev.state not in FAILED
+        errors = target.vdev.errors.total if works else 0
+        # Numbers count as such: Slot 9 before Slot 10.
+        parts = re.split(r"([0-9]+)", view.disk(target).spot)
+        place = tuple(int(part) if n % 2 else part for n, part in enumerate(parts))
+        return (left, works, -errors, place)
+
+    return tuple(sorted(targets, key=_urgency))
 
 
-def _urgency(v: MachineView, target: Target) -> tuple[int, bool, int, tuple[str | int, ...]]:
-    left = parity(target.top) - sum(not is_complete(m) for m in members(target.top))
-    works = target.vdev.state not in FAILED
-    errors = target.vdev.errors.total if works else 0
-    return (left, works, -errors, _numbered(_spot(v, target)))
-
-
-def _spot(v: MachineView, target: Target) -> str:
-    """Where the disk of a device sits; where that is unknown, its name."""
-    return disk_of_leaf(v.situation, target.vdev, target.key).spot
-
-
-def _numbered(text: str) -> tuple[str | int, ...]:
-    """A text to sort by, its numbers as such: Slot 9 before Slot 10."""
-    parts = re.split(r"([0-9]+)", text)
-    return tuple(int(part) if n % 2 else part for n, part in enumerate(parts))
-
-
-def _rank(order: SwapOrder) -> tuple[bool, bool, int, float]:
-    return (bool(order.refused), order.doubtful, -order.least, order.seconds or float("inf"))
-
-
-def _in_turn(
-    v: MachineView, targets: Sequence[Target], seconds: Mapping[str, float | None]
+def in_turn(
+    view: MachineView, targets: Sequence[Target], estimates: Mapping[str, Estimate | None]
 ) -> SwapOrder:
-    times = [seconds.get(target.key) for target in targets]
-    total = sum(t for t in times if t is not None) if None not in times else None
+    """One disk after the other, in this order."""
+    times = _seconds(targets, estimates)
+    total = sum(times) if len(times) == len(targets) else None
     least = min((max(0, left_without(target)) for target in targets), default=0)
-    names = ", then ".join(_spot(v, target) for target in targets)
+    names = ", then ".join(view.disk(target).spot for target in targets)
+    resilvers = counted(len(targets), "resilver")
     return SwapOrder(
-        False,
-        tuple(target.key for target in targets),
-        total,
-        least,
         (
             f"one after the other: {names}",
-            f"{counted(len(targets), 'resilver')}, {duration(total, 'of unknown duration')} in all",
+            f"{resilvers}, {duration(total, 'of unknown duration')} in all",
             f"meanwhile, {may_fail(least)} in the weakest vdev; begin each"
             " only when the resilver before it is done",
-        ),
+        )
     )
 
 
-def _together(
-    v: MachineView, targets: Sequence[Target], seconds: Mapping[str, float | None]
+def together(
+    view: MachineView, targets: Sequence[Target], estimates: Mapping[str, Estimate | None]
 ) -> SwapOrder:
     """All new disks filled by one resilver while the old ones stay in (``plan_batch``)."""
     wanting = [target for target in targets if not is_being_replaced(target)]
-    times = [seconds.get(target.key) for target in targets]
-    longest = max((t for t in times if t is not None), default=None)
-    least = min((_left_now(target) for target in targets), default=0)
-    cabled = [target.name for target in wanting if cause_of(v, target) == "cable"]
-    missing = len(wanting) - len(assigned(v, wanting))
-    return SwapOrder(
-        True,
-        tuple(target.key for target in targets),
-        longest,
-        least,
-        (
-            *_cable_doubt(cabled),
-            f"together: replace all {len(wanting)} at once, pull the old disks afterwards",
-            _one_resilver(v.situation, duration(longest, "of unknown duration")),
-            f"old disks that still read count until then: {may_fail(least)} in the weakest vdev",
-        ),
-        refused=f"{counted(missing, 'more free disk')} needed in the machine"
-        if missing > 0
-        else "",
-        doubtful=bool(cabled),
-    )
+    longest = max(_seconds(targets, estimates), default=None)
+    least = min(map(_left_now, targets), default=0)
+    text = [
+        f"together: replace all {len(wanting)} at once, pull the old disks afterwards",
+        _one_resilver(view.situation, duration(longest, "of unknown duration")),
+        f"old disks that still read count until then: {may_fail(least)} in the weakest vdev",
+    ]
+    if cabled := [target.name for target in wanting if cause_of(view, target) == "cable"]:
+        # A new disk is no help to devices whose cable is the likely cause.
+        doubt = f"not advised: {', '.join(cabled)}: {SUSPECTS['cable']}. A new disk there gets the"
+        text.insert(0, f"{doubt} same errors: check cables and ports first, and clear the errors")
+    missing = len(wanting) - len(assigned(view, wanting))
+    needed = f"{counted(missing, 'more free disk')} needed in the machine" if missing > 0 else ""
+    return SwapOrder(tuple(text), needed, doubtful=bool(cabled))
 
 
-def _cable_doubt(cabled: Sequence[str]) -> tuple[str, ...]:
-    """That a new disk is no help to devices whose cable is the likely cause."""
-    if not cabled:
-        return ()
-    return (
-        f"not advised: {', '.join(cabled)}: {SUSPECTS['cable']}. A new disk there gets the same"
-        " errors: check cables and ports first, and clear the errors",
-    )
+def _seconds(targets: Iterable[Target], estimates: Mapping[str, Estimate | None]) -> list[float]:
+    """How long the resilvers of these devices take, as far as that is known."""
+    found = (estimates.get(target.key) for target in targets)
+    return [each.eta for each in found if each is not None and each.eta is not None]
 
 
-def _one_resilver(s: Situation, time: str) -> str:
+def _left_now(target: Target) -> int:
+    """How many more devices the vdev may lose while the old disk stays in."""
+    own = target.vdev.state in FAILED
+    return max(0, parity(target.top) - len(others_missing(target)) - own)
+
+
+def _one_resilver(situation: Situation, time: str) -> str:
     """How one resilver comes to fill all new disks in this release, and how long that takes."""
-    runs = s.active("resilver")
+    runs = situation.active("resilver")
     if runs is not None:
-        return _after(s, runs, time)
-    facts = s.facts
+        return _after(situation, runs, time)
+    facts = situation.facts
     waits = will_defer(facts, 0.0)
     percent = facts.parameters.get("zfs_resilver_defer_percent")
+    never = facts.parameters.get("zfs_resilver_disable_defer")
     if waits is None:
         how = "if this release makes devices wait, the plan restarts the resilver once for all"
     elif waits:
         how = "all but the first wait: the plan restarts the resilver once for all"
-    elif facts.has("resilver_defer") and percent and not _never_waits(facts):
+    elif facts.has("resilver_defer") and percent and not never:
         how = f"until {percent} % are done, the resilver restarts for each new disk: little is lost"
     else:
         how = "this release lets no device wait: the resilver restarts for each new disk"
     return f"one resilver, {time}; {how}"
 
 
-def _never_waits(facts: Facts) -> bool:
-    return bool(facts.parameters.get("zfs_resilver_disable_defer"))
-
-
-def _after(s: Situation, runs: Scan, time: str) -> str:
-    """The same where a resilver runs already."""
-    waits = will_defer(s.facts, runs.percent)
+def _after(situation: Situation, runs: Scan, time: str) -> str:
+    """How one resilver comes to fill all new disks where another one runs already."""
+    waits = will_defer(situation.facts, runs.percent)
     if waits is None:
         return (
             f"one resilver, {time}; the running one ({progress(runs)}) restarts for all, or ends"
@@ -224,9 +161,9 @@ def _after(s: Situation, runs: Scan, time: str) -> str:
     )
 
 
-def assigned(v: MachineView, targets: Sequence[Target]) -> dict[str, str]:
+def assigned(view: MachineView, targets: Sequence[Target]) -> dict[str, str]:
     """A free disk for as many of the places as can have one: leaf key to the disk's path."""
-    fits = {target.key: _fitting(v, target) for target in targets}
+    fits = {target.key: [device.path for device in free_disks(view, target)] for target in targets}
     taken: dict[str, str] = {}
     for key in fits:
         _give(key, fits, taken, set())
@@ -248,16 +185,47 @@ def _give(
     return False
 
 
-def _fitting(v: MachineView, target: Target) -> tuple[str, ...]:
-    """The free disks that fit in a place, the best first."""
-    s = v.situation
-    if partition_of(target) is not None:
-        return ()  # a new disk has to be partitioned first
-    spare = spares(s.pool)
-    free = (c.device for c in ranked(s.pool, target, s.facts) if c.usable)
-    return tuple(d.path for d in free if d.kind == "disk" and d.path not in spare)
+TOGETHER = "replaced together with others, by one resilver"
 
 
-def _left_now(target: Target) -> int:
-    own = target.vdev.state in FAILED
-    return max(0, parity(target.top) - len(others_missing(target)) - own)
+def begin_replaced(
+    view: MachineView,
+    swaps: Sequence[Swap],
+    events: Sequence[ExecutionEvent],
+    store: SwapStore,
+    now: float,
+) -> tuple[Checklist, ...]:
+    """Begin a checklist for each replace of a batch that was carried out.
+
+    ``view`` is how the machine was before. Raises StateError where the store doesn't answer.
+    """
+    commands = [event.text for event in events if event.kind == "begun"]
+    if any(event.kind == "failed" for event in events):
+        commands = commands[:-1]  # it was the last one
+    found: list[Checklist] = []
+    for pair, command in zip(swaps, commands, strict=False):
+        choice, device = choose(view, pair.old), view.situation.facts.device(pair.new)
+        if choice is None or choice.refusal is not None:
+            continue
+        new = SwapDisk(pair.new, whole=pair.new) if device is None else disk_of(device)
+        guide = started(choice, SwapWay(REPLACE_FIRST, TOGETHER, new), view, store, now)
+        guide.note(now, "replace", f"{new.words} takes the place, {TOGETHER}", command, "started")
+        found.append(guide.checklist)
+    return tuple(found)
+
+
+def begin_adopted(
+    view: MachineView, keys: Sequence[str], store: SwapStore, now: float
+) -> tuple[Checklist, ...]:
+    """Begin a checklist for each of these devices, whose replace runs already."""
+    found: list[Checklist] = []
+    for key in keys:
+        choice = choose(view, key)
+        way = choice.way if choice is not None else None
+        if choice is None or way is None or way.new is None:
+            continue
+        guide = started(choice, way, view, store, now)
+        if guide.checklist.begun == now:
+            guide.note(now, "replace", f"started elsewhere: {way.new.words} takes the place")
+        found.append(guide.checklist)
+    return tuple(found)

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from zconsole.swap.checklist import OPEN, STEPS, Checklist
-from zconsole.system import state_dir
+from zconsole.diagnosis.device_errors.faults import SmartCounts
+from zconsole.diagnosis.device_errors.probes import smart_of
+from zconsole.swap.checklist import OPEN, WAYS, Checklist
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.host import boot_id
+from zconsole.system.patient import in_time
 from zconsole.system.record_file import LockedStore
 from zconsole.system.records import from_json, parse_json
-from zconsole.system.state_dir import StateError
+from zconsole.system.state_dir import StateError, remove, state_dir, state_dirs
 
 FORMAT = 1
 MOST_BYTES = 4 * 2**20
@@ -43,20 +48,20 @@ class SwapStore(LockedStore):
             raise StateError("there is no state directory: this swap is not remembered")
         return self.mine(f"swap-{name}.lock")
 
-    def save(self, c: Checklist) -> bool:
+    def save(self, swap: Checklist) -> bool:
         """Keep a checklist; returns once it survives a power cut. Raises StateError.
 
         False while another process leads it.
         """
         if self.memory is not None:
-            self.memory[c.id] = c
+            self.memory[swap.id] = swap
             return True
-        name = f"swap-{c.id}.json"
-        if not _NAME.fullmatch(name) or not self.leads(c.id) or self.directory is None:
+        name = f"swap-{swap.id}.json"
+        if not _NAME.fullmatch(name) or not self.leads(swap.id) or self.directory is None:
             return False
         path = self.directory / name
-        self.patient.call(partial(self.write, path, dumped(c)))
-        if c.state != OPEN:
+        self.patient.call(partial(self.write, path, dumped(swap)))
+        if swap.state != OPEN:
             self.patient.call(self._forget_old)
         return True
 
@@ -70,21 +75,21 @@ class SwapStore(LockedStore):
         return newest_first(self.kept(_NAME, _load, MOST_BYTES))
 
     def _forget_old(self) -> None:
-        closed = [c for c in self._read() if c.state != OPEN]
-        for c in closed[KEPT:]:
+        closed = [swap for swap in self._read() if swap.state != OPEN]
+        for swap in closed[KEPT:]:
             if self.directory is not None:
-                state_dir.remove(self.directory / f"swap-{c.id}.json")
-                state_dir.remove(self.directory / f"swap-{c.id}.lock")
+                remove(self.directory / f"swap-{swap.id}.json")
+                remove(self.directory / f"swap-{swap.id}.lock")
 
 
 def newest_first(found: Iterable[Checklist]) -> tuple[Checklist, ...]:
     """Checklists in the order in which they are shown."""
-    return tuple(sorted(found, key=lambda c: -c.begun))
+    return tuple(sorted(found, key=lambda swap: -swap.begun))
 
 
-def dumped(c: Checklist) -> bytes:
+def dumped(swap: Checklist) -> bytes:
     """A checklist as JSON."""
-    return json.dumps({"format": FORMAT, "checklist": asdict(c)}).encode("ascii")
+    return json.dumps({"format": FORMAT, "checklist": asdict(swap)}).encode("ascii")
 
 
 def loaded(data: bytes) -> Checklist:
@@ -96,7 +101,71 @@ def loaded(data: bytes) -> Checklist:
 
 
 def _load(path: Path, data: bytes) -> Checklist:
-    c = loaded(data)
-    if path.name != f"swap-{c.id}.json" or c.mode not in STEPS or c.at not in c.steps:
+    swap = loaded(data)
+    if path.name != f"swap-{swap.id}.json" or swap.mode not in WAYS or swap.at not in swap.steps:
         raise ValueError("not the checklist of its name, or one of another version")
-    return c
+    return swap
+
+
+SmartOf = Callable[[str], Awaitable[SmartCounts | None]]
+"""What the disk at a device node says of itself; None where it says nothing in time."""
+
+
+class BayContent(NamedTuple):
+    """One bay of a shelf."""
+
+    bay: str
+    disk: str
+    """What sits in it, in words; empty while it is empty."""
+
+
+class Hands(Protocol):
+    """What a person does at the shelf, for which only a simulated machine has a program."""
+
+    def bays(self) -> Sequence[BayContent]:
+        """Every bay, in order."""
+
+    def drawer(self) -> Sequence[str]:
+        """The disks that lie beside the machine, in words."""
+
+    def pull(self, bay: str) -> str:
+        """Pull the disk of a bay into the drawer; says what was done.
+
+        Raises ZconsoleError where the bay is empty or there is none.
+        """
+
+    def insert(self, number: int, bay: str) -> str:
+        """Put a disk of the drawer, by its place there, into an empty bay; says what was done.
+
+        Raises ZconsoleError where that can't be.
+        """
+
+    def wait(self, seconds: float) -> str:
+        """Let that much time pass at once; says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwapBackend:
+    """Checklists and disks of one machine, or of a simulated shelf."""
+
+    make_store: Callable[[bool], SwapStore]
+    """Opens the store: to lead a checklist (True), or only to read. It may wait for a disk."""
+    smart_of: SmartOf
+    boot: str = ""
+    """The id of this boot."""
+    hands: Hands | None = None
+    """What a person does at the shelf; None where that takes a person."""
+
+
+def live_swap() -> SwapBackend:
+    """The checklists and disks of this machine."""
+    return SwapBackend(_store, partial(smart_of, ProcessRunner()), boot_id() or "")
+
+
+def _store(leads: bool) -> SwapStore:
+    """The store of this user; one that keeps nothing where there is no directory for it."""
+    try:
+        directory = in_time(partial(state_dir, create=True)) if leads else None
+    except StateError:
+        directory = None  # what is saved then says so
+    return SwapStore(directory, state_dirs())

@@ -16,7 +16,7 @@ from zconsole.config.settings import ENTRIES
 if TYPE_CHECKING:
     from zconsole.config.file import Config
     from zconsole.scan_report.report import ScanReport
-    from zconsole.swap.backend import SwapBackend
+    from zconsole.swap.store import SwapBackend
 
 
 Past = Callable[[str], Awaitable["Sequence[ScanReport]"]]

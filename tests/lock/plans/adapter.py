@@ -35,7 +35,7 @@ from zconsole.actions.target import Swap, Target, find
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.pool.topology import FAILED, placed
-from zconsole.swap.before import plan_offline_safely
+from zconsole.swap.effects import plan_offline_safely
 
 DETAILS = ("check first", "where", "effect", "never undone", "bug", "warning", "needs")
 """How lines of a plan begin that are not kept of every plan."""

@@ -18,12 +18,10 @@ from zconsole.sim.disk import CANT_OPEN, FAULTED, Leaf
 from zconsole.sim.models import SSD_400G
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
-from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
-from zconsole.swap.choice import SwapChoice, choose
-from zconsole.swap.explain import explained
+from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST, SwapStage
+from zconsole.swap.choice import SwapChoice, choose, explained
 from zconsole.swap.report import markdown
-from zconsole.swap.several import orders, predicted
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.several import estimated, in_turn, together, urgent_first
 
 DETAILS = (
     *(f"{room}{word}: " for room in ("    ", "      ") for word in adapter.DETAILS),
@@ -118,9 +116,9 @@ def _numberless(text: str) -> str:
 
 
 def _chosen(choice: SwapChoice) -> Iterator[str]:
-    for part in explained(choice):
-        yield f"{part.heading}:"
-        yield from (f"  {line}" for line in part.lines)
+    for heading, lines in explained(choice).items():
+        yield f"{heading}:"
+        yield from (f"  {line}" for line in lines)
     for way in choice.ways:
         yield f"steps of {way.mode}: {', '.join(choice.steps(way))}"
 
@@ -134,8 +132,13 @@ def _choices(scenario: str) -> Iterator[str]:
         yield f"-- {target.name}"
         yield from map(safe, () if found is None else _chosen(found))
     keys = [str(leaf.guid) for leaf in play.pool.leaves()][:2]
-    for order in orders(view, keys, predicted(view, keys)):
-        how = "together" if order.together else "one after the other"
+    targets = urgent_first(view, filter(None, map(view.target, keys)))
+    estimates = estimated(view, targets)
+    ways = {"one after the other": in_turn, "together": together}
+    found = [(how, way(view, targets, estimates)) for how, way in ways.items()]
+    if not (found[1][1].refused or found[1][1].doubtful):
+        found.reverse()
+    for how, order in found:
         yield f"-- two disks, {how}: {order.refused or 'possible'}"
         yield from (safe(f"  {text}") for text in order.text)
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 from tests.ui.actions.acting import Acting, acting
 from zconsole.sim.backends.swap import simulated_swap
-from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import Checklist
+from zconsole.swap.store import SwapBackend
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.swap_screen import SwapScreen

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.ui.swap.steps import Swapping, swapping
-from tests.unit.swap.playing import Play
-from tests.unit.swap.test_pulling import with_second_pool
-from zconsole.sim.disk import ONLINE
+from tests.unit.swap.playing import Play, with_second_pool
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
 
@@ -94,26 +92,6 @@ async def test_a_free_disk_replaces_first_and_the_old_one_is_pulled_afterwards(t
         await s.settled()
         (report,) = tmp_path.glob("zconsole-*.md")
         assert "has replaced bay05 (serial D65WFFEL)" in report.read_text()
-
-
-async def test_a_hot_spare_stands_in_first_and_returns(tmp_path):
-    async with swapping((80, 24), scenario="failed-disk") as s:
-        assert "Let the hot spare stand in for bay05" in await begin_way(s, 2)
-        assert "Wait until bay11 is filled" in await s.read(s.do())
-        await skip_until(s, "Switch on the light of bay05")
-        assert "Pull bay05 (serial" in await s.read(s.do())
-        new = serial(s.swap.hands.drawer(), "new: WDC")
-        await s.pull("bay05")
-        await s.insert(new, "bay05")
-        assert f"Wait until bay05 (serial {new}) is filled" in await s.read(s.do())
-        await skip_until(s, "Switch off the light")
-        assert [x.state for x in s.feed.world.pools[0].spares] == [ONLINE]
-        assert "Scrub tank" in await s.read(s.do())
-        assert "Save the report as a file" in await s.read(s.do("Y"))
-        await s.press("enter")
-        await s.settled()
-        (report,) = tmp_path.glob("zconsole-*.md")
-        assert f"bay05 (serial {new}) has replaced bay05 (serial D65WFFEL)" in report.read_text()
 
 
 async def test_a_disk_with_devices_of_two_pools_is_swapped_and_the_other_one_offered():

@@ -11,8 +11,7 @@ from zconsole.actions.facts import Asker
 from zconsole.actions.plan import Facts
 from zconsole.pool.model import Pool, SampleFailure
 from zconsole.sim.backends.swap import simulated_swap
-from zconsole.swap.backend import SwapBackend
-from zconsole.swap.store import SwapStore
+from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.timeline.alerts.rules import Alert
 from zconsole.timeline.feed import Update
 from zconsole.ui.dialogs.confirm import ConfirmScreen

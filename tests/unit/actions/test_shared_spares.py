@@ -21,13 +21,11 @@ from zconsole.hardware.device import Device
 from zconsole.pool.model import Sample, Vdev
 from zconsole.pool.topology import placed
 from zconsole.swap.choice import begin, choose
-from zconsole.swap.disk import disk_of_leaf, leaves_of
+from zconsole.swap.disk import MachineView, device_named, disk_of_leaf, leaves_of
 from zconsole.swap.effects import effects, others_missing
-from zconsole.swap.names import device_named
-from zconsole.swap.several import orders
-from zconsole.swap.strays import is_back
+from zconsole.swap.several import in_turn, together, urgent_first
 from zconsole.swap.undone import still_out, undone
-from zconsole.swap.view import MachineView
+from zconsole.swap.watch import is_back
 from zconsole.zfs.decode import decode
 
 SHARED = Path(__file__).parents[2] / "fixtures/reports/one-spare-in-two-places.txt"
@@ -82,7 +80,9 @@ def test_no_device_beside_it_can_be_spared(s: Situation) -> None:
         assert "no parity left" in (plan_sit_out(s, key, on=True).refused or "")
         target = find(s.pool, key)
         assert target is not None
-        assert others_missing(target) == ({"sda": "spare-1", "sdd": "spare-2"}[name],)
+        assert [m.name for m in others_missing(target)] == [
+            {"sda": "spare-1", "sdd": "spare-2"}[name]
+        ]
     (key,) = keys(s, "sdg")
     assert plan_offline(s, key).refused is None
 
@@ -119,8 +119,11 @@ def test_each_of_its_places_goes_with_it_when_it_is_pulled() -> None:
 
 def test_disks_to_swap_are_ordered_without_it(s: Situation) -> None:
     (sdb,), (sdg,) = keys(s, "sdb"), keys(s, "sdg")
-    found = orders(MachineView(s), (sdg, sdb), {})
-    assert [(order.keys, order.least) for order in found] == [((sdb, sdg), 0)] * 2
+    v = MachineView(s)
+    targets = urgent_first(v, [target for key in (sdg, sdb) if (target := v.target(key))])
+    assert [target.key for target in targets] == [sdb, sdg]
+    for order in (in_turn(v, targets, {}), together(v, targets, {})):
+        assert "no device may fail in the weakest vdev" in " ".join(order.text)
     choice = choose(MachineView(s), sdb)
     assert choice is not None
     assert not any("stands in for it" in way.why for way in choice.ways)
@@ -140,7 +143,7 @@ def test_nobody_waits_for_it_to_be_complete_where_it_was_pulled_by_mistake() -> 
 def test_a_spare_in_one_place_is_one_device() -> None:
     text = SHARED.read_text().replace("      sdz      ONLINE", "      sdx      ONLINE", 1)
     s = at(decoded(text=text.replace("  sdy          AVAIL", "  sdx          INUSE")).pool)
-    assert [leaf.name for _, leaf in leaves_of(s.pool)].count("sdz") == 1
+    assert [leaf.vdev.name for leaf in leaves_of(s.pool)].count("sdz") == 1
     assert device_named(MachineView(s), "sdz") == keys(s, "sdz")[0]
     (sdb,) = keys(s, "sdb")
     assert plan_detach(s, sdb).refused is None
@@ -155,7 +158,7 @@ def test_a_spare_of_two_pools_stands_in_where_it_does() -> None:
     key = device_named(v, "sdz")
     target = find(used.pool, key)
     assert target is not None
-    old = disk_of_leaf(used, target.vdev, key)
+    old = disk_of_leaf(used, target)
     assert [(effect.pool, effect.vdev) for effect in effects(v, old)] == [("tank", "raidz1-1")]
 
 

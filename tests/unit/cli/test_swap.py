@@ -19,13 +19,13 @@ from zconsole.cli.swap import SwapListing
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.sim.backends.actions import simulated_backend
-from zconsole.sim.backends.swap import SimulatedHands
+from zconsole.sim.backends.swap import SimulatedHands, simulated_swap
 from zconsole.sim.source import SimulatedSource
+from zconsole.swap import store
 from zconsole.swap.checklist import BACKED_OUT, DONE, Checklist
 from zconsole.swap.choice import choose
-from zconsole.swap.names import device_named
-from zconsole.swap.onlooker import Onlooker
-from zconsole.swap.session import SwapSession
+from zconsole.swap.disk import device_named
+from zconsole.swap.session import SwapSession, started
 from zconsole.swap.store import SwapStore
 from zconsole.system.async_process import ProcessRunner
 from zconsole.timeline.feed import SessionFeed
@@ -57,6 +57,8 @@ class Machine:
     def begin(self, bay: str) -> Checklist:
         """Begin the swap of a disk by the way that comes first."""
 
+        backend = simulated_backend(self.source.world)
+
         async def _begun(session: SwapSession) -> Checklist:
             v = await session.view(lambda s: s.pool.name == "tank")
             assert v is not None
@@ -64,7 +66,7 @@ class Machine:
             assert choice is not None
             store = self.store
             try:
-                return session.begin(choice, choice.ways[0], v, store).checklist
+                return started(choice, choice.ways[0], v, store, backend.clock()).checklist
             finally:
                 store.close()
 
@@ -77,13 +79,9 @@ class Machine:
 
     async def _in_session(self, work: Callable[[SwapSession], Awaitable[Any]]) -> Any:
         rounds = RoundsOnDemand(SessionFeed(self.source, Session(), 0.0))
-
-        async def _no_smart(_node: str) -> None:
-            return None
-
-        backend = simulated_backend(self.source.world)
+        world = self.source.world
         return await work(
-            SwapSession(backend, Onlooker(backend.ask, _no_smart, "boot"), rounds.frames)
+            SwapSession(simulated_backend(world), simulated_swap(world), rounds.frames)
         )
 
 
@@ -235,6 +233,6 @@ def test_the_disks_of_this_machine_are_asked_what_they_say_of_themselves(
     monkeypatch.setattr(swap, "DeviceProber", lambda _signs_of: None)
     backend = simulated_backend(machine.source.world)
     monkeypatch.setattr(swap, "live_backend", lambda **_: backend)
-    monkeypatch.setattr(swap, "smart_of", _smart_of)
+    monkeypatch.setattr(store, "smart_of", _smart_of)
     assert main(["swap", "tank", "Slot 07"]) == 2
     assert asked

@@ -17,16 +17,15 @@ from zconsole.sim.backends.actions import SimulatedFacts, SimulatedLights, Simul
 from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
-from zconsole.sim.models import RED_4T
+from zconsole.sim.models import RED_4T, SSD_400G
 from zconsole.sim.places import slot_name
 from zconsole.sim.source import World, clock, raw
 from zconsole.sim.state import PoolState
-from zconsole.swap.checklist import Checklist
+from zconsole.swap.checklist import Checklist, SwapStage
 from zconsole.swap.choice import SwapChoice, choose
-from zconsole.swap.guide import Guide, own_pool, started
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.disk import MachineView
+from zconsole.swap.session import Guide, is_own, started
 from zconsole.swap.store import SwapStore
-from zconsole.swap.view import MachineView
 from zconsole.system.audit import MemoryLog
 from zconsole.zfs.decode.decoder import decode
 
@@ -95,8 +94,8 @@ class Play:
 
     def view(self) -> MachineView:
         every = [self.situation(pool) for pool in self.world.pools]
-        first = every[0] if self.guide is None else own_pool(self.guide.checklist, every)
-        assert first is not None
+        guide = self.guide
+        first = next(s for s in every if guide is None or is_own(guide.checklist, s))
         others = tuple(s for s in every if s is not first)
         return MachineView(first, others, self.faults, self.smart, boot=self.boot)
 
@@ -124,9 +123,9 @@ class Play:
         return stage
 
     def answer(self, name: str) -> SwapStage:
-        assert name in [answer.name for answer in self.look().answers]
+        (answer,) = [answer for answer in self.look().answers if answer.name == name]
         assert self.guide is not None
-        self.guide.answer(name, self.now)
+        self.guide.answer(answer, self.now)
         return self.look()
 
     def pulled(self) -> None:
@@ -233,3 +232,30 @@ def fresh() -> Leaf:
     leaf = Build(7, "more").leaf(RED_4T)
     leaf.slot = 12
     return leaf
+
+
+WWN_BITS = 0xFF_FFFF_FFFF
+"""The bits of a simulated device's GUID that are its disk's World Wide Name, too."""
+
+
+def partitioned(play: Play, bay: str, number: int, leaf: Leaf) -> None:
+    """Make a leaf a partition of the disk in a bay."""
+    disk = play.leaf(bay)
+    leaf.guid = leaf.guid & ~WWN_BITS | disk.guid & WWN_BITS
+    leaf.path = f"/dev/disk/by-id/{disk.devid}-part{number}"
+    leaf.name, leaf.devid = f"{disk.devid}-part{number}", disk.devid
+    leaf.slot, leaf.device = disk.slot, f"{disk.device[:-1]}{number}"
+
+
+def with_second_pool(play: Play, *bays: str, name: str = "fast") -> PoolState:
+    """A second pool, a mirror of partitions on the disks in these bays."""
+    make = Build(3, name, play.pool.start)
+    leaves = make.leaves(len(bays), SSD_400G)
+    second = make.pool([make.mirror(leaves, fill=0.01)], host=play.pool.host)
+    for bay, leaf in zip(bays, leaves, strict=True):
+        partitioned(play, bay, 2, leaf)
+    second.t = play.pool.t
+    play.pool.host.shelf = []
+    partitioned(play, OLD, 1, play.leaf())
+    play.world.pools = (play.pool, second)
+    return second

@@ -1,45 +1,24 @@
+"""What is known before a swap, the likely cause, and the ways in which it can be done."""
+
 from __future__ import annotations
 
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, pool, running, top
 from tests.unit.swap.playing import Play
+from tests.unit.swap.views import DISKS, KEY, chosen, device, view
+from zconsole.actions.target import find
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, ProbeResults, SmartCounts
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.sim import lifecycle
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
-from zconsole.swap.choice import SwapChoice, begin, choose
+from zconsole.swap.choice import SwapChoice, begin, cause_of, choose, explained, time_words
+from zconsole.swap.disk import MachineView
 from zconsole.swap.effects import Effect
-from zconsole.swap.explain import explained, time_words
-from zconsole.swap.view import MachineView
+from zconsole.swap.several import SwapOrder, together
 from zconsole.timeline.eta.estimate import Estimate
-
-KEY = "1000"
-
-
-def device(name: str, **fields) -> Device:
-    path = f"/dev/disk/by-id/{name}"
-    return replace(
-        Device(path, f"/dev/{name}", (f"{path}-part1",), size=2**40, serial=f"S-{name}", bay=name),
-        **fields,
-    )
-
-
-DISKS = tuple(device(f"d0{n}", contents=Contents(zfs_pool="tank")) for n in range(6))
-
-
-def view(*changes: Vdev, disks=DISKS, kind: str = "raidz2", others=(), **fields) -> MachineView:
-    facts = replace(MODERN, devices=disks)
-    found = pool(top(kind, 0, 6 if kind.startswith("raidz") else 2, *changes), **fields)
-    return MachineView(at(found, facts), others)
-
-
-def chosen(v: MachineView, key: str = KEY) -> SwapChoice:
-    found = choose(v, key)
-    assert found is not None
-    return found
 
 
 def modes(choice: SwapChoice) -> list[str]:
@@ -118,10 +97,9 @@ def test_of_a_replace_whose_resilver_runs_only_the_time_left_is_told(resilvering
     choice, whole = chosen(view(busy)), Estimate(20 * 3600.0, None, None, "as the last one")
     (way,) = choice.ways
     assert ("it runs already" in time_words(way, whole)) == resilvering
-    (way,) = choice.with_left(10 * 3600.0).ways
     left = "Time: 10h00m left of the resilver that runs"
     said = left if resilvering else "Time: one resilver, about 20h00m: as the last one"
-    assert time_words(way, whole) == said
+    assert time_words(way, whole, 10 * 3600.0) == said
 
 
 def test_disks_that_nothing_covers_once_it_is_out_must_stay():
@@ -186,7 +164,7 @@ def test_a_checklist_remembers_every_other_disk():
 
 
 def test_what_is_explained_has_the_danger_before_the_ways():
-    heads = [part.heading for part in explained(chosen(view()))]
+    heads = [*explained(chosen(view()))]
     assert heads.index("Must stay") < heads.index("Ways")
 
 
@@ -298,7 +276,7 @@ def test_no_swap_begins_while_the_pool_is_suspended_and_the_disks_that_are_out_a
     assert choice.refusal.title.startswith("tank IS SUSPENDED: bring ")
     assert "Slot 03 (serial" in choice.refusal.manual[0]
     assert "(A has it): zpool clear tank" in choice.refusal.manual[1]
-    assert [part.heading for part in explained(choice)] == ["Not guided"]
+    assert [*explained(choice)] == ["Not guided"]
 
 
 def test_a_disk_that_is_replaced_already_need_not_come_back_to_resume_the_pool():
@@ -312,7 +290,7 @@ def test_a_disk_that_is_replaced_already_need_not_come_back_to_resume_the_pool()
 
 
 def heads(choice: SwapChoice) -> list[str]:
-    return [part.heading for part in explained(choice)]
+    return [*explained(choice)]
 
 
 def test_a_disk_that_still_works_has_something_wrong_and_has_not_failed():
@@ -367,3 +345,64 @@ def test_what_a_failed_disk_no_longer_gives_is_not_lost_by_pulling_it(left: int)
     said = Effect("tank", "1", "sda", "raidz1-0", left, "FAULTED").text
     assert said.startswith("nothing more: sda")
     assert "loses data" not in said
+
+
+FREE = (device("n1"), device("n2"))
+
+
+def with_errors(read: int = 0, cksum: int = 0, state: str = "ONLINE") -> Vdev:
+    return disk("d00", 1000, state)._replace(errors=ErrorCounters(read, 0, cksum))
+
+
+@rows(
+    ("leaf", "smart", "cause"),
+    [
+        (with_errors(cksum=40), {}, "cable"),
+        (with_errors(read=40), {}, "disk"),
+        (with_errors(cksum=40), {DISKS[0].path: SmartCounts(pending=3)}, "disk"),
+        (with_errors(cksum=40, state="FAULTED"), {}, "unclear"),
+        (
+            with_errors(cksum=40, state="FAULTED"),
+            {DISKS[0].path: SmartCounts(reallocated=635, pending=79, crc=0)},
+            "disk",
+        ),
+        (with_errors(), {}, "unclear"),
+    ],
+)
+def test_errors_that_nobody_watched_are_judged_by_their_kind(leaf, smart, cause):
+    v = replace(view(leaf), smart=smart)
+    target = find(v.situation.pool, KEY)
+    assert target is not None
+    assert cause_of(v, target) == cause
+
+
+def test_what_smart_counts_tells_the_cause_that_watching_left_unclear():
+    fault = DeviceFault(KEY, "d00", Deltas(), 1.0, cause="unclear")
+    failed = view(with_errors(state="FAULTED"))
+    smart = {DISKS[0].path: SmartCounts(passed=True, reallocated=635, pending=79, crc=0)}
+    for counts, cause in ((smart, "disk"), ({}, "unclear")):
+        v = replace(failed, faults=(fault,), smart=counts)
+        target = find(v.situation.pool, KEY)
+        assert target is not None
+        assert cause_of(v, target) == cause
+
+
+def test_the_cable_is_to_be_checked_before_all_else_where_it_is_the_likely_cause():
+    fault = DeviceFault(KEY, "d00", Deltas(cksum=9), 1.0, cause="cable")
+    heading, lines = next(iter(explained(chosen(replace(view(), faults=(fault,)))).items()))
+    assert heading == "First"
+    assert lines == [
+        "Likely cable, port or power: check the cable and port, then clear the errors"
+        " (zpool clear tank d00); replace it if they come back",
+    ]
+    assert next(iter(explained(chosen(view(with_errors(read=40)))))) == "Swap d00 (serial S-d00)"
+
+
+def test_replacing_all_at_once_is_advised_against_where_a_cable_may_be_bad():
+    def order(**errors: int) -> SwapOrder:
+        v = view(with_errors(**errors), disks=(*DISKS, *FREE))
+        return together(v, [*filter(None, map(v.target, (KEY, "1001")))], {})
+
+    assert order(cksum=40).doubtful
+    assert order(cksum=40).text[0].startswith("not advised: d00: likely cable, port or power")
+    assert not order(read=40).doubtful

@@ -1,13 +1,15 @@
+"""Swaps that are not guided, with the steps that do them by hand."""
+
 from __future__ import annotations
 
 from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import MODERN, at, disk, group, pool, top
+from tests.unit.actions.pools import CHECKPOINT, MODERN, at, disk, group, pool, top
 from zconsole.hardware.device import Contents, Device
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Activity, Scan, Vdev
 from zconsole.swap.choice import choose
+from zconsole.swap.disk import MachineView
 from zconsole.swap.refusal import Refusal
-from zconsole.swap.view import MachineView
 
 KEY = "1000"
 
@@ -83,3 +85,32 @@ def test_the_new_disk_of_a_replace_is_never_pulled_as_the_old_one():
     assert found.refusal is not None
     assert found.refusal.why == "n0 takes the place of d00: name d00 to swap that one"
     assert "zpool detach tank" in found.refusal.manual[0]
+
+
+PAIR = group("replacing", disk("d00", 1000), disk("n0", 70))
+RESILVERING = Scan("resilver", "running", start=900.0)
+DISCARD, AGAIN = "zpool checkpoint -d tank", "zpool resilver tank"
+
+
+def beside(activity: Activity, *scans: Scan, members=(PAIR,)) -> Refusal:
+    seen = pool(top("mirror", 0, 2, *members), scans=scans, activities=(activity,))
+    choice = choose(MachineView(at(seen, MODERN)), "1000")
+    assert choice is not None
+    assert choice.refusal is not None
+    assert choice.way is None
+    return choice.refusal
+
+
+@rows(
+    ("refusal", "commands"),
+    [
+        (beside(CHECKPOINT), (DISCARD, AGAIN)),
+        (beside(CHECKPOINT, RESILVERING), (DISCARD,)),
+        (beside(CHECKPOINT, members=(disk("d00", 1000),)), (DISCARD,)),
+        (beside(Activity("checkpoint", "running")), (AGAIN,)),
+    ],
+)
+def test_no_swap_begins_beside_a_checkpoint_and_the_commands_are_named(refusal, commands):
+    assert "checkpoint" in refusal.why
+    assert "CHECKPOINT" in refusal.title
+    assert refusal.commands == commands

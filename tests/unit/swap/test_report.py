@@ -1,12 +1,17 @@
+"""What a swap was, as a report and as JSON."""
+
 from __future__ import annotations
+
+import json
 
 import pytest
 
+from tests.records import replace
 from tests.unit.swap.playing import OLD, Play
 from zconsole.swap.checklist import DONE, PULL_FIRST, Checklist
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.guide import started
-from zconsole.swap.report import markdown, summary
+from zconsole.swap.report import checklist_record, choice_record, markdown, summary
+from zconsole.swap.session import started
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration
 
@@ -61,3 +66,29 @@ def test_no_disk_is_said_to_have_taken_the_place_where_none_was_seen():
     said = " ".join(summary(c.ending(61.0, DONE)))
     assert "sda is no longer in mirror-0 of tank, 1m00s after this swap began." in said
     assert "has replaced" not in said
+
+
+def test_a_choice_says_ways_effects_and_what_must_stay():
+    found = json.loads(json.dumps(choice_record(Play().choice())))
+    assert found["old"]["bay"] == "Slot 07"
+    assert [way["mode"] for way in found["ways"]] == ["pull-first"]
+    assert found["effects"][0]["left"] == 1
+    assert found["refused"] is None
+
+
+def test_a_step_with_a_plan_is_a_question_and_a_wait_is_not():
+    play = Play()
+    stage = play.begin()
+    assert stage.asks
+    found = checklist_record(play.checklist, stage)
+    assert found["question"]
+    assert found["commands"][0].startswith("zpool offline tank")
+    stage = play.do()
+    assert not stage.asks
+
+
+def test_unknown_facts_of_a_disk_are_null():
+    play = Play()
+    play.devices = lambda found: tuple(replace(device, wwn="") for device in found)
+    play.begin()
+    assert checklist_record(play.checklist, None)["old"]["wwn"] is None

@@ -7,9 +7,8 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import OLD_FEATURES, disk, group, pool, running, top
-from tests.unit.swap.playing import OLD, Play
-from tests.unit.swap.test_choice import DISKS, device, view
-from zconsole.actions.plan import Situation
+from tests.unit.swap.playing import EMPTY, OLD, Play, fresh
+from tests.unit.swap.views import DISKS, device, view
 from zconsole.actions.replace import plan_batch
 from zconsole.actions.target import Swap, find
 from zconsole.pool.model import Scan
@@ -18,58 +17,82 @@ from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
 from zconsole.sim.models import RED_4T
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST
-from zconsole.swap.names import in_replacement
-from zconsole.swap.several import assigned, orders, predicted, urgent_first
+from zconsole.swap.choice import choose
+from zconsole.swap.disk import MachineView, is_being_replaced, leaves_of
+from zconsole.swap.session import Guide
+from zconsole.swap.several import (
+    SwapOrder,
+    assigned,
+    begin_adopted,
+    begin_replaced,
+    estimated,
+    in_turn,
+    together,
+    urgent_first,
+)
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import PastScan
 
 OTHER = "Slot 08"
-TWO = {"1000": 3600.0, "1001": 7200.0}
+TWO = ("1000", "1001")
+TAKES = {"1000": Estimate(3600.0, None, None, "x"), "1001": Estimate(7200.0, None, None, "x")}
 FREE = (device("n1"), device("n2"))
 
 
+def both(v: MachineView, keys=TWO, takes=TAKES) -> tuple[SwapOrder, SwapOrder]:
+    """Both ways to swap these: one after the other, and together."""
+    targets = [target for key in keys if (target := v.target(key))]
+    return in_turn(v, targets, takes), together(v, targets, takes)
+
+
 def test_together_needs_a_free_disk_for_each_and_takes_one_resilver():
-    best, rest = orders(view(disks=(*DISKS, *FREE)), tuple(TWO), TWO)
-    assert (best.together, best.seconds, best.least, best.refused) == (True, 7200.0, 2, "")
-    assert (rest.together, rest.seconds, rest.least) == (False, 10800.0, 1)
+    turn, once = both(view(disks=(*DISKS, *FREE)))
+    assert once.refused == ""
+    assert once.text[1].startswith("one resilver, 2h00m")
+    assert "2 more devices may fail" in once.text[2]
+    assert turn.text[1] == "2 resilvers, 3h00m in all"
+    assert "1 more device may fail" in turn.text[2]
 
 
 def test_without_free_disks_it_is_one_after_the_other():
-    best, rest = orders(view(disks=(*DISKS, FREE[0])), tuple(TWO), TWO)
-    assert not best.together
-    assert rest.refused == "1 more free disk needed in the machine"
+    _, once = both(view(disks=(*DISKS, FREE[0])))
+    assert once.refused == "1 more free disk needed in the machine"
 
 
 def test_the_weakest_vdev_counts_without_what_it_lacks_already():
     lacks, degraded = disk("d01", 1001, "FAULTED"), disk("d10", 1010, "FAULTED")
     v = view(disk("d00", 1000), lacks)
-    both = pool(top("raidz2", 0, 6), top("mirror", 1, 2, degraded))
-    weak = replace(v, situation=replace(v.situation, pool=both))
-    found = [orders(v, ("1000",), TWO), orders(weak, ("1000", "1010"), TWO)]
-    least = [{order.together: order.least for order in each} for each in found]
-    assert least == [{True: 1, False: 0}, {True: 0, False: 0}]
+    two = pool(top("raidz2", 0, 6), top("mirror", 1, 2, degraded))
+    weak = replace(v, situation=replace(v.situation, pool=two))
+    found = [both(v, ("1000",)), both(weak, ("1000", "1010"))]
+    said = [[order.text[-1].partition(" may fail")[0] for order in each] for each in found]
+    assert [["no" in text.split() for text in each] for each in said] == [[True, False], [True] * 2]
+    assert "1 more device" in said[0][1]
 
 
 def test_an_unknown_duration_is_said():
-    best, _ = orders(view(), tuple(TWO), {"1000": 3600.0})
-    assert best.seconds is None
-    assert "unknown duration" in best.text[1]
+    turn, once = both(view(), takes={"1000": TAKES["1000"]})
+    assert "unknown duration" in turn.text[1]
+    assert "one resilver, 1h00m" in once.text[1]
 
 
 def test_the_failed_device_is_swapped_before_one_with_errors():
     v = view(disk("d00", 1000), disk("d01", 1001, "FAULTED"))
-    assert [t.key for t in urgent_first(v, ("1000", "1001"))] == ["1001", "1000"]
+    targets = [target for key in TWO if (target := v.target(key))]
+    assert [t.key for t in urgent_first(v, targets)] == ["1001", "1000"]
 
 
 def test_a_duration_is_predicted_from_the_scan_that_runs_where_no_other_is_known():
     play = Play()
     v, key = play.view(), str(play.leaf().guid)
-    assert predicted(replace(v, situation=without_scans(v.situation)), [key]) == {key: None}
     running = Scan("resilver", "running", start=1000.0, total_bytes=8 << 40)
-    pace = pace_of_running(v.situation.pool.root, running, 2000.0, 9000.0)
+    pace = pace_of_running(v.pool.root, running, 2000.0, 9000.0)
     assert pace is not None
     assert pace.rate == (8 << 40) / 10000.0 / 10
-    bare = replace(v, situation=without_scans(v.situation))
-    assert predicted(bare, [key], (), [pace])[key] is not None
+    bare = replace(v, situation=replace(v.situation, pool=replace(v.pool, scans=())))
+    for others, known in (((), False), ([pace], True)):
+        found = estimated(bare, filter(None, [bare.target(key)]), (), others)[key]
+        assert (found is not None and found.eta is not None) == known
 
 
 def test_a_running_scan_without_an_eta_predicts_nothing():
@@ -89,17 +112,15 @@ def test_a_scan_that_another_took_the_place_of_tells_its_pace(function, vdev, ra
     assert (pace.rate if pace else None) == rate
 
 
-def without_scans(s: Situation) -> Situation:
-    return replace(s, pool=replace(s.pool, scans=()))
-
-
 def test_a_duration_is_predicted_from_the_last_scan():
     play = Play()
     key = str(play.leaf().guid)
     (last,) = play.view().situation.pool.scans
     assert last.duration is not None
-    (seconds,) = predicted(play.view(), [key]).values()
-    assert seconds == pytest.approx(last.duration, rel=0.1)
+    v = play.view()
+    (found,) = estimated(v, filter(None, [v.target(key)])).values()
+    assert found is not None
+    assert found.eta == pytest.approx(last.duration, rel=0.1)
 
 
 RELEASES = [
@@ -116,14 +137,13 @@ def test_one_resilver_for_all_is_told_as_the_release_does_it(facts, text):
     v = view(disks=(*DISKS, *FREE))
     s = v.situation
     v = replace(v, situation=replace(s, facts=replace(s.facts, **facts)))
-    best, _ = orders(v, tuple(TWO), TWO)
-    assert text in " ".join(best.text)
+    assert text in " ".join(both(v)[1].text)
 
 
 def test_a_resilver_that_runs_costs_time_too():
     joins = view(disks=(*DISKS, *FREE), scans=(running("resilver", 5.0),))
     waits = view(disks=(*DISKS, *FREE), scans=(running("resilver", 40.0),))
-    said = [" ".join(orders(v, tuple(TWO), TWO)[0].text) for v in (joins, waits)]
+    said = [" ".join(both(v)[1].text) for v in (joins, waits)]
     assert "the running one restarts from 0 (5.0 % lost)" in said[0]
     assert "the new disks wait for the running resilver (40.0 %), then one fills them" in said[1]
     assert "beyond the rest of the running one" in said[1]
@@ -145,8 +165,8 @@ def test_each_place_gets_a_free_disk_though_one_fits_in_both():
 def test_a_disk_that_is_being_replaced_needs_no_other():
     filling = group("replacing", disk("d00", 1000), disk("n0", 70, resilvering=True))
     v = view(filling, disk("d01", 1001, "FAULTED"), disks=(*DISKS, FREE[0]))
-    assert [t.key for t in in_replacement(v.situation.pool)] == ["1000"]
-    assert not any(order.refused for order in orders(v, ("1000", "1001"), TWO))
+    assert [t.key for t in leaves_of(v.pool) if is_being_replaced(t)] == ["1000"]
+    assert not any(order.refused for order in both(v))
 
 
 def another(seed: int) -> Leaf:
@@ -198,36 +218,99 @@ def test_the_second_waits_until_the_first_is_filled(two: Play):
     assert "wait for that resilver" in way.refused
 
 
+BAYS = (OLD, "Slot 08")
+
+
+def shelf() -> Play:
+    """A shelf with a free disk for each of two."""
+    play = Play(lights=True)
+    play.hands.insert(0, EMPTY)
+    play.pool.host.shelf = [*play.pool.host.shelf, fresh()]
+    return play
+
+
+def replaced(play: Play, most: int = 9) -> tuple[str, ...]:
+    """Replace both at once; the ids of the checklists. ``most``: commands that run."""
+    v = play.view()
+    targets = urgent_first(v, filter(None, (v.target(str(play.leaf(b).guid)) for b in BAYS)))
+    swaps = tuple(Swap(old, new) for old, new in assigned(v, targets).items())
+    events = play.execute(plan_batch(play.situation(play.pool), swaps))[:most]
+    begun = begin_replaced(v, swaps, events, play.store, play.now)
+    return tuple(c.id for c in begun)
+
+
+def opened(play: Play, name: str) -> None:
+    known = {c.id: c for c in play.store.read()}
+    play.guide = Guide(known[name], play.store)
+    play.steps.clear()
+
+
+def pulled(play: Play, name: str, bay: str) -> None:
+    """Lead one checklist from the light to its report."""
+    opened(play, name)
+    play.until("light")
+    assert play.do().title.startswith(f"Pull {bay}")
+    play.hands.pull(bay)
+    assert play.look().step == "light-off"
+    play.do()
+    play.answer("no-scrub")
+    assert play.checklist.state == "done"
+
+
 @pytest.mark.slow
-def test_one_resilver_for_both_and_each_is_pulled_afterwards(two: Play):
-    two.hands.insert(0, "Slot 11")
-    two.hands.insert(0, "Slot 12")
-    keys = [str(two.leaf(bay).guid) for bay in (OLD, OTHER)]
-    v = two.view()
-    together = next(o for o in orders(v, keys, predicted(v, keys)) if o.together)
-    assert together.refused == ""
-    new = [leaf.path for leaf in two.pool.host.shelf]
-    plan = plan_batch(v.situation, tuple(map(Swap, keys, new)))
-    assert plan.refused is None
-    assert two.execute(plan)[-1].kind == "done"
-    two.wait(1.0)
-    second = Play(world=two.world, store=two.store, elapsed=two.elapsed)
-    for play, bay in ((two, OLD), (second, OTHER)):
-        assert play.begin(bay=bay).step == "resilver"
-        assert play.checklist.mode == REPLACE_FIRST
-    two.until("pull")
-    second.elapsed = two.elapsed
-    second.look()
-    two.hands.pull(OLD)
-    assert two.look().step == "scrub"
-    assert not second.look().alarm
-    two.do()
-    two.answer("no-wait")
-    stage = second.look()
-    assert stage.step == "pull"
-    assert not stage.alarm
-    second.hands.pull(OTHER)
-    assert second.look().step == "scrub"
-    second.answer("no-wait")
-    assert {c.state for c in two.store.read()} == {DONE}
-    assert two.pool.tops[0].lost() == 0
+def test_each_disk_of_a_batch_is_led_to_its_pull_after_the_resilver():
+    play = shelf()
+    first, second = replaced(play)
+    opened(play, first)
+    stage = play.look()
+    assert (stage.step, play.checklist.mode) == ("resilver", REPLACE_FIRST)
+    assert any(entry.command.startswith("zpool replace tank") for entry in play.checklist.log)
+    pulled(play, first, OLD)
+    pulled(play, second, "Slot 08")
+
+
+def test_the_other_old_disk_of_a_batch_may_go_first():
+    play = shelf()
+    first, second = replaced(play)
+    opened(play, first)
+    play.until("light")
+    opened(play, second)
+    play.until("light")
+    opened(play, first)
+    play.hands.pull("Slot 08")
+    assert not play.look().alarm
+
+
+def test_a_replace_that_failed_gets_no_checklist():
+    play = shelf()
+    v = play.view()
+    targets = urgent_first(v, filter(None, (v.target(str(play.leaf(b).guid)) for b in BAYS)))
+    swaps = tuple(Swap(old, new) for old, new in assigned(v, targets).items())
+    play.hands.pull(EMPTY)
+    events = play.execute(plan_batch(v.situation, swaps))
+    assert begin_replaced(v, swaps, events, play.store, play.now) == ()
+
+
+@pytest.mark.slow
+def test_disks_that_somebody_replaces_already_get_their_checklists_too():
+    play = shelf()
+    replaced(play)
+    play.store.memory.clear()
+    play.wait(30.0)
+    v = play.view()
+    keys = [target.key for target in leaves_of(v.pool) if is_being_replaced(target)]
+    assert len(keys) == 2
+    first, second = begin_adopted(v, keys, play.store, play.now)
+    play.wait(1.0)
+    assert begin_adopted(play.view(), keys, play.store, play.now) == (first, second)
+    (entry,) = [entry for entry in first.log if entry.step == "replace"]
+    assert entry.text.startswith("started elsewhere: ")
+    pulled(play, next(c.id for c in (first, second) if c.old.bay == OLD), OLD)
+
+
+def test_the_new_disk_of_a_replace_is_not_swapped_as_an_old_one():
+    play = shelf()
+    replaced(play)
+    (group, *_) = [t.group for t in leaves_of(play.view().pool) if is_being_replaced(t)]
+    choice = choose(play.view(), group.children[-1].guid)
+    assert "takes the place of" in choice.refused

@@ -1,3 +1,5 @@
+"""Checklists on disk."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,7 +9,7 @@ import pytest
 from tests.records import replace
 from zconsole.swap.checklist import DONE, Checklist, SwapEntry
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.guide import Guide
+from zconsole.swap.session import Guide
 from zconsole.swap.store import KEPT, SwapStore, dumped, loaded
 from zconsole.system.state_dir import StateError
 

@@ -19,8 +19,7 @@ from zconsole.sim.disk import OFFLINE, REMOVED, Leaf
 from zconsole.sim.places import machine_leaves, place_of, places
 from zconsole.sim.source import World
 from zconsole.sim.state import Host, PoolState, rng
-from zconsole.swap.backend import BayContent, SwapBackend
-from zconsole.swap.store import SwapStore
+from zconsole.swap.store import BayContent, SwapBackend, SwapStore
 from zconsole.units import duration, size
 
 NEW_DISKS = 2
@@ -29,7 +28,7 @@ _SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
 
 
 class SimulatedHands:
-    """See ``zconsole.swap.backend.Hands``; the pools of a world are on one machine."""
+    """See ``zconsole.swap.store.Hands``; the pools of a world are on one machine."""
 
     def __init__(self, world: World) -> None:
         """Puts new disks of every model into a drawer that is empty."""

@@ -54,8 +54,7 @@ from zconsole.ui.widgets.draw import Span
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-    from zconsole.swap.checklist import Checklist
-    from zconsole.swap.stage import SwapStage
+    from zconsole.swap.checklist import Checklist, SwapStage
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
 

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from zconsole.actions.doubts import doubts
+from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import Target, find
+from zconsole.actions.target import Swap, Target
+from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.links import PARTITION
 from zconsole.pool.redundancy import REPAIRS
-from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
-from zconsole.swap.backend import SwapBackend
-from zconsole.swap.checklist import TITLES, WAYS, Checklist
-from zconsole.swap.choice import SwapChoice, SwapWay, choose
-from zconsole.swap.disk import SwapDisk, disk_of_leaf
-from zconsole.swap.names import free_to_go, proposed
-from zconsole.swap.session import SwapSession
-from zconsole.swap.several import estimated, seconds_of
-from zconsole.swap.view import MachineView
+from zconsole.swap.checklist import WAYS, Checklist, sentence
+from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose, time_words
+from zconsole.swap.disk import (
+    MachineView,
+    SwapDisk,
+    free_to_go,
+    is_being_replaced,
+    proposed,
+)
+from zconsole.swap.session import started
+from zconsole.swap.several import (
+    SwapOrder,
+    assigned,
+    begin_adopted,
+    begin_replaced,
+    estimated,
+    in_turn,
+    together,
+    urgent_first,
+)
+from zconsole.swap.steps import STEPS
+from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.wizards import replace_together
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.swap.choice_lines import choice_lines
 from zconsole.ui.swap.followed import FollowedSwap, peeked, session_of
-from zconsole.ui.swap.several_flow import begin_together, order_choices
-from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen
-from zconsole.ui.widgets.draw import Line, Span, crop
+from zconsole.ui.swap.swap_lines import choice_lines
+from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen, pick
+from zconsole.ui.widgets.draw import Line, Span
 
 
 async def swap_flow(context: FlowContext, key: str) -> None:
@@ -51,7 +65,7 @@ async def swap_flow(context: FlowContext, key: str) -> None:
     await SwapFlow(context, context.swaps.backend, frame, key).run()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SwapFlow:
     """Everything behind one key press, on the pool that is shown then."""
 
@@ -59,213 +73,216 @@ class SwapFlow:
     backend: SwapBackend
     frame: Frame
     key: str
-    begun: Checklist | None = field(default=None, init=False)
-    """The checklist that was begun here."""
-    listed: str | None = field(default=None, init=False)
-    """The device that was chosen from a list, which Esc goes back to."""
+    """The row at the cursor."""
 
     async def run(self) -> None:
         """Find the checklist that is meant, or begin one; then its screen."""
         swaps = self.context.swaps
         known = (*swaps.of(self.frame), *swaps.unfiled(self.frame))
-        mine = next((c for c in known if c.old.key == self.key or self._fills(c)), None)
-        if mine is None and known:
-            mine = await self._open_or_new(known)
-        elif mine is None:
-            mine = await self._new()
+        mine = next((s for s in known if s.old.key == self.key or self._fills(s)), None)
+        if mine is None:
+            mine = await (self._open_or_new(known) if known else self._new())
         then = None if mine is None else await self._follow(mine)
         frame = None if then is None else self.context.frame_of(then.pool)
         if then is not None and frame is not None:
             await SwapFlow(self.context, self.backend, frame, then.key).run()
 
+    def _fills(self, swap: Checklist) -> bool:
+        """Whether the device at the cursor is the new disk of a checklist."""
+        vdev = next((row.vdev for row in self.frame.rows if row.key == self.key), None)
+        if swap.new is None or vdev is None or vdev.children:
+            return False
+        whole, serial = PARTITION.sub("", vdev.path or ""), vdev.disk.serial if vdev.disk else ""
+        return whole == swap.new.whole or serial == swap.new.serial != ""
+
     async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
-        """One of those that are open, or a new one for the row at the cursor."""
-        leaf = self._leaf()
+        """One of those that are open, or a new one for the device at the cursor."""
+        vdevs = (row.vdev for row in self.frame.rows if row.key == self.key)
+        leaf = next((vdev.name for vdev in vdevs if not vdev.children), None)
         if len(known) == 1 and leaf is None:
             return known[0]
-        swaps = self.context.swaps
-        rows = [f"Continue: {swaps.alarm(c) or _where(c)}" for c in known]
+        alarms = map(self.context.swaps.alarm, known)
+        where = (f"{swap.old.words}, {STEPS[swap.at].title.lower()}" for swap in known)
+        rows = [f"Continue: {alarm or at}" for alarm, at in zip(alarms, where, strict=True)]
         rows += [f"Begin another: {leaf}"] if leaf else []
-        start = 0
-        while (picked := await self._pick("SWAP", rows, start=start)) is not None:
-            start = picked
+        picked: int | None = 0
+        while (picked := await pick(self.context, "SWAP", rows, (), picked or 0)) is not None:
             made = known[picked] if picked < len(known) else await self._new()
             if made is not None:
                 return made
         return None
 
-    def _fills(self, c: Checklist) -> bool:
-        """Whether the device at the cursor is the new disk of a checklist."""
-        vdev = next((row.vdev for row in self.frame.rows if row.key == self.key), None)
-        if c.new is None or vdev is None or vdev.children:
-            return False
-        serial = vdev.disk.serial if vdev.disk else ""
-        return PARTITION.sub("", vdev.path or "") == c.new.whole or serial == c.new.serial != ""
-
-    def _leaf(self) -> str | None:
-        """The name of the device at the cursor; None where the row is none."""
-        vdevs = (row.vdev for row in self.frame.rows if row.key == self.key)
-        return next((vdev.name for vdev in vdevs if not vdev.children), None)
-
     async def _new(self) -> Checklist | None:
-        """Choose the device, then the way. Raises ZconsoleError where there is none to choose."""
-        session = session_of(self.context, self.backend)
-        await self._propose(session)
-        while self.listed and self.begun is None:  # Esc on the plan: the list again
-            await self._propose(session)
-        return self.begun
+        """Choose the device, then the way, and begin; None where that is left.
 
-    async def _propose(self, session: SwapSession) -> None:
-        """Plan the swap of a device, if one is chosen."""
-        v = await session.view(partial(_is_named, self.frame.pool))
-        if v is None:
-            raise ZconsoleError(f"{self.frame.pool} is not imported")
-        reports = await self._reports(v)
-        key = await self._device(v, reports)
-        if key is None:
-            return
-        target = find(v.situation.pool, key)
-        seen = await session.view(
-            partial(_is_named, self.frame.pool),
-            disk_of_leaf(v.situation, target.vdev, key) if target else None,
-        )
-        choice = choose(seen or v, key)
-        if choice is None:
-            raise ZconsoleError("select a device of the pool first")
-        await self._begin(session, choice, seen or v, reports)
+        Raises ZconsoleError where there is none to choose.
+        """
+        chosen = self.key
+        view_of = session_of(self.context, self.backend).view
+        while True:
+            view = await view_of(self._is_shown)
+            if view is None:
+                raise ZconsoleError(f"{self.frame.pool} is not imported")
+            found = self._devices(view)
+            if len(found) > 1:
+                made = await self._one_of(view, found, chosen)
+                if not isinstance(made, str):
+                    return made
+                chosen = made
+            else:
+                chosen = found[0].key
+            target = view.target(chosen)
+            # Seen once more: what the disk says of itself is asked for only now.
+            seen = await view_of(self._is_shown, view.disk(target) if target else None) or view
+            choice = choose(seen, chosen)
+            if choice is None:
+                raise ZconsoleError("select a device of the pool first")
+            begun = await self._begin(choice, seen)
+            if begun is not None or len(found) == 1:
+                return begun
+            # Esc on the plan: the list again
 
-    async def _reports(self, v: MachineView) -> Sequence[ScanReport]:
-        past, guid = self.context.app.view_state.options.past, v.situation.pool.guid
-        return await past(guid) if past is not None and guid else ()
+    def _is_shown(self, situation: Situation) -> bool:
+        return situation.pool.name == self.frame.pool
 
-    def _estimated(
-        self, v: MachineView, keys: Sequence[str], reports: Sequence[ScanReport]
-    ) -> Mapping[str, Estimate | None]:
-        """How long a resilver of each device takes, also by scans seen in this session."""
-        frame, root = self.frame, v.situation.pool.root
-        running = (pace_of_running(root, view.scan, frame.t, view.left) for view in frame.scans)
-        past = (pace_of_past(root, scan) for scan in frame.past)
-        return estimated(v, keys, reports, filter(None, (*running, *past)))
-
-    async def _device(self, v: MachineView, reports: Sequence[ScanReport]) -> str | None:
-        """The device at the cursor, else the one that failed, else one of several."""
-        target = find(v.situation.pool, self.key)
-        found = proposed(v)
-        before, self.listed = self.listed, None
+    def _devices(self, view: MachineView) -> tuple[Target, ...]:
+        """The device at the cursor, else those that failed, if it is none of several."""
+        target, found = view.target(self.key), proposed(view)
+        keys = {each.key for each in found}
         if target is not None and not target.vdev.children:
             # A disk that is to take another's place, which the cursor goes to, stands for that one.
-            pair = target.group
-            replaced = next((e for e in found if pair is not None and e.parent is pair), target)
-            target = target if target.key in {each.key for each in found} else replaced
-            beside = [each for each in found if each.key != target.key]
-            if target.key not in {each.key for each in found} or not beside:
-                return target.key
+            if target.key not in keys and (pair := target.group) is not None:
+                target = next((each for each in found if each.parent is pair), target)
+            if keys <= {target.key} or target.key not in keys:
+                return (target,)
         if not found:
-            free = free_to_go(v)
+            free = free_to_go(view)
             more = f" (not in use: {free})" if free else ""
             raise ZconsoleError(f"none has failed: select the disk to change{more}")
-        if len(found) == 1:
-            return found[0].key
-        return await self._one_of(v, found, reports, before or self.key)
+        return found
+
+    async def _estimated(
+        self, view: MachineView, targets: Sequence[Target]
+    ) -> Mapping[str, Estimate | None]:
+        """How long a resilver of each device takes, also by scans seen in this session."""
+        frame, root, guid = self.frame, view.pool.root, view.pool.guid
+        past = self.context.app.view_state.options.past
+        reports = await past(guid) if past is not None and guid else ()
+        running = (pace_of_running(root, scan.scan, frame.t, scan.left) for scan in frame.scans)
+        over = (pace_of_past(root, scan) for scan in frame.past)
+        return estimated(view, targets, reports, filter(None, (*running, *over)))
 
     async def _one_of(
-        self, v: MachineView, found: Sequence[Target], reports: Sequence[ScanReport], before: str
-    ) -> str | None:
+        self, view: MachineView, found: Sequence[Target], start: str
+    ) -> str | Checklist | None:
         """Several have failed: which first, or all at once, with what each costs.
 
-        ``before``: the one to begin at. None where all are swapped together: the first of their
-        checklists is begun then.
+        ``start``: the one to begin at. Of those that are swapped together, the first checklist is
+        returned; None where the list is left.
         """
-        keys = [target.key for target in found]
-        choices = order_choices(v, found, seconds_of(self._estimated(v, keys, reports)))
-        here = [target.key for target in choices.targets]
-        start = here.index(before) if before in here else 0
-        title = f"SWAP  {len(found)} devices {'have errors' if choices.doubtful else 'need it'}"
-        barred = {len(here): choices.refused} if choices.refused else {}
-        while self.begun is None:
-            picked = await self._pick(title, choices.rows, choices.abouts, start, barred)
+        targets = urgent_first(view, found)
+        estimates = await self._estimated(view, targets)
+        rows, abouts, order = several_rows(view, targets, estimates)
+        here = [target.key for target in targets]
+        at = here.index(start) if start in here else 0
+        title = f"SWAP  {len(found)} devices {'have errors' if order.doubtful else 'need it'}"
+        barred = {len(here): order.refused} if order.refused else {}
+        while True:
+            picked = await pick(self.context, title, rows, abouts, at, barred)
             if picked is None or picked < len(here):
-                self.listed = None if picked is None else here[picked]
-                return self.listed
-            self.begun = await begin_together(self.context, self.backend, v, choices.targets)
-            start = picked
-        return None
+                return None if picked is None else here[picked]
+            if (begun := await self._together(view, targets)) is not None:
+                return begun
+            at = picked
 
-    async def _begin(
-        self,
-        session: SwapSession,
-        choice: SwapChoice,
-        v: MachineView,
-        reports: Sequence[ScanReport],
-    ) -> None:
-        """Show each way with its consequences, and begin the one that is confirmed."""
-        estimate = self._estimated(v, [choice.old.key], reports).get(choice.old.key)
-        scan = self.frame.scan
-        if scan is not None and scan.scan.active and scan.scan.function in REPAIRS:
-            choice = choice.with_left(scan.left)
-        notes = doubts(v.situation.pool, choice.old.key, v.faulty)
-        if choice.refusal is not None and choice.refusal.title:  # whichever device it is
-            notes = ()
-        ways = [way for way in choice.ways if not way.refused]
-        made = [self._way(session, choice, way, v, estimate, notes) for way in (ways or (None,))]
-        await self.context.app.push_screen_wait(ConfirmScreen(made, self.context.look))
+    async def _together(self, view: MachineView, targets: Sequence[Target]) -> Checklist | None:
+        """Replace all that are not being replaced yet by one plan, and begin a checklist for each.
 
-    def _way(
-        self,
-        session: SwapSession,
-        choice: SwapChoice,
-        way: SwapWay | None,
-        v: MachineView,
-        estimate: Estimate | None,
-        notes: Sequence[str],
-    ) -> Confirmation:
-        denied, look = self.context.denied, self.context.look
+        The free disks are chosen already, and can be changed. Returns the first checklist; None
+        where the plan was left.
+        """
+        adopted = [target.key for target in targets if is_being_replaced(target)]
+        new = [target for target in targets if target.key not in adopted]
+        begun: list[Checklist] = []
 
-        def _body(width: int) -> tuple[Line, ...]:
-            return choice_lines(choice, way, estimate, notes, denied, look, width)
+        async def _begin(make: Callable[[SwapStore, float], tuple[Checklist, ...]]) -> None:
+            try:
+                begun.extend(await in_daemon_thread(self._stored, make))
+            except StateError as error:
+                self.context.complain(f"no checklist was started: {error}")
 
-        async def _run(_: str | None) -> AsyncIterator[Span]:
-            if way is not None:
-                start = partial(self._started, session, choice, way, v, estimate)
-                self.begun = await in_daemon_thread(start)
-            yield Span("")
+        async def _ran(swaps: tuple[Swap, ...], events: Sequence[ExecutionEvent]) -> None:
+            await _begin(partial(begin_replaced, view, swaps, events))
 
-        what = WAYS[way.mode] if way else "not guided"
-        commands = choice.refusal.commands if choice.refusal and way is None else ()
-        first = choice.refusal.title if choice.refusal else ""
-        return Confirmation(
-            first or f"SWAP {choice.old.words}: {what}",
-            _body,
-            _run,
-            barred=way is None or bool(denied),
-            verb="Begin",
-            commands=commands,
-            leaves=True,
-        )
+        if new:
+            chosen = assigned(view, new)
+            if not await replace_together(self.context, new, view.pool.name, chosen, _ran):
+                return None
+        if adopted and not self.context.denied:
+            await _begin(partial(begin_adopted, view, adopted))
+        return begun[0] if begun else None
 
-    def _started(
-        self,
-        session: SwapSession,
-        choice: SwapChoice,
-        way: SwapWay,
-        v: MachineView,
-        estimate: Estimate | None,
-    ) -> Checklist:
-        """Begin the checklist; whoever opens it next leads it."""
+    def _stored(
+        self, make: Callable[[SwapStore, float], tuple[Checklist, ...]]
+    ) -> tuple[Checklist, ...]:
+        """Begin checklists in the store; whoever opens one next leads it."""
         store = self.backend.make_store(True)
         try:
-            return session.begin(choice, way, v, store, estimate).checklist
+            return make(store, self.context.backend.clock())
         finally:
             store.close()
 
-    async def _follow(self, c: Checklist) -> SwapDisk | None:
+    async def _begin(self, choice: SwapChoice, view: MachineView) -> Checklist | None:
+        """Show each way with its consequences, and begin the one that is confirmed."""
+        key, scan = choice.old.key, self.frame.scan
+        estimate = (await self._estimated(view, [*filter(None, [view.target(key)])])).get(key)
+        runs = scan is not None and scan.scan.active and scan.scan.function in REPAIRS
+        left = scan.left if scan is not None and runs else None
+        notes = doubts(view.pool, key, view.faulty)
+        title = choice.refusal.title if choice.refusal else ""
+        if title:  # whichever device it is
+            notes = ()
+        context = self.context
+        begun: list[Checklist] = []
+
+        def _confirmation(way: SwapWay | None) -> Confirmation:
+            def _body(width: int) -> tuple[Line, ...]:
+                time = "" if way is None else time_words(way, estimate, left)
+                denied = context.denied
+                return choice_lines(choice, way, time, notes, denied, context.look, width)
+
+            def _make(store: SwapStore, now: float) -> tuple[Checklist, ...]:
+                found = () if way is None else (started(choice, way, view, store, now, estimate),)
+                return tuple(guide.checklist for guide in found)
+
+            async def _run(_: str | None) -> AsyncIterator[Span]:
+                begun.extend(await in_daemon_thread(self._stored, _make))
+                yield Span("")
+
+            what = WAYS[way.mode].title if way else "not guided"
+            return Confirmation(
+                title or f"SWAP {choice.old.words}: {what}",
+                _body,
+                _run,
+                barred=way is None or bool(context.denied),
+                verb="Begin",
+                commands=choice.refusal.commands if choice.refusal and way is None else (),
+                leaves=True,
+            )
+
+        ways = [way for way in choice.ways if not way.refused]
+        made = [_confirmation(way) for way in (ways or (None,))]
+        await context.app.push_screen_wait(ConfirmScreen(made, context.look))
+        return begun[0] if begun else None
+
+    async def _follow(self, swap: Checklist) -> SwapDisk | None:
         """Show the checklist until it is left; then others may lead it.
 
         Returns the device of another pool whose swap is to be begun next.
         """
         store = await in_daemon_thread(self.backend.make_store, not self.context.denied)
         try:
-            followed = FollowedSwap(self.context, self.backend, c, store)
+            followed = FollowedSwap(self.context, self.backend, swap, store)
             hands = self.backend.hands
             screen = (
                 SwapScreen(self.context, followed)
@@ -279,32 +296,29 @@ class SwapFlow:
         finally:
             await in_daemon_thread(store.close)
 
-    async def _pick(
-        self,
-        title: str,
-        rows: Sequence[str],
-        abouts: Sequence[Sequence[str]] = (),
-        start: int = 0,
-        barred: Mapping[int, str] | None = None,
-    ) -> int | None:
-        look = self.context.look
 
-        def _lines(width: int) -> tuple[Line, ...]:
-            made = ((Span(f"  {look.text(row)}"),) for row in rows)
-            return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
-
-        def _about(index: int, width: int) -> tuple[Line, ...]:
-            texts = (rows[index], *(abouts[index] if abouts else ()))
-            return tuple(line for text in texts for line in wrapped(text, "", look, width, " "))
-
-        screen = PickScreen(title, _lines, start=start, wide=True, about=_about, barred=barred)
-        return await self.context.app.push_screen_wait(screen)
-
-
-def _where(c: Checklist) -> str:
-    """Which disk a checklist is about, and its step."""
-    return f"{c.old.words}, {TITLES[c.at].lower()}"
-
-
-def _is_named(pool: str, s: Situation) -> bool:
-    return s.pool.name == pool
+def several_rows(
+    view: MachineView, targets: Sequence[Target], estimates: Mapping[str, Estimate | None]
+) -> tuple[list[str], list[tuple[str, ...]], SwapOrder]:
+    """A row for each device and one for all, what each row costs, and how all at once goes."""
+    each, every = in_turn(view, targets, estimates), together(view, targets, estimates)
+    rows, abouts = [], []
+    for target in targets:
+        state, advice = target.vdev.state, cable_advice(view, target)
+        if is_being_replaced(target):
+            state = f"{state}, being replaced"
+        what = f"{view.disk(target).words} of {target.top.name}: {state}"
+        rows.append(f"{sentence(SUSPECTS['cable'])}: {what}" if advice else f"Swap {what}")
+        abouts.append((sentence(advice), *each.text) if advice else each.text)
+    new = [target for target in targets if not is_being_replaced(target)]
+    if not new:
+        rows.append(f"Begin a checklist for each of the {len(targets)} that are being replaced")
+        last = ("each leads on to the pull of its old disk, once the resilver is done",)
+        return rows, [*(() for _ in targets), last], SwapOrder(last)
+    can = ": not now" if every.refused else ", with a checklist for each"
+    doubt = ": not advised" if every.doubtful else can
+    all_new = f"all {len(new)} at once"
+    rest = f"the {len(new)} not being replaced yet"
+    rows.append(f"Replace {all_new if len(new) == len(targets) else rest}{doubt}")
+    refused = (f"Not now: {every.refused}",) if every.refused else ()
+    return rows, [*abouts, (*every.text, *refused)], every

@@ -1,22 +1,137 @@
-"""The screen of a checklist as lines: what to do now first, then its steps and disks."""
+"""A swap as lines: before it begins its ways and what to know; then its step, steps and disks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import WELL
-from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, Checklist
+from zconsole.swap.checklist import (
+    BACKED_OUT,
+    DONE,
+    NOT_NEEDED,
+    OPEN,
+    REPLACE_FIRST,
+    SCRUB_CANCELED,
+    Checklist,
+    SwapStage,
+    sentence,
+)
+from zconsole.swap.choice import SwapChoice, SwapWay, explained, way_text
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.report import entry_words
-from zconsole.swap.stage import SwapStage, sentence
+from zconsole.swap.steps import STEPS, step_of
 from zconsole.timeline.frame import Frame, ScanView
 from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import shown
-from zconsole.ui.swap.steps import ListedStep, listed_steps
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, width_of
 from zconsole.units import duration
+
+_APART = ("First", "Ways", "Not guided")
+"""Parts of the explanation that are shown in another way here."""
+_PART_ROLES = {"What failed": "warning", "What is wrong": "warning", "Must stay": "error"}
+
+
+def choice_lines(
+    choice: SwapChoice,
+    way: SwapWay | None,
+    time: str,
+    notes: Sequence[str],
+    denied: str,
+    look: DisplayFormat,
+    width: int,
+) -> tuple[Line, ...]:
+    """Why it can't be, else what the way does and costs; then everything to know.
+
+    ``time``: how long the way takes; ``notes`` are warnings.
+    """
+    parts = explained(choice)
+    blocks = [
+        ("First", parts.get("First", ()), "warning"),
+        ("Check first", notes, "warning"),
+        ("Unavailable", (denied,) if denied else (), "error"),
+    ]
+    if way is None:
+        manual = choice.refusal.manual if choice.refusal else ()
+        steps = [f"{number}. {text}" for number, text in enumerate(manual, 1)]
+        blocks += [("Not guided", (choice.refused,), "error"), ("By hand", steps, "bold")]
+    else:
+        afterwards = ("Pull the old disk once the resilver is done",)
+        costs = (way.why, time, *afterwards * (way.mode == REPLACE_FIRST))
+        blocks.append(("This way", costs, ""))
+    shown = ((head, lines) for head, lines in parts.items() if head not in _APART)
+    blocks += ((head, lines, _PART_ROLES.get(head, "")) for head, lines in shown)
+    if way is not None:
+        blocks.append(("Steps", [*_numbered(choice.steps(way))], ""))
+    others = [way_text(each) for each in choice.ways if each is not way]
+    blocks.append(("Other ways", others, "dim"))
+    return tuple(
+        line
+        for head, texts, role in blocks
+        if (found := [line for text in texts for line in wrapped(text, role, look, width)])
+        for line in ((Span(f" {head}", "bold"),), *found)
+    )
+
+
+def _numbered(steps: Sequence[str]) -> Iterator[str]:
+    """The steps in order; those that can't be undone say so."""
+    for number, step in enumerate(steps, 1):
+        brief = STEPS[step].brief
+        yield f"{number}. {_title(step)}{f' ({brief})' if brief else ''}"
+
+
+def _title(step: str) -> str:
+    """What a step is called in a list."""
+    return "Replace by the new disk" if step == "replace" else STEPS[step].title
+
+
+class ListedStep(NamedTuple):
+    """One line of the list."""
+
+    words: str
+    state: str
+    """done, current, left out or to come."""
+    cost: str
+
+
+def listed_steps(swap: Checklist, at: str, filed: bool = False) -> tuple[ListedStep, ...]:
+    """The steps of a checklist, ``at`` being the current one; what it never needs is not listed.
+
+    ``filed``: whether its report is saved.
+    """
+    listed = swap.listed(at)
+    # One that was given up came as far as the step that was current then.
+    reached = swap.at if swap.state == BACKED_OUT else at
+    now = listed.index(reached) if reached in listed else 0
+    states = (
+        "done" if filed and step == "report" else _state(swap, step, number - now, step == at)
+        for number, step in enumerate(listed)
+    )
+    return tuple(
+        ListedStep(_words(swap, step), state, step_of(swap, step).brief)
+        for step, state in zip(listed, states, strict=True)
+    )
+
+
+def _words(swap: Checklist, step: str) -> str:
+    """What a step is called; a scrub that was not waited for only began."""
+    began = step == "scrub" and step in swap.passed and swap.scrub_begun is not None
+    return "Start a scrub" if began else _title(step)
+
+
+def _state(swap: Checklist, step: str, beyond: int, current: bool) -> str:
+    if current or beyond >= 0:
+        return "current" if current else "to come"
+    own = [entry for entry in swap.log if entry.step == step]
+    ran = any(entry.command for entry in own)
+    if step == "scrub":
+        ran = swap.scrub_begun is not None and own[-1].text != SCRUB_CANCELED
+        return "done" if ran else "left out"
+    skipped = step in swap.passed or any(entry.text.startswith(NOT_NEEDED) for entry in own)
+    return "left out" if skipped and not ran else "done"
+
 
 SIDE_FROM = 76
 """Cells from which the steps stand beside the text; below, under it."""
@@ -26,21 +141,21 @@ _ROLES = {"done": "good", "current": "notice", "left out": "dim", "to come": ""}
 
 
 def swap_title(
-    c: Checklist, stage: SwapStage | None, look: DisplayFormat, filed: bool = False
+    swap: Checklist, stage: SwapStage | None, look: DisplayFormat, filed: bool = False
 ) -> Line:
     """Which swap, and how far it is; ``filed``: whether its report is saved."""
-    at = stage.step if stage else c.at
-    steps, reached = listed_steps(c, at, filed), c.listed(at)
+    at = stage.step if stage else swap.at
+    steps, reached = listed_steps(swap, at, filed), swap.listed(at)
     current = (n for n, step in enumerate(steps, 1) if step.state == "current")
     where = f"step {next(current, len(steps))} of {len(steps)}"
-    if c.state == BACKED_OUT and c.at in reached:
-        where = f"given up at step {reached.index(c.at) + 1} of {len(steps)}"
+    if swap.state == BACKED_OUT and swap.at in reached:
+        where = f"given up at step {reached.index(swap.at) + 1} of {len(steps)}"
     elif filed and stage is not None and stage.over:
         where = "finished"
-    return (Span(f" SWAP {look.text(c.old.words)}  {look.text(c.pool)}  {where}", "title"),)
+    return (Span(f" SWAP {look.text(swap.old.words)}  {look.text(swap.pool)}  {where}", "title"),)
 
 
-def eta_note(view: ScanView, stage: SwapStage | None, c: Checklist | None = None) -> str:
+def eta_note(view: ScanView, stage: SwapStage | None, swap: Checklist | None = None) -> str:
     """When the scan ends that runs, by its own estimate; empty where none does that matters.
 
     Before there is one, how long the resilver of the checklist was predicted to take.
@@ -49,9 +164,9 @@ def eta_note(view: ScanView, stage: SwapStage | None, c: Checklist | None = None
     matters = scan.function != "scrub" or (stage is not None and stage.step == "scrub")
     if not (scan.active and matters and found.eta):
         awaited = scan.active and stage is not None and stage.step == "resilver"
-        if not (awaited and c is not None and c.predicted):
+        if not (awaited and swap is not None and swap.predicted):
             return ""
-        return f"No ETA yet; predicted to take {duration(c.predicted)} in all ({c.basis})."
+        return f"No ETA yet; predicted to take {duration(swap.predicted)} in all ({swap.basis})."
     left = duration(found.eta)
     if found.low is not None and found.high is not None:
         left = f"{left} ({duration(found.low)} to {duration(found.high)})"
@@ -60,16 +175,16 @@ def eta_note(view: ScanView, stage: SwapStage | None, c: Checklist | None = None
     return f"The {scan.function} ends in about {left}."
 
 
-def restored_note(frame: Frame, c: Checklist) -> Iterator[Span]:
+def restored_note(frame: Frame, swap: Checklist) -> Iterator[Span]:
     """That redundancy is restored once a swap is done, where that is so."""
-    left = next((each.left for each in frame.redundancy if each.vdev == c.vdev), None)
-    if c.state in (OPEN, DONE) and left is not None and frame.health.word in WELL:
-        text = f"Redundancy is restored: {may_fail(left)} in {c.vdev} without losing data."
+    left = next((each.left for each in frame.redundancy if each.vdev == swap.vdev), None)
+    if swap.state in (OPEN, DONE) and left is not None and frame.health.word in WELL:
+        text = f"Redundancy is restored: {may_fail(left)} in {swap.vdev} without losing data."
         yield Span(text, "good")
 
 
 def swap_lines(
-    c: Checklist,
+    swap: Checklist,
     stage: SwapStage,
     notes: Sequence[Span],
     look: DisplayFormat,
@@ -77,24 +192,15 @@ def swap_lines(
     filed: bool = False,
 ) -> tuple[Line, ...]:
     """What to do now, with what this console has to say of it; the steps and the disks."""
-    steps = listed_steps(c, stage.step, filed)
-    end = ((), *_history(c, look, width)) if stage.over else ()
+    steps = listed_steps(swap, stage.step, filed)
+    end = ((), *_history(swap, look, width)) if stage.over else ()
     banner = tuple(_banner(stage, look, width))
-    if width >= SIDE_FROM:
-        text = (
-            *_stage(stage, notes, look, width - _STEPS, filed),
-            (),
-            *_disks(c, look, width - _STEPS),
-        )
-        return (*banner, *_beside(tuple(_steps(steps, look)), text), *end)
-    text = (
-        *_stage(stage, notes, look, width, filed),
-        (),
-        *_steps(steps, look),
-        (),
-        *_disks(c, look, width),
-    )
-    return (*banner, *text, *end)
+    listed, side = tuple(_steps(steps, look)), width >= SIDE_FROM
+    room = width - _STEPS if side else width
+    now, disks = _stage(stage, notes, look, room, filed), _disks(swap, look, room)
+    if side:
+        return (*banner, *_beside(listed, (*now, (), *disks)), *end)
+    return (*banner, *now, (), *listed, (), *disks, *end)
 
 
 def _banner(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -182,12 +288,12 @@ def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:
             yield (Span(f"     {step.cost}", "warning"),)
 
 
-def _disks(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _disks(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
     """Both disks: where each sits, and what its label says."""
     yield (Span(" Disks", "bold"),)
-    yield from _disk("old", c.old, look, width)
-    if c.new is not None and not c.same:
-        yield from _disk("new", c.new, look, width)
+    yield from _disk("old", swap.old, look, width)
+    if swap.new is not None and not swap.same:
+        yield from _disk("new", swap.new, look, width)
 
 
 def _disk(label: str, disk: SwapDisk, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -198,11 +304,11 @@ def _disk(label: str, disk: SwapDisk, look: DisplayFormat, width: int) -> Iterat
     yield from beside(Span(f" {fit(label, _LABEL)}", "dim"), text, width - 1)
 
 
-def _history(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _history(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
     """What happened, when, and by which commands."""
     yield (Span(" What happened", "bold"),)
     day = ""
-    for entry in c.log:
+    for entry in swap.log:
         if look.day(entry.t) != day:
             day = look.day(entry.t)
             yield (Span(f"  {day}", "dim"),)

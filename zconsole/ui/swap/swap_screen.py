@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,28 +14,34 @@ from textual.binding import BindingType
 
 from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
-from zconsole.swap.backend import Hands
+from zconsole.swap.checklist import DONE, Checklist, SwapStage, sentence
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.stage import SwapStage, sentence
+from zconsole.swap.report import markdown
+from zconsole.swap.store import Hands
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Dialog, Offers
+from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
 from zconsole.ui.keys import bindings
+from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
-from zconsole.ui.swap.followed import FollowedSwap
-from zconsole.ui.swap.hands_flow import insert_disk, pull_disk
-from zconsole.ui.swap.offered import doing, elsewhere, offered
-from zconsole.ui.swap.questions import answer_question, give_up_question, light_plan, plan_question
-from zconsole.ui.swap.report_file import keep_report, report_directory
+from zconsole.ui.swap.followed import (
+    FollowedSwap,
+    answer_question,
+    give_up_question,
+    light_plan,
+    plan_question,
+)
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
-from zconsole.ui.widgets.draw import Line, Span, joined
+from zconsole.ui.widgets.draw import Line, Span, crop, joined
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
 LOOK = 0.5
 """Seconds between two looks whether there is a new sample."""
 HANDS = "Demo's hands"
+DEMO = HANDS.upper()
 TOLD = 3.0
 """Seconds for which the demo says how much time passes."""
 WHILE, BEYOND = 3600.0, 60.0
@@ -155,12 +163,12 @@ class SwapScreen(Dialog[SwapDisk | None]):
             yield Span(f"Watching only: {followed.hold}.", "warning")
         if followed.problem:
             yield Span(f"This checklist is not kept: {followed.problem}", "warning")
-        frame, c = self._flow.frame_of(followed.checklist.pool), followed.checklist
+        frame, swap = self._flow.frame_of(followed.checklist.pool), followed.checklist
         scan = frame.scan if frame is not None else None
-        if scan is not None and (said := eta_note(scan, stage, c)):
+        if scan is not None and (said := eta_note(scan, stage, swap)):
             yield Span(said, "notice")
         if stage is not None and stage.over and frame is not None:
-            yield from restored_note(frame, c)
+            yield from restored_note(frame, swap)
         if stage is not None and stage.over and not self._saved:
             yield Span(f"A saved report is a new file in {report_directory()}.")
         if self._saved:
@@ -170,7 +178,11 @@ class SwapScreen(Dialog[SwapDisk | None]):
         width, look = self.app.size.width, self._flow.look
         said = wrapped(self._said, "warning", look, width, " ") if self._said else ()
         offers = offered(self._followed, bool(self._saved))
-        words = doing(self._followed.stage)
+        # What keys do in this step, where it isn't what they always do.
+        stage, words = self._followed.stage, {}
+        if stage is not None and stage.plan is None:
+            over = {"do": "save report", "stop": "no report"}
+            words = over if stage.over else {"do": "look again"}
         keys = (key for key in look.keys.of("Swap") if key.name in offers)
         parts = [
             short_key(key._replace(action=f"screen.{key.name}"), words.get(key.name))
@@ -181,13 +193,13 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def copies(self) -> Offers:
         """The report's path once it is saved; before, what runs now, and the old disk's serial."""
-        c, stage = self._followed.checklist, self._followed.stage
+        swap, stage = self._followed.checklist, self._followed.stage
         plan = stage.plan if stage else None
         if self._saved:
             return (("path", self._saved),)
         offers = (
             *(("command", step.command) for step in (plan.steps if plan else ())),
-            ("serial", c.old.serial),
+            ("serial", swap.old.serial),
         )
         return tuple((what, text) for what, text in offers if text)
 
@@ -232,14 +244,16 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_highlight(self) -> None:
         """Switch the light of the bay on or off."""
-        c, stage = self._followed.checklist, self._followed.stage
-        if not c.old.light:
+        swap, stage = self._followed.checklist, self._followed.stage
+        if not swap.old.light:
             self._say("The bay has no light that can be switched.")
-        elif stage is not None and elsewhere(c, stage) and c.new is not None:
-            self._say(f"The disk to compare is in {c.new.spot}: zconsole light on {c.new.whole}.")
+        elif stage is not None and elsewhere(swap, stage) and swap.new is not None:
+            self._say(
+                f"The disk to compare is in {swap.new.spot}: zconsole light on {swap.new.whole}."
+            )
         elif stage is not None and stage.alarm:
-            self._say(f"The light of {c.old.spot} stays until the alarm is over.")
-        elif stage is not None and (c.lit or not stage.over):
+            self._say(f"The light of {swap.old.spot} stays until the alarm is over.")
+        elif stage is not None and (swap.lit or not stage.over):
             self._ask(partial(self._light, stage))
 
     def action_stop(self) -> None:
@@ -289,11 +303,15 @@ class SwapScreen(Dialog[SwapDisk | None]):
         await self._confirm(stage if lit else replace(stage, step="light"), plan)
 
     async def _save(self) -> None:
-        c = self._followed.checklist
+        swap = self._followed.checklist
+        zone = self._flow.look.zone
+        when = datetime.fromtimestamp(self._flow.backend.clock(), zone)
+        text = markdown(swap, zone)
         try:
-            path = await keep_report(c, self._flow.look.zone, self._flow.backend.clock())
-        except ZconsoleError as error:
-            self._say(str(error))
+            save = partial(keep_new, text, Path.cwd(), when, "report", "md")
+            path = await in_daemon_thread(save)
+        except OSError as error:
+            self._say(f"no report: {error.strerror}")
         else:
             self._saved = str(path)
             self._say("")
@@ -324,11 +342,11 @@ class DemoSwapScreen(SwapScreen):
 
     def action_pull(self) -> None:
         """Pull the disk of a bay: any disk, also the wrong one."""
-        self._hand(pull_disk)
+        self._hand(self._pull)
 
     def action_insert(self) -> None:
         """Insert a disk of the drawer into an empty bay."""
-        self._hand(insert_disk)
+        self._hand(self._insert)
 
     def action_wait(self) -> None:
         """Let time pass: to the end of the scan that runs, else a while."""
@@ -338,15 +356,112 @@ class DemoSwapScreen(SwapScreen):
         self._flow.app.unsay(said.partition(":")[0])
         self.app.notify(said, timeout=TOLD, markup=False)
 
-    def _hand(self, flow: Callable[[FlowContext, Hands, str, str], Awaitable[str]]) -> None:
-        begin(self, partial(self._handed, flow), group="swap-ask", exit_on_error=False)
+    def _hand(self, do: Callable[[str, str], Awaitable[str]]) -> None:
+        begin(self, partial(self._handed, do), group="swap-ask", exit_on_error=False)
 
-    async def _handed(self, flow: Callable[[FlowContext, Hands, str, str], Awaitable[str]]) -> None:
-        c = self._followed.checklist
-        bay, serial = (c.wrong[0].bay, c.wrong[0].serial) if c.wrong else (c.old.bay, "")
+    async def _handed(self, do: Callable[[str, str], Awaitable[str]]) -> None:
+        swap = self._followed.checklist
+        disk, serial = swap.old, ""
+        if swap.wrong:
+            disk, serial = swap.wrong[0], swap.wrong[0].serial
         try:
-            said = await flow(self._flow, self._hands, bay, serial)
+            said = await do(disk.bay, serial)
         except ZconsoleError as error:
             said = str(error)
         if said:
             self._say(said)
+
+    async def _pull(self, bay: str, _: str) -> str:
+        """Ask for the bay, the one named first, and pull its disk; what was done, if anything."""
+        full = [each for each in self._hands.bays() if each.disk]
+        rows = [f"{each.bay}  {each.disk}" for each in full]
+        start = next((n for n, each in enumerate(full) if each.bay == bay), 0)
+        picked = await pick(self._flow, f"{DEMO}  pull which disk?", rows, start=start)
+        return "" if picked is None else self._hands.pull(full[picked].bay)
+
+    async def _insert(self, bay: str, serial: str) -> str:
+        """Ask for the disk and its bay; what was done, if anything.
+
+        The cursor is on the disk of this ``serial`` number and on this ``bay``, where they are
+        there. Raises ZconsoleError where there is no disk or no empty bay.
+        """
+        drawer = self._hands.drawer()
+        free = [each.bay for each in self._hands.bays() if not each.disk]
+        if not drawer or not free:
+            raise ZconsoleError("no disk lies in the drawer" if free else "no bay is empty")
+        start = next((n for n, each in enumerate(drawer) if serial and each.endswith(serial)), 0)
+        title = f"{DEMO}  insert which disk of the drawer?"
+        disk = await pick(self._flow, title, drawer, start=start)
+        if disk is None:
+            return ""
+        start = free.index(bay) if bay in free else 0
+        place = await pick(self._flow, f"{DEMO}  into which bay?", free, start=start)
+        return "" if place is None else self._hands.insert(disk, free[place])
+
+
+def elsewhere(swap: Checklist, stage: SwapStage) -> bool:
+    """Whether the step is about the new disk, which is in another bay than the old one."""
+    return stage.step == "replace" and swap.new is not None and swap.new.spot != swap.old.spot
+
+
+def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
+    """The actions of keys that do something in the present step; ``filed``: the report is saved."""
+    swap, stage = followed.checklist, followed.stage
+    if stage is None or stage.over or followed.hold:
+        acts = stage is not None and not followed.hold
+        lit = acts and swap.lit
+        then = acts and stage is not None and bool(stage.then)
+        over = stage is not None and stage.over
+        more = {
+            "do": over and not filed,
+            "stop": over and not filed and swap.state == DONE,
+            "highlight": lit,
+            "other_pool": then,
+            "report": not over,  # then Enter does it
+        }
+        return frozenset(action for action, can in more.items() if can)
+    able = {
+        "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
+        "answer": bool(stage.answers),
+        "undo": stage.back is not None and not stage.back.closes,
+        # Its bay is not the one to find while another disk has to be put back.
+        "highlight": bool(swap.old.light) and not stage.alarm and not elsewhere(swap, stage),
+        "report": True,
+        "stop": True,
+    }
+    return frozenset(action for action, can in able.items() if can)
+
+
+async def pick(
+    context: FlowContext,
+    title: str,
+    rows: Sequence[str],
+    abouts: Sequence[Sequence[str]] | None = None,
+    start: int = 0,
+    barred: Mapping[int, str] | None = None,
+) -> int | None:
+    """Ask for one of these rows; ``abouts``: what there is to say of each, below them.
+
+    Without ``abouts`` the rows say all there is; where it is empty, below them is the whole row.
+    """
+    look = context.look
+
+    def _lines(width: int) -> tuple[Line, ...]:
+        made = ((Span(f"  {look.text(row)}"),) for row in rows)
+        return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
+
+    def _about(index: int, width: int) -> tuple[Line, ...]:
+        texts = (rows[index], *(abouts[index] if abouts else ()))
+        return tuple(line for text in texts for line in wrapped(text, "", look, width, " "))
+
+    about = None if abouts is None else _about
+    screen = PickScreen(title, _lines, start=start, wide=True, about=about, barred=barred)
+    return await context.app.push_screen_wait(screen)
+
+
+def report_directory() -> str:
+    """Where the report goes, in words."""
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was removed: saving says so
+        return "the directory in which zconsole was started"

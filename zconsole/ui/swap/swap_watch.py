@@ -1,6 +1,6 @@
 """The checklists of this machine: looked at now and then, shown in the frames.
 
-Imports neither textual nor what leads through a swap.
+Does not import textual.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import placed
-from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, TITLES, Checklist
+from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, Checklist
+from zconsole.swap.steps import STEPS
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import ActivityView, Frame
 
 if TYPE_CHECKING:
-    from zconsole.swap.backend import SwapBackend
+    from zconsole.swap.checklist import SwapStage
     from zconsole.swap.session import SwapSession
-    from zconsole.swap.stage import SwapStage
-    from zconsole.swap.store import SwapStore
+    from zconsole.swap.store import SwapBackend, SwapStore
 
     Peek = Callable[[Sequence[Checklist], Checklist], Awaitable[tuple[Checklist, SwapStage]]]
     """Sees a checklist as it is now, given all that are kept."""
@@ -80,55 +80,55 @@ class SwapWatch:
             self._kept = await in_daemon_thread(self._read)
         except StateError:  # whoever opens one is told
             return ""
-        self.open = tuple(c for c in self._kept if c.state == OPEN)
+        self.open = tuple(swap for swap in self._kept if swap.state == OPEN)
         await self._look_at_closed(peek)
         self.stages = {name: stage for name, stage in self.stages.items() if self._is_open(name)}
-        for c in self.open:
+        for swap in self.open:
             try:
-                seen, stage = await peek(self._kept, c)
+                seen, stage = await peek(self._kept, swap)
                 # Who only looks doesn't end it: until somebody leads it to its end, it is open.
-                self.saw(seen if seen.state == OPEN else c, stage)
+                self.saw(seen if seen.state == OPEN else swap, stage)
             except ZconsoleError:  # it stays as it is kept
-                self.stages.pop(c.id, None)
+                self.stages.pop(swap.id, None)
         first, self._looked = not self._looked, True
-        names = ", ".join(c.old.words for c in self.open)
+        names = ", ".join(swap.old.words for swap in self.open)
         return f"Disk swap open: {names}. C continues it." if first and names else ""
 
     async def _look_at_closed(self, peek: Peek) -> None:
         """What the newest closed checklists left undone, as far as it is so still."""
-        begun = {(c.pool, c.old.key) for c in self.open}
-        closed = [c for c in self._kept if c.state != OPEN and (c.undone or c.lit)]
+        begun = {(swap.pool, swap.old.key) for swap in self.open}
+        closed = [swap for swap in self._kept if swap.state != OPEN and (swap.undone or swap.lit)]
         self._left = ()
-        for c in closed[:MOST_CLOSED]:
-            if (c.pool, c.old.key) not in begun:
+        for swap in closed[:MOST_CLOSED]:
+            if (swap.pool, swap.old.key) not in begun:
                 with suppress(ZconsoleError):
-                    _, stage = await peek(self._kept, c)
-                    self._left += tuple((c, text) for text in stage.reminders)
+                    _, stage = await peek(self._kept, swap)
+                    self._left += tuple((swap, text) for text in stage.reminders)
 
     def _is_open(self, name: str) -> bool:
-        return any(c.id == name for c in self.open)
+        return any(swap.id == name for swap in self.open)
 
-    def saw(self, c: Checklist, stage: SwapStage) -> None:
+    def saw(self, swap: Checklist, stage: SwapStage) -> None:
         """Take in a checklist and its step as somebody has just seen them."""
-        known = [c if each.id == c.id else each for each in self.open]
-        known += [] if self._is_open(c.id) else [c]
+        known = [swap if each.id == swap.id else each for each in self.open]
+        known += [] if self._is_open(swap.id) else [swap]
         self.open = tuple(each for each in known if each.state == OPEN)
-        self._kept = (c, *(each for each in self._kept if each.id != c.id))
-        self.stages[c.id] = stage
-        others = tuple(left for left in self._left if left[0].id != c.id)
-        mine = () if c.state == OPEN else stage.reminders
-        self._left = (*others, *((c, text) for text in mine))
+        self._kept = (swap, *(each for each in self._kept if each.id != swap.id))
+        self.stages[swap.id] = stage
+        others = tuple(left for left in self._left if left[0].id != swap.id)
+        mine = () if swap.state == OPEN else stage.reminders
+        self._left = (*others, *((swap, text) for text in mine))
 
     def _read(self) -> tuple[Checklist, ...]:
         if self._reader is None:
             self._reader = self.backend.make_store(False)
         return self._reader.read()
 
-    def left(self, c: Checklist, filed: bool) -> None:
+    def left(self, swap: Checklist, filed: bool) -> None:
         """A checklist was left; ``filed``: its report is saved, or nobody wants it."""
-        self._unfiled.pop(c.id, None)
-        if c.state == DONE and not filed:
-            self._unfiled[c.id] = c
+        self._unfiled.pop(swap.id, None)
+        if swap.state == DONE and not filed:
+            self._unfiled[swap.id] = swap
 
     def unfiled(self, frame: Frame) -> tuple[Checklist, ...]:
         """The checklists of a pool of which only the report is left to file."""
@@ -138,37 +138,37 @@ class SwapWatch:
         """The open checklists of a pool, those with an alarm first."""
         return tuple(sorted(filter(partial(_is_of, frame), self.open), key=self._has_none))
 
-    def _has_none(self, c: Checklist) -> bool:
-        return self.alarm(c) == ""
+    def _has_none(self, swap: Checklist) -> bool:
+        return self.alarm(swap) == ""
 
-    def alarm(self, c: Checklist) -> str:
+    def alarm(self, swap: Checklist) -> str:
         """What must be put right before anything else; empty where nothing is wrong."""
-        stage = self.stages.get(c.id)
+        stage = self.stages.get(swap.id)
         return stage.title if stage is not None and stage.alarm else ""
 
     def shown(self, frame: Frame) -> tuple[ActivityView, ...]:
         """A line for each open checklist of a pool, and for all that is left undone."""
         opened = self.of(frame)
-        lines = [activity(c, self.stages.get(c.id), frame) for c in opened]
-        stages = (self.stages[c.id] for c in opened if c.id in self.stages)
+        lines = [activity(swap, self.stages.get(swap.id), frame) for swap in opened]
+        stages = (self.stages[swap.id] for swap in opened if swap.id in self.stages)
         left = [(NOT_UNDONE, text) for stage in stages for text in stage.reminders]
-        left += [(_ended(c), text) for c, text in self._left if _is_of(frame, c)]
-        lines += [activity(c, None) for c in self.unfiled(frame)]
+        left += [(_ended(swap), text) for swap, text in self._left if _is_of(frame, swap)]
+        lines += [activity(swap, None) for swap in self.unfiled(frame)]
         lines += [_reminder(*each) for each in dict.fromkeys(left)]
         return tuple(lines)
 
     def pulled(self, pool: str) -> dict[str, float]:
         """The disks of a pool that were pulled by mistake, and when each was back."""
-        return {r.key: r.t for c in self._kept for r in c.returned if r.pool == pool}
+        return {r.key: r.t for swap in self._kept for r in swap.returned if r.pool == pool}
 
 
-def _is_of(frame: Frame, c: Checklist) -> bool:
-    return c.guid == frame.guid if c.guid and frame.guid else c.pool == frame.pool
+def _is_of(frame: Frame, swap: Checklist) -> bool:
+    return swap.guid == frame.guid if swap.guid and frame.guid else swap.pool == frame.pool
 
 
-def _ended(c: Checklist) -> str:
+def _ended(swap: Checklist) -> str:
     """What a line says before what a closed checklist left."""
-    return "given up; left:" if c.state == BACKED_OUT else NOT_UNDONE
+    return "given up; left:" if swap.state == BACKED_OUT else NOT_UNDONE
 
 
 def _reminder(said: str, text: str) -> ActivityView:
@@ -176,16 +176,16 @@ def _reminder(said: str, text: str) -> ActivityView:
     return ActivityView(Activity(KIND, said, note=text))
 
 
-def _is_replaced(c: Checklist, frame: Frame) -> bool:
+def _is_replaced(swap: Checklist, frame: Frame) -> bool:
     """Whether the sample shows that another disk takes the old one's place."""
     places = {} if frame.root is None else {place.key: place for place in placed(frame.root)}
-    old = places.get(c.old.key)
+    old = places.get(swap.old.key)
     return (
         old is not None and old.parent is not None and places[old.parent].vdev.kind == "replacing"
     )
 
 
-def activity(c: Checklist, stage: SwapStage | None, frame: Frame | None = None) -> ActivityView:
+def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = None) -> ActivityView:
     """An open checklist as a line beside the scans; ``stage``: its step, where it is known.
 
     ``frame``: the newest one, which shows that a replace has begun before the machine is looked at.
@@ -193,8 +193,8 @@ def activity(c: Checklist, stage: SwapStage | None, frame: Frame | None = None) 
     if stage is not None and stage.alarm:
         note = f"{stage.brief or stage.title}  (C)"
     else:
-        step = stage.step if stage is not None else c.at
-        if step == "replace" and frame is not None and _is_replaced(c, frame):
+        step = stage.step if stage is not None else swap.at
+        if step == "replace" and frame is not None and _is_replaced(swap, frame):
             step = "resilver"
-        note = f"{c.old.spot}: {TITLES[step]}  (C continues)"
+        note = f"{swap.old.spot}: {STEPS[step].title}  (C continues)"
     return ActivityView(Activity(KIND, "open", note=note))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.swap.playing import NEW, OLD, Play
-from zconsole.swap.checklist import STEPS, TITLES
-from zconsole.swap.costs import COSTS
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.checklist import WAYS, SwapStage
+from zconsole.swap.steps import STEPS
 
 
 def test_every_step_has_an_inverse_or_is_final():
-    acting = set(TITLES) - {"explain", "report"}
-    assert {step for steps in STEPS.values() for step in steps} == acting == set(COSTS)
-    assert all(cost.undo or cost.final for cost in COSTS.values())
+    acting = {name: step for name, step in STEPS.items() if step.look is not None}
+    assert {step for way in WAYS.values() for step in way.steps} == set(acting)
+    assert all(step.undo or step.final for step in acting.values())
+    assert set(STEPS) - set(acting) == {"explain", "report"}
 
 
 def test_no_way_back_is_told_of_a_step_that_cannot_be_taken_now(play: Play):

@@ -12,7 +12,7 @@ from zconsole.sim import commands, lifecycle
 from zconsole.sim.disk import CANT_OPEN, FAULTED
 from zconsole.sim.source import World
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
-from zconsole.swap.progress import current
+from zconsole.swap.watch import current
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""The pull, and the new disk: what is seen, asked about and refused."""
+"""The steps: the pull and the new disk, the light, and a checkpoint in the way."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ import shlex
 import pytest
 
 from tests.records import replace
-from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play
+from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, partitioned, with_second_pool
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.hardware.device import Contents
 from zconsole.sim import commands, lifecycle
-from zconsole.sim.build import Build
-from zconsole.sim.disk import CANT_OPEN, Leaf
-from zconsole.sim.models import SSD_400G
-from zconsole.sim.state import PoolState
+from zconsole.sim.disk import CANT_OPEN
+from zconsole.sim.state import Checkpoint
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST
-from zconsole.swap.choice import choose
-from zconsole.swap.explain import explained
-from zconsole.swap.guide import Guide, started
+from zconsole.swap.choice import choose, explained
 from zconsole.swap.report import markdown
+from zconsole.swap.session import Guide, started
 from zconsole.swap.store import SwapStore
 from zconsole.swap.undone import taken_offline
 
@@ -64,6 +61,17 @@ def test_a_new_disk_in_another_bay_is_asked_about(play: Play):
     play.hands.insert(NEW, EMPTY)
     assert EMPTY in play.look().title
     assert play.answer("elsewhere").step == "replace"
+
+
+def test_a_new_disk_that_is_used_in_another_bay_is_refused_where_it_does_not_fit(play: Play):
+    play.pulled()
+    play.look()
+    play.hands.insert(SMALL, EMPTY)
+    assert EMPTY in play.look().title
+    stage = play.answer("elsewhere")
+    assert stage.title.endswith("does not fit")
+    assert any(text.startswith("Too small") for text in stage.text)
+    assert play.checklist.new is None
 
 
 def test_a_machine_without_hot_plug_is_powered_off(play: Play, tmp_path):
@@ -111,33 +119,6 @@ def test_a_light_is_not_said_to_be_on_once_its_time_is_over(play: Play):
     )
 
 
-WWN_BITS = 0xFF_FFFF_FFFF
-"""The bits of a simulated device's GUID that are its disk's World Wide Name, too."""
-
-
-def partitioned(play: Play, bay: str, number: int, leaf: Leaf) -> None:
-    """Make a leaf a partition of the disk in a bay."""
-    disk = play.leaf(bay)
-    leaf.guid = leaf.guid & ~WWN_BITS | disk.guid & WWN_BITS
-    leaf.path = f"/dev/disk/by-id/{disk.devid}-part{number}"
-    leaf.name, leaf.devid = f"{disk.devid}-part{number}", disk.devid
-    leaf.slot, leaf.device = disk.slot, f"{disk.device[:-1]}{number}"
-
-
-def with_second_pool(play: Play, *bays: str, name: str = "fast") -> PoolState:
-    """A second pool, a mirror of partitions on the disks in these bays."""
-    make = Build(3, name, play.pool.start)
-    leaves = make.leaves(len(bays), SSD_400G)
-    second = make.pool([make.mirror(leaves, fill=0.01)], host=play.pool.host)
-    for bay, leaf in zip(bays, leaves, strict=True):
-        partitioned(play, bay, 2, leaf)
-    second.t = play.pool.t
-    play.pool.host.shelf = []
-    partitioned(play, OLD, 1, play.leaf())
-    play.world.pools = (play.pool, second)
-    return second
-
-
 def test_both_pools_on_one_disk_are_told_and_taken_offline(play: Play):
     second = with_second_pool(play, OLD, "Slot 08")
     choice = play.choice()
@@ -160,8 +141,8 @@ def test_both_pools_on_one_disk_are_told_and_taken_offline(play: Play):
 
 def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play):
     second = with_second_pool(play, OLD, "Slot 08")
-    parts = [p for p in explained(play.choice()) if p.heading == "What a pull does now"]
-    assert any("fast needs a swap of its own afterwards" in line for line in parts[0].lines)
+    said = explained(play.choice())["What a pull does now"]
+    assert any("fast needs a swap of its own afterwards" in line for line in said)
     play.begin(PULL_FIRST)
     play.do()
     play.do()
@@ -463,3 +444,58 @@ def test_a_disk_that_fails_more_and_more_is_in_the_report_once(play: Play):
         play.look()
     (said,) = [e.text for e in play.checklist.log if "does not fit" in e.text]
     assert "SMART reports a failing disk" in said
+
+
+def test_a_disk_whose_bay_has_no_light_is_found_by_its_serial_number():
+    play = Play()
+    play.begin()
+    stage = play.do()
+    assert (stage.step, stage.title) == ("pull", "Pull Slot 07 (serial RGYCXAL5)")
+    assert stage.text[:3] == (
+        "The bay has no light that can be switched.",
+        "Its label says serial RGYCXAL5, WDC_WD40EFRX-68N32N0.",
+        "The serial number stands on its label after S/N or SN, beside a bar code.",
+    )
+
+
+DISCARD, AGAIN = "zpool checkpoint -d tank", "zpool resilver tank"
+
+
+def blocked() -> Play:
+    """A swap whose resilver ended beside a checkpoint."""
+    play = Play()
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    assert play.do().step == "resilver"
+    play.pool.checkpoint = Checkpoint(play.now, 1e9)
+    while not play.look().alarm:
+        play.wait(60.0)
+    return play
+
+
+def command(play: Play) -> str:
+    """What the current step runs."""
+    plan = play.look().plan
+    assert plan is not None
+    return plan.steps[0].command
+
+
+def test_a_swap_that_meets_one_leads_out():
+    play = blocked()
+    assert command(play) == DISCARD
+    play.do()
+    play.wait(60.0)
+    assert command(play) == AGAIN
+    play.do()
+    play.until("scrub")
+
+
+def test_a_resilver_that_ended_before_the_swap_began_is_not_waited_for():
+    play = blocked()
+    play.do()
+    play.wait(60.0)
+    play.store = SwapStore(None, memory={})
+    play.begin()
+    play.wait(60.0)
+    assert command(play) == AGAIN

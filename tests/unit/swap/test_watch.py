@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.actions.pools import disk, group
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, fresh
+from tests.unit.swap.views import chosen, view
 from zconsole.sim import lifecycle
 from zconsole.sim.disk import FAULTED, REMOVED
-from zconsole.swap.checklist import PULL_FIRST
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.checklist import PULL_FIRST, SwapStage
+from zconsole.swap.choice import begin
+from zconsole.swap.watch import noticed
 
 
 def test_a_wrong_disk_is_noticed_put_back_and_resilvered_before_anything_else(play: Play):
@@ -39,16 +42,6 @@ def back_unnoticed(play: Play) -> SwapStage:
     assert "WRONG DISK: put Slot 06" in play.look().title
     play.devices = lambda found: found
     return play.look()
-
-
-def test_a_wrong_disk_that_zfs_did_not_miss_is_opened_anew(play: Play):
-    stage = back_unnoticed(play)
-    assert stage.title.startswith("Bring Slot 06")
-    assert stage.alarm
-    assert stage.plan is not None
-    assert stage.plan.steps[0].argv[:3] == ("zpool", "online", "tank")
-    play.do()
-    assert play.refilled().title.startswith(f"Pull {OLD}")
 
 
 @pytest.mark.slow
@@ -324,3 +317,16 @@ def test_a_disk_put_into_the_bay_of_a_wrong_one_is_in_the_report_once(play: Play
     play.look()
     (said,) = [e.text for e in play.checklist.log if "not the one" in e.text]
     assert said.startswith("Slot 08 holds serial ")
+
+
+def test_a_replace_whose_new_disk_a_hot_spare_stands_in_for_is_gone_on_with():
+    choice = chosen(view())
+    swap = begin(choice, choice.ways[0], view(), "0123abcd", 5.0)
+    newcomer = group("spare", disk("new", 9, "FAULTED"), disk("sp", 10))
+    busy = view(group("replacing", disk("d00", 1000), newcomer))
+    for seen in (
+        noticed(swap, busy, 6.0),
+        begin(chosen(busy), chosen(busy).ways[0], busy, "1", 6.0),
+    ):
+        assert seen.new is not None
+        assert seen.new.name == "new"

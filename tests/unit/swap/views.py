@@ -1,0 +1,35 @@
+"""Pools and disks as a swap sees them, without a machine."""
+
+from __future__ import annotations
+
+from tests.records import replace
+from tests.unit.actions.pools import MODERN, at, pool, top
+from zconsole.hardware.device import Contents, Device
+from zconsole.pool.model import Vdev
+from zconsole.swap.choice import SwapChoice, choose
+from zconsole.swap.disk import MachineView
+
+KEY = "1000"
+
+
+def device(name: str, **fields) -> Device:
+    path = f"/dev/disk/by-id/{name}"
+    return replace(
+        Device(path, f"/dev/{name}", (f"{path}-part1",), size=2**40, serial=f"S-{name}", bay=name),
+        **fields,
+    )
+
+
+DISKS = tuple(device(f"d0{n}", contents=Contents(zfs_pool="tank")) for n in range(6))
+
+
+def view(*changes: Vdev, disks=DISKS, kind: str = "raidz2", others=(), **fields) -> MachineView:
+    facts = replace(MODERN, devices=disks)
+    found = pool(top(kind, 0, 6 if kind.startswith("raidz") else 2, *changes), **fields)
+    return MachineView(at(found, facts), others)
+
+
+def chosen(v: MachineView, key: str = KEY) -> SwapChoice:
+    found = choose(v, key)
+    assert found is not None
+    return found

@@ -1,0 +1,623 @@
+"""The steps of a swap: when each is done, its plan or question, its words and its way back.
+
+A step looks at pool and machine each time and remembers nothing. What only a person or the past can
+tell is kept in the checklist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from zconsole.actions.candidates import held, judge, spares
+from zconsole.actions.checkpoint import plan_discard
+from zconsole.actions.clear import plan_clear
+from zconsole.actions.follow import leftover
+from zconsole.actions.locate import ON_LABEL, light_effects
+from zconsole.actions.offline import plan_detach, plan_online
+from zconsole.actions.plan import (
+    ActionPlan,
+    LightOrder,
+    Precondition,
+    Situation,
+    Step,
+    decide,
+)
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.running_scans import describe
+from zconsole.actions.scrub import plan_resilver, plan_scrub
+from zconsole.actions.target import Swap, Target, find, find_path, stands_in
+from zconsole.hardware.device import Device
+from zconsole.hardware.light import LASTING
+from zconsole.pool.redundancy import is_complete
+from zconsole.pool.scan_outcome import settling
+from zconsole.pool.topology import FAILED
+from zconsole.swap.checklist import (
+    REPLACE_FIRST,
+    SCRUB_CANCELED,
+    Answer,
+    Checklist,
+    SwapStage,
+    sentence,
+)
+from zconsole.swap.disk import (
+    MachineView,
+    SwapDisk,
+    device_of,
+    disk_of,
+    partition_of,
+    replacing,
+)
+from zconsole.swap.effects import (
+    effects,
+    filling,
+    plan_offline_safely,
+    repairs,
+    untouchable,
+    waits_its_turn,
+)
+from zconsole.units import counted, size
+
+SKIP_LIGHT = Answer(
+    "no-light",
+    "I know the bay: go on without the light",
+    means="No light is switched on. Be sure of the bay: compare the label before you pull.",
+    passes="light",
+    noted="the bay is known without its light",
+)
+PULLED = Answer("pulled", "I have pulled it, and its label says so", typed="pulled")
+SAME = Answer("same", "The same disk is back, with a better contact")
+ELSEWHERE = Answer(
+    "elsewhere",
+    "Use the new disk where it is",
+    passes="elsewhere",
+    noted="the new disk is used where it is",
+)
+LEAVE_LIT = Answer(
+    "leave-lit",
+    "Leave the light as it is",
+    passes="light-off",
+    noted="the light stays as it is",
+)
+NO_SCRUB = Answer("no-scrub", "Skip the scrub", passes="scrub", noted="no scrub is wanted")
+NO_WAIT = Answer(
+    "no-wait",
+    "Stop waiting for the scrub: it goes on by itself",
+    passes="scrub",
+    noted="the scrub goes on without being waited for",
+)
+
+FILLING = ("zpool replace", "zpool online", "zpool clear", "zpool resilver")
+"""What a resilver follows."""
+BEGINNING = 10.0
+"""Seconds after a command until the resilver that it causes has begun at the latest."""
+
+
+def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+    """Let a hot spare stand in, and wait until it is filled; None once it is."""
+    situation, target = view.situation, view.target(swap.old.key)
+    if swap.pulled is not None or target is None:
+        return None
+    if stands_in(target) and not just_ran(swap, now):
+        return None
+    if target.group is not None:
+        return SwapStage(
+            "spare",
+            f"Wait until {target.group.children[-1].name} is filled",
+            ("Leave every disk where it is: the old disk is still read.",),
+            waits=filling(situation),
+        )
+    path = swap.spare.whole if swap.spare else ""
+    if path not in spares(view.pool):
+        path = next(iter(spares(view.pool)), path)
+    return SwapStage(
+        "spare",
+        f"Let the hot spare stand in for {swap.old.words}",
+        ("Redundancy stays as it is while the disk is swapped; the spare returns afterwards.",),
+        plan=plan_replace(situation, Swap(swap.old.key, path)),
+        paths=(path,),
+    )
+
+
+def look_offline(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+    """Take every leaf on the disk offline; None once no pool reads or writes it."""
+    if swap.pulled is not None or (view.devices and view.device(swap.old) is None):
+        return None
+    lost = effects(view, swap.old)
+    for effect in lost:
+        situation = view.of(effect.pool)
+        target = None if situation is None else find(situation.pool, effect.key)
+        if situation is None or target is None or target.vdev.state in FAILED:
+            continue
+        ours = effect.key == swap.old.key
+        whose = "" if ours else f" It is on the same disk as {swap.old.name}: one pull takes both."
+        along = [each.key for each in lost if each.pool == effect.pool]
+        return SwapStage(
+            "offline",
+            f"Take {target.name} of {situation.pool.name} offline",
+            (f"Then nothing is written to the disk when you pull it.{whose}",),
+            warnings=(f"{effect.text}.",) if not stands_in(target) else (),
+            plan=plan_offline_safely(situation, effect.key, along),
+        )
+    return None
+
+
+def look_light(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+    """Switch the bay's light on; None once it is, or where there is none."""
+    done = "light" in swap.passed or swap.pulled is not None or swap.left_early
+    if not swap.old.light or done:
+        return None
+    return SwapStage(
+        "light",
+        f"Switch on the light of {swap.old.spot}",
+        ("It shows which disk to pull; it goes off at the end.",),
+        plan=plan_light(view.situation, swap.old, on=True),
+        answers=(SKIP_LIGHT,),
+    )
+
+
+def plan_light(situation: Situation, disk: SwapDisk, on: bool) -> ActionPlan:
+    """Switch the light of a bay, also of one whose disk is out or no longer in the pool.
+
+    The disk must have one (``SwapDisk.light``). It is found by the serial number, else by the bay.
+    """
+
+    def _same_bay(now: Situation) -> str | None:
+        device = device_of(disk, now.facts.devices)
+        if device is None or disk.shares_place(device) is not False:
+            return None
+        return f"{disk.mark or disk.name} is in another bay now: {device.bay or device.port}"
+
+    word = "on" if on else "off"
+    remembered = Device(
+        disk.whole, disk.node, serial=disk.serial, bay=disk.bay, locate=disk.light or None
+    )
+    step = Step(
+        ("zconsole", "light", word, disk.whole),
+        f"switch {disk.light} {word}",
+        light=LightOrder(on, remembered),
+    )
+    plan = ActionPlan(
+        "locate",
+        f"Switch the light of {disk.spot} {word}",
+        (step,),
+        consequences=light_effects(on),
+        preconditions=(Precondition(f"{disk.name} is in the same bay, or out", _same_bay),),
+        # A suspended pool is when somebody looks for the bay.
+        urgent=lambda _: True,
+    )
+    return decide(plan, situation)
+
+
+def past(swap: Checklist, view: MachineView) -> bool:
+    """Whether somebody, or ZED, has already given the place to a disk that came into it."""
+    target = view.target(swap.old.key)
+    return swap.mode != REPLACE_FIRST and (target is None or replacing(target) is not None)
+
+
+def look_pull(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+    """Wait for the pull of the right disk; None once it is out."""
+    old = swap.old
+    if swap.pulled is not None or past(swap, view):
+        return None
+    target = view.target(old.key)
+    read = target is not None and target.vdev.state not in FAILED and is_complete(target.vdev)
+    if read and swap.mode != REPLACE_FIRST:
+        hold = "it is online: take it offline first"
+        return SwapStage("pull", f"Do not pull {old.words} yet", (), waits=hold, alarm=True)
+    title, waits = f"Pull {old.words}", f"{old.words} to leave the machine"
+    text = tuple(_how_found(swap, view, now))
+    if swap.left_early:  # only a person knows whether it was pulled
+        title, waits = f"{old.words} is out already: say that you pulled it", ""
+        text = (
+            "It was pulled, or lost its link, before it was taken offline: nothing was taken"
+            " offline, and nothing has to be any more.",
+            f"Its label says {old.mark}: compare it, then say so."
+            if old.mark
+            else "Its serial number is unknown: be sure of the bay.",
+        )
+    elif not view.devices:
+        waits = ""
+        text += (
+            "The machine's disks can't be read: the pull can't be checked. Say when it is out.",
+        )
+    elif swap.was_gone:
+        waits = ""
+        text += (
+            "The machine lost this disk before: nothing shows its pull. Compare the serial number"
+            " on its label, then say so. A wrong disk that is pulled is noticed.",
+        )
+    stay = ", ".join(disk.spot for disk in untouchable(view.situation, old))
+    warned = f"Pulling any of these loses data: {stay}." if stay else "Pull no other disk."
+    return SwapStage("pull", title, text, warnings=(warned,), waits=waits, answers=(PULLED,))
+
+
+def _how_found(swap: Checklist, view: MachineView, now: float) -> Iterator[str]:
+    """How to know the disk with your own eyes, and which others are out."""
+    old = swap.old
+    if "light" in swap.passed and swap.lit:
+        switched = [e.t for e in swap.log if e.step == "light" and e.result == "done"]
+        if switched and now - max(switched) < LASTING:
+            yield f"The light of {old.spot} is on."
+        else:
+            hours = f"{LASTING / 3600:g} hours"
+            yield f"The light of {old.spot} went off after {hours}: switch it off and on again."
+    elif not old.light:
+        yield "The bay has no light that can be switched."
+    if old.mark:
+        yield f"Its label says {old.mark}{f', {old.model}' if old.model else ''}."
+        if old.serial and not old.light:
+            yield f"The serial number stands {ON_LABEL}."
+    else:
+        yield "Its serial number is unknown: be sure of the bay."
+    yield (
+        "Without hot-plug: power the machine off, swap the disk, power on; this checklist goes on"
+        " after the boot."
+    )
+    for disk in away(swap, view):
+        if not disk.pool:
+            yield f"{disk.words} left the machine: it is not the one, but holds no pool."
+
+
+def away(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
+    """Disks that were there before and are not now, those that hold no pool included."""
+    if not view.devices:
+        return ()
+    return tuple(disk for disk in swap.around if view.device(disk) is None)
+
+
+class Inserted(NamedTuple):
+    """The disk that came after the pull, judged."""
+
+    device: Device
+    verdict: str = "fits"
+    """fits, unnamed (by udev), shown (the old one, said to be out), elsewhere or unfit."""
+    problems: tuple[str, ...] = ()
+    """Why it is unfit."""
+
+
+def inserted(swap: Checklist, view: MachineView) -> Inserted | None:
+    """The disk that came after the pull: the old one again, one in its place, or one elsewhere."""
+    old = swap.old
+    disks = [device for device in view.devices if device.kind == "disk"]
+    in_place = [d for d in disks if old.shares_place(d) or old.is_on(d)]
+    fresh = [d for d in disks if not any(known.is_on(d) for known in swap.around)]
+    found = next(iter((*in_place, *fresh)), None)
+    if found is None:
+        return None
+    if found.unnamed:  # it has no path that lasts
+        return Inserted(found, "unnamed")
+    if old.is_on(found):
+        if swap.unseen:
+            return Inserted(found, "shown")
+    elif old.shares_place(found) is False and ELSEWHERE.passes not in swap.passed:
+        return Inserted(found, "elsewhere")
+    problems = _unfit(swap, view, found)
+    return Inserted(found, "unfit" if problems else "fits", problems)
+
+
+def is_same(swap: Checklist, view: MachineView, found: Device) -> bool:
+    """Whether it is the old disk again; without serial and WWN, whether it has the pool's label."""
+    marked = swap.old.is_marked(found)
+    if marked is not None:
+        return marked
+    return swap.old.is_on(found) and found.contents.zfs_pool == view.pool.name
+
+
+def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]:
+    """Why an inserted disk can't be used; () when it can, or is the old one."""
+    target = view.target(swap.old.key)
+    if target is None or is_same(swap, view, found):
+        return ()
+    judged = judge(view.pool, target, found, view.situation.facts)
+    # zpool also overwrites what is on a disk with the path of the old one: that is not wanted.
+    problems = list(dict.fromkeys((*judged.problems, *held(view.pool, found))))
+    smart = view.counts(found)
+    if smart is not None and smart.passed is False:
+        problems.append(f"SMART reports a failing disk: {smart.words()}")
+    part = partition_of(target)
+    if part is not None and f"{found.path}-part{part}" not in found.aliases:
+        problems.append(
+            f"{target.vdev.name} is partition {part} of its disk: make the same partitions on the"
+            f" new one (sgdisk --replicate={found.node} /dev/OTHER, sgdisk --randomize-guids"
+            f" {found.node})"
+        )
+    return tuple(problems)
+
+
+def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+    """Wait for the new disk, and judge it; None once one is in that fits."""
+    if past(swap, view) or view.device(swap.new) is not None:
+        return None
+    old, spot, found = swap.old, swap.old.place or "the same bay", inserted(swap, view)
+    text: tuple[str, ...]
+    verdict = "" if found is None else found.verdict
+    if found is None or verdict == "unnamed":
+        least = f"{size(old.size)} or larger" if old.size else "of the same size or larger"
+        text = (
+            f"It must be {least}, with sectors that the vdev can use; both are checked.",
+            "If only its cable or contact was bad, put the same disk back: it is recognized.",
+        )
+        waits = f"udev to name the disk in {disk_of(found.device).spot}" if found else ""
+        title = f"Insert the new disk into {spot}"
+        return SwapStage("insert", title, text, waits=waits or f"a disk in {spot}")
+    new = disk_of(found.device)
+    if verdict == "shown":
+        name = found.device.node.rpartition("/")[2] or "DISK"
+        return SwapStage(
+            "insert",
+            f"Insert the new disk into {spot}, and make the machine see it",
+            (
+                f"The machine still shows {old.words}. If it is still in, pull it now.",
+                "If it is out, the machine doesn't notice that disks go or come: power off and on,"
+                " or have it look again with these commands, as root:",
+                # Each on a line of its own, and short enough not to be broken: they are copied.
+                f"echo 1 > /sys/block/{name}/device/delete",
+                "echo '- - -' | tee /sys/class/scsi_host/host*/scan",
+            ),
+            waits=f"another disk in {spot}",
+            answers=(SAME,),
+        )
+    if verdict == "elsewhere":
+        title = f"The new disk is in {new.spot}, not in {spot}"
+        text = (f"Move it to {spot}, or use it where it is: {new.words}.",)
+        return SwapStage("insert", title, text, waits=f"a disk in {spot}", answers=(ELSEWHERE,))
+    if verdict == "unfit":
+        text = (*(f"{sentence(problem)}." for problem in found.problems), "Insert another one.")
+        title = f"{new.words} does not fit"
+        return SwapStage("insert", title, text, waits=f"a disk that fits in {spot}")
+    return None
+
+
+def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+    """Give the place to the new disk, or put the same one online; None once that has begun."""
+    old, new, target = swap.old, swap.new, view.target(swap.old.key)
+    if target is None or new is None or replacing(target) is not None:
+        return None
+    if swap.same:
+        return _online(swap, view, target)
+    device, part = view.device(new), partition_of(target)
+    path = new.whole
+    if device is not None:
+        path = device.path if part is None else f"{device.path}-part{part}"
+    smart = view.counts(device)
+    # Where disks are named by their bay, only their labels tell them apart.
+    labels = old.mark and new.mark and old.spot == new.spot
+    return SwapStage(
+        "replace",
+        f"Replace {old.mark} with {new.mark} in {new.spot}"
+        if labels
+        else f"Replace {old.name} with {new.words}",
+        (
+            "The new disk is overwritten: what is on it is lost. Compare its serial number once"
+            " more.",
+            *((f"SMART of the new disk: {smart.words()}.",) if smart is not None else ()),
+        ),
+        warnings=tuple(f"{sentence(doubt)}." for doubt in _doubts(view, target, device)),
+        plan=plan_replace(view.situation, Swap(old.key, path)),
+        paths=(path,),
+    )
+
+
+def _doubts(view: MachineView, target: Target, device: Device | None) -> Iterator[str]:
+    """What speaks against the inserted disk though it can be used."""
+    if device is not None:
+        yield from judge(view.pool, target, device, view.situation.facts).cautions
+        smart = view.counts(device)
+        if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):
+            yield f"it is not new: {smart.words()}"
+
+
+def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | None:
+    """The old disk is back: online, or clear where ZFS gave it up."""
+    situation, state = view.situation, target.vdev.state
+    if state not in FAILED:
+        return None
+    return SwapStage(
+        "replace",
+        f"Put {swap.old.words} online again",
+        (
+            "The same disk is back: what it missed is resilvered. If errors return, its cable, its"
+            " bay or the disk itself is bad.",
+            "To use another disk instead, pull it again and insert that one.",
+        ),
+        plan=(plan_clear if state == "FAULTED" else plan_online)(situation, target.key),
+    )
+
+
+def just_ran(swap: Checklist, now: float) -> bool:
+    """Whether a command ran so recently that its resilver may not have begun."""
+    begun = (entry for entry in swap.log if entry.command.startswith(FILLING))
+    return any(0.0 <= now - entry.t < BEGINNING for entry in begun)
+
+
+def look_resilver(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+    """Wait until the new disk is filled; None once the place is whole again."""
+    situation, old = view.situation, view.target(swap.old.key)
+    leaf, group = old if swap.same else new_leaf(swap, view), replacing(old)
+    waits = repairs(situation) or just_ran(swap, now)
+    if group is None and (waits or (leaf is not None and not is_complete(leaf.vdev))):
+        return _waiting(swap, view, leaf)
+    if group is None:
+        return None
+    over = [s for s in view.pool.scans if s.function in ("resilver", "rebuild") and s.end]
+    newest = max(over, key=lambda scan: scan.end or 0.0, default=None)
+    begun = swap.noted("replace") or swap.begun
+    # The resilver of a replace that was adopted may have ended before the checklist began.
+    started = newest is not None and (newest.start or 0.0) >= int(begun)
+    ended = newest is not None and (started or not settling(now, begun))
+    if waits or not ended or settling(now, newest.end if newest else None):
+        return _waiting(swap, view, leaf)
+    return SwapStage(
+        "resilver",
+        f"The resilver ended, but {group.name} stays",
+        (leftover(group) or "",),
+        warnings=("Do not pull the old disk: it may hold the only good copy of some block.",),
+        waits="the group to end",
+        plan=(plan_resilver if view.pool.checkpoint is None else plan_discard)(situation),
+        alarm=True,
+    )
+
+
+def _waiting(swap: Checklist, view: MachineView, leaf: Target | None) -> SwapStage:
+    old, vdev = view.target(swap.old.key), None if leaf is None else leaf.vdev
+    stay = "Leave the old disk plugged in until it ends"
+    if swap.mode != REPLACE_FIRST:
+        meanwhile = "Pull nothing until it ends."
+    elif old is not None and is_complete(old.vdev):
+        meanwhile = f"{stay}: it still counts for redundancy."
+    elif old is not None and old.vdev.state not in FAILED:
+        meanwhile = f"{stay}: it is still read."
+    else:
+        meanwhile = f"{stay}, though ZFS doesn't read from it: only then its pull is checked."
+    return SwapStage(
+        "resilver",
+        f"Wait until {swap.new.words if swap.new else swap.old.name} is filled",
+        (meanwhile,),
+        waits=filling(view.situation, vdev),
+        deferred=waits_its_turn(view.situation, vdev),
+        final="" if swap.same else STEPS["resilver"].final,
+    )
+
+
+def new_leaf(swap: Checklist, view: MachineView) -> Target | None:
+    """The leaf on the new disk; None while the pool has none."""
+    if swap.new is None:
+        return None
+    device = view.device(swap.new)
+    paths = (device.path, *device.aliases) if device else (swap.new.whole,)
+    return find_path(view.pool, tuple(filter(None, paths)))
+
+
+def look_return_spare(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+    """Give back a spare that still stands in; None when none does."""
+    leaf = view.target(swap.old.key) if swap.same else new_leaf(swap, view)
+    if leaf is None or leaf.group is None or leaf.group.kind != "spare":
+        return None
+    standing = next((spare for spare in leaf.spares if spare.guid and not spare.shared), None)
+    if standing is None or standing.guid is None:
+        return None
+    return SwapStage(
+        "return-spare",
+        f"Return the hot spare {standing.name}",
+        (f"{leaf.name} is complete: the spare isn't needed there any more.",),
+        plan=plan_detach(view.situation, standing.guid),
+    )
+
+
+def look_light_off(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+    """Switch the light off that this checklist switched on; None once it is off."""
+    if not swap.lit or "light-off" in swap.passed:
+        return None
+    return SwapStage(
+        "light-off",
+        f"Switch off the light of {swap.old.spot}",
+        plan=plan_light(view.situation, swap.old, on=False),
+        answers=(LEAVE_LIT,),
+    )
+
+
+def look_scrub(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+    """Offer a scrub and follow it; None once it has ended, or none is wanted."""
+    situation, asked = view.situation, swap.scrub_begun
+    runs = situation.active("scrub")
+    begins = asked is not None and 0.0 <= now - asked < BEGINNING
+    if "scrub" in swap.passed:
+        return None
+    text = ("It reads every block once and finds damage that the old disk may have left.",)
+    if runs is not None or begins:
+        return SwapStage(
+            "scrub",
+            f"Wait until {view.pool.name} is scrubbed",
+            text,
+            waits=describe(runs) if runs is not None else "the scrub to begin",
+            answers=(NO_WAIT,),
+        )
+    if asked is not None and scrubbed(swap, view):
+        return None
+    title = f"Scrub {view.pool.name}"
+    return SwapStage("scrub", title, text, plan=plan_scrub(situation), answers=(NO_SCRUB,))
+
+
+def scrubbed(swap: Checklist, view: MachineView) -> str:
+    """How the scrub of this swap ended, in words; empty while none has."""
+    # The kernel's start time is in whole seconds.
+    over = (scan for scan in view.pool.scans if scan.function == "scrub" and scan.end)
+    ended = next((scan for scan in over if (scan.start or 0.0) >= int(swap.begun)), None)
+    if ended is None:
+        return ""
+    if ended.state == "canceled":
+        return SCRUB_CANCELED
+    return f"the scrub finished with {counted(ended.errors or 0, 'error')}"
+
+
+Look = Callable[[Checklist, MachineView, float], SwapStage | None]
+"""The stage of a step by a checklist, a view and the time, or None once the step is done."""
+
+
+class SwapStep(NamedTuple):
+    """A step: what it is called, how it is seen to be done, and the way back once it is taken.
+
+    One of ``undo`` and ``final`` is never empty where something is done.
+    """
+
+    title: str
+    look: Look | None = None
+    undo: str = ""
+    """What Back does: ``puts it online again``."""
+    until: str = ""
+    """Until when it does, where that ends."""
+    final: str = ""
+    """Why there is no way back; with ``undo``, what is lost all the same."""
+    brief: str = ""
+    """The same in a few words, for a list of steps; empty where nothing is lost."""
+
+
+STEPS = {
+    "explain": SwapStep("Read what will happen"),
+    "spare": SwapStep("Let a hot spare stand in", look_spare, "detaches it again"),
+    "offline": SwapStep("Take the old disk offline", look_offline, "puts it online again"),
+    "light": SwapStep("Find the bay by its light", look_light, "switches it off again"),
+    "pull": SwapStep(
+        "Pull the old disk",
+        look_pull,
+        "has it put back into its bay, then puts it online again",
+    ),
+    "insert": SwapStep(
+        "Insert the new disk",
+        look_insert,
+        "has it taken out again and the old disk put back",
+    ),
+    "replace": SwapStep(
+        "Replace",
+        look_replace,
+        "takes the new disk out again",
+        until="Until the resilver ends",
+        brief="new disk is overwritten",
+    ),
+    "resilver": SwapStep(
+        "Wait for the resilver",
+        look_resilver,
+        final="when it ends, the old disk leaves the pool for good",
+        brief="no way back after this",
+    ),
+    "return-spare": SwapStep(
+        "Return the hot spare",
+        look_return_spare,
+        final="what the spare holds is dropped; it is AVAIL again",
+    ),
+    "light-off": SwapStep("Switch the light off", look_light_off, "switches it on again"),
+    "scrub": SwapStep("Scrub", look_scrub, "stops it"),
+    "report": SwapStep("Save the report"),
+}
+"""Every step by its name; ``WAYS`` has those of each way, in order."""
+
+
+def step_of(swap: Checklist, name: str) -> SwapStep:
+    """A step of this checklist, with the way back that it has there."""
+    step = STEPS[name]
+    if name == "pull" and swap.mode == REPLACE_FIRST:
+        return step._replace(undo="", final="the old disk has left the pool already")
+    if name in ("replace", "resilver") and swap.same:
+        return step._replace(undo="takes it offline again", until="", final="", brief="")
+    return step

@@ -1,0 +1,518 @@
+"""Which step of a swap is current, and what a look at pool and machine adds to its checklist.
+
+The current step is seen anew each time. What is noticed is kept: a pull, a disk that came, and
+disks that were pulled and should not have been, before whose return nothing else goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from zconsole.actions.clear import plan_clear
+from zconsole.actions.conditions import OTHER_HOST
+from zconsole.actions.offline import plan_online
+from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.actions.target import Target
+from zconsole.hardware.light import LASTING
+from zconsole.pool.model import MULTIHOST
+from zconsole.pool.redundancy import is_complete
+from zconsole.pool.topology import FAILED
+from zconsole.swap.checklist import (
+    NO_NEED,
+    NOT_NEEDED,
+    OPEN,
+    OUT_ALREADY,
+    PUT_BACK,
+    REPLACE_FIRST,
+    Answer,
+    Checklist,
+    ReturnedDisk,
+    SwapStage,
+    WayBack,
+    sentence,
+)
+from zconsole.swap.choice import around
+from zconsole.swap.disk import MachineView, SwapDisk, disk_of, replacing
+from zconsole.swap.effects import filling, marked, repairs, vdev_words, without
+from zconsole.swap.report import summary
+from zconsole.swap.steps import STEPS, away, inserted, is_same, just_ran, past, scrubbed, step_of
+from zconsole.swap.undone import (
+    beside_left,
+    others_offline,
+    reminders,
+    still_out,
+    undone,
+    way_back,
+)
+
+
+def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
+    """The current step; ``now`` is in epoch seconds."""
+    view = without(marked(view), (*swap.wrong, *swap.meant))
+    if swap.state != OPEN:
+        return replace(_report(swap, view), reminders=reminders(swap, view, now))
+    looks = (look for step in swap.steps if (look := STEPS[step].look) is not None)
+    stages = (look(swap, view, now) for look in looks)
+    found = put_back(swap, view) or _suspended(swap, view) or next(filter(None, stages), None)
+    if found is None:
+        return _report(swap, view)
+    left = undone(swap, view)
+    warned = () if found.alarm else still_out(swap, view)
+    return replace(
+        _costing(swap, found),
+        warnings=(*warned, *found.warnings),
+        back=way_back(swap, view, found, clean=not left),
+        undone=left,
+        reminders=reminders(swap, view, now),
+    )
+
+
+def _costing(swap: Checklist, stage: SwapStage) -> SwapStage:
+    """With what Back will do, or what can't be undone, where the step is still to be taken."""
+    waits = stage.plan is None and stage.step in ("spare", "resilver", "scrub")
+    refused = stage.plan is not None and stage.plan.refused is not None
+    if stage.alarm or waits or refused:
+        return stage
+    step = step_of(swap, stage.step)
+    return replace(stage, undo=step.undo, until=step.until, final=stage.final or step.final)
+
+
+def absent(swap: Checklist) -> SwapStage:
+    """The stage while the pool is not imported; one that is over needs none."""
+    if swap.state != OPEN:
+        return _report(swap, None)
+    pool = swap.pool
+    text = f"{pool} is not imported. Import it (zpool import {pool}); the checklist goes on."
+    return SwapStage(
+        swap.at,
+        f"Import {pool}",
+        (text,),
+        waits=f"{pool} (GUID {swap.guid})" if swap.guid else pool,
+        back=WayBack("give up this swap: nothing is run", closes=True),
+    )
+
+
+def _suspended(swap: Checklist, view: MachineView) -> SwapStage | None:
+    if not view.situation.suspended:
+        return None
+    pool, nothing = view.pool, "Pull nothing."
+    if pool.suspension == MULTIHOST:
+        title = f"{pool.name} is suspended: another host may have it"
+        return SwapStage(swap.at, title, (f"{OTHER_HOST}.", nothing), alarm=True)
+    what = (
+        "Too few of its disks answer. Check cables, power and bays; once their labels can be read,"
+        " clear the pool."
+    )
+    return SwapStage(
+        swap.at,
+        f"{pool.name} is suspended: bring its devices back",
+        (what, nothing),
+        plan=plan_clear(view.situation),
+        final="it resets the error counts of the pool",
+        alarm=True,
+    )
+
+
+def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
+    """The end: what was done, and what is still lit, offline or in need of a swap of its own."""
+    then = () if view is None else beside_left(swap, view)
+    text = [*summary(swap)]
+    if swap.lit and not swap.undone:  # by somebody's word; what is undone says so itself
+        text.append(
+            f"The light of {swap.old.spot} is still on; it goes off {LASTING / 3600:g} hours after"
+            f" it went on, or by zconsole light off {swap.old.whole}."
+        )
+    if view is not None and not swap.undone:
+        text += others_offline(swap, view)
+    text += (f"{said}." for _, said in then)
+    pools = tuple(disk for disk, _ in then)
+    return SwapStage("report", STEPS["report"].title, tuple(text), then=pools, over=True)
+
+
+# What a look adds
+
+
+def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """The checklist with what pool and machine show now; the same one where nothing is new."""
+    if swap.state != OPEN:
+        return swap
+    view = marked(view)
+    for notice in (
+        _moved,
+        _relocated,
+        _baseline,
+        _strays,
+        _pulled,
+        _adopted,
+        _inserted,
+        _misplaced,
+    ):
+        swap = notice(swap, view, now)
+    stage = current(swap, view, now)
+    if stage.alarm:
+        return swap
+    swap = _stepped(swap, view, stage, now)
+    return swap.ending(now, "done") if stage.over else swap
+
+
+def _moved(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """After a boot, or with the pool imported under another name."""
+    name = view.pool.name
+    if view.boot != swap.boot:
+        swap = replace(swap, boot=view.boot, unseen=False)
+        swap = swap.noting(now, swap.at, "the machine was booted")
+    if name != swap.pool:
+        swap = swap.noting(now, swap.at, f"{swap.pool} is called {name} now")
+        own = replace(swap.old, pool=name)
+        beside = tuple(replace(d, pool=name) if d.pool == swap.pool else d for d in swap.around)
+        swap = replace(swap, pool=name, old=own, around=beside)
+    return swap
+
+
+def _relocated(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """Where the old disk sits now: until it is pulled it may have been moved to another bay."""
+    old, device = swap.old, None if swap.pulled is not None else view.device(swap.old)
+    if device is None or not old.is_marked(device):
+        return swap
+    here = disk_of(device)
+    stays = here.port == old.port or not here.port
+    found = replace(
+        old,
+        whole=here.whole,
+        node=here.node,
+        bay=here.bay or (old.bay if stays else ""),
+        port=here.port or old.port,
+        light=here.light or (old.light if stays else ""),
+    )
+    swap = replace(swap, old=found) if found != old else swap
+    if found.words == old.words or not old.place:
+        return swap
+    return swap.retaking("light").noting(now, swap.at, f"{found.mark} is in {found.place} now")
+
+
+def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
+    """Until the disk may be pulled, the disks that are there now are those that must stay."""
+    waits = swap.steps.index(swap.at) < swap.steps.index("pull") and not swap.wrong
+    if not waits or not view.devices or missing(swap, view):
+        return swap
+    there = around(view, swap.old)
+    return swap if there == swap.around else replace(swap, around=there)
+
+
+def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """Disks that are out and should not be; those that are back and complete."""
+    for disk in swap.meant:  # meant to go, and in again: to be brought back like wrong ones
+        if view.device(disk) is not None:
+            rest = tuple(d for d in swap.meant if d is not disk)
+            beside = (d for d in swap.around if (d.whole, d.key) != (disk.whole, disk.key))
+            swap = replace(swap, meant=rest, wrong=(*swap.wrong, disk), around=(*beside, disk))
+            swap = swap.noting(now, PUT_BACK, f"{disk.words} is in again")
+    for disk in missing(swap, view):
+        if disk not in swap.wrong:
+            swap = replace(swap, wrong=(*swap.wrong, disk))
+            swap = swap.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
+    for disk in _dropped(swap, view):
+        swap = replace(swap, wrong=(*swap.wrong, disk))
+        said = f"{disk.words} is in, but dropped out of {disk.pool}"
+        swap = swap.noting(now, PUT_BACK, said)
+    known = tuple(disk.key for disk in swap.wrong if _knows(swap, disk, view))
+    for disk in swap.wrong:
+        if disk.key in swap.noticed and disk.key not in known:
+            swap = swap.noting(now, PUT_BACK, f"{disk.words} left the machine again")
+    swap = swap if known == swap.noticed else replace(swap, noticed=known)
+    for disk in swap.wrong:
+        if is_back(swap, disk, view, now):
+            found = (*swap.returned, ReturnedDisk(disk.pool, disk.key, now))
+            swap = replace(
+                swap, wrong=tuple(d for d in swap.wrong if d is not disk), returned=found
+            ).noting(now, PUT_BACK, f"{disk.words} is back and complete")
+    ordered = tuple(sorted(swap.wrong, key=lambda disk: view.device(disk) is not None))
+    return swap if ordered == swap.wrong else replace(swap, wrong=ordered)
+
+
+def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """The old disk left the machine: while its pull was waited for, or of its own accord."""
+    words = swap.old.words
+    if swap.pulled is not None or not view.devices:
+        return swap
+    if view.device(swap.old) is not None:
+        return replace(swap, was_gone=False) if swap.was_gone else swap
+    if any(swap.old.shares_place(device) for device in view.devices):
+        how = f"{words} is out: another disk is in its bay"
+        return replace(swap, pulled=now, was_gone=False).noting(now, "pull", how)
+    if swap.was_gone:
+        return swap
+    if swap.at in ("light", "pull"):
+        how = f"{words} is out: it left the machine"
+        return replace(swap, pulled=now).noting(now, "pull", how)
+    swap = replace(swap, was_gone=True)
+    step, how = swap.at, f"{words} left the machine by itself"
+    if step == "offline":  # pulled before its turn
+        swap = swap.noting(now, step, OUT_ALREADY)
+        step, how = "pull", f"{words} left the machine"
+    return swap.noting(now, step, how)
+
+
+def _adopted(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """A replace that somebody else, or ZED, has begun meanwhile."""
+    group = replacing(view.target(swap.old.key))
+    if swap.new is not None or group is None:
+        return swap
+    new = view.newcomer(group)
+    pulled = swap.pulled if swap.mode == REPLACE_FIRST else swap.pulled or now
+    said = f"started elsewhere: {new.words} takes the place"
+    return replace(swap, new=new, pulled=pulled).noting(now, "replace", said)
+
+
+def _inserted(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """The disk that was put in after the pull, once it fits; none when it is out again."""
+    if swap.mode == REPLACE_FIRST or swap.pulled is None or not view.devices:
+        return swap
+    if swap.new is not None and (known := view.device(swap.new)) is not None:
+        better = disk_of(known)  # udev may tell the serial number of a new disk a little late
+        return replace(swap, new=better) if better.mark and not swap.new.mark else swap
+    if past(swap, view):
+        return swap
+    found = inserted(swap, view)
+    if found is None or found.verdict != "fits":
+        return swap if swap.new is None else replace(swap, new=None, same=False)
+    new, same = disk_of(found.device), is_same(swap, view, found.device)
+    what = "the same disk again" if same else "the new disk"
+    return replace(swap, new=new, same=same).noting(now, "insert", f"{new.words} is in: {what}")
+
+
+def _misplaced(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """With a line for each disk that was put in and is not the one, once each."""
+    texts = [(PUT_BACK, text) for disk in swap.wrong for text in another_in_bay(disk, view)]
+    awaited = swap.pulled is not None and swap.new is None and not past(swap, view)
+    if awaited and (found := inserted(swap, view)) is not None:
+        words, spot = disk_of(found.device).words, swap.old.place or "the same bay"
+        if found.verdict == "elsewhere":
+            texts.append(("insert", f"{words} was inserted, not in {spot}"))
+        elif found.verdict == "unfit":
+            why = "; ".join(found.problems)
+            texts.append(("insert", f"{words} was inserted and does not fit: {why}"))
+    # The reasons behind a line's head have figures, which change.
+    said = {entry.text.partition(": ")[0] for entry in swap.log}
+    for step, text in texts:
+        if text.partition(": ")[0] not in said:
+            swap = swap.noting(now, step, text)
+    return swap
+
+
+def _stepped(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -> Checklist:
+    """With a line for every step that is done since it was last looked at."""
+    if stage.step == swap.at:
+        return swap
+    listed = swap.listed(stage.step)
+    for step in swap.steps[swap.steps.index(swap.at) : swap.steps.index(stage.step)]:
+        if step == "resilver":
+            swap = swap.noting(now, step, "the resilver is done")
+        elif step == "scrub" and step not in swap.passed and (ended := scrubbed(swap, view)):
+            swap = swap.noting(now, step, ended)
+        elif step in listed and swap.noted(step) is None:
+            swap = swap.noting(now, step, NOT_NEEDED)
+    return replace(swap, at=stage.step)
+
+
+# Disks that were pulled and should not have been
+
+
+def missing(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
+    """Disks of pools that were there before and are not now.
+
+    Left out are the old disk, those that another checklist swaps, and those that somebody said were
+    meant to go.
+    """
+    meant = {disk.whole for disk in swap.meant}
+    leaving = {(disk.pool, disk.key) for disk in view.leaving}
+    return tuple(
+        disk
+        for disk in away(swap, view)
+        if disk.pool and disk.whole not in meant and (disk.pool, disk.key) not in leaving
+        if _is_needed(disk, view)
+    )
+
+
+def _is_needed(disk: SwapDisk, view: MachineView) -> bool:
+    """Whether a pool may still have a leaf on it: one that was replaced meanwhile is free to go."""
+    if view.of(disk.pool) is None or view.leaf_of(disk) is not None:
+        return True
+    return any(each.whole == disk.whole for each in view.leaf_disks)
+
+
+def _dropped(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
+    """Disks that were pulled by mistake and are in again, but that ZFS gave up afterwards."""
+    returned = {(disk.pool, disk.key) for disk in swap.returned}
+    return tuple(
+        disk
+        for disk in swap.around
+        if (disk.pool, disk.key) in returned and disk not in swap.wrong
+        if view.device(disk) is not None
+        if (leaf := view.leaf_of(disk)) is not None and leaf[1].vdev.state in FAILED
+    )
+
+
+def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> bool:
+    """Whether a disk that was pulled is on the machine again, and complete in its pool.
+
+    zpool marks what is being filled only once the first bytes were written to it: as long as any
+    repair runs, or may be about to begin, the disk doesn't count as complete.
+    """
+    if view.device(disk) is None:
+        return False
+    found = view.leaf_of(disk)
+    if found is None:
+        return True
+    situation, leaf = found[0], found[1].vdev
+    if leaf.vclass in ("spare", "cache") or leaf.shared:
+        return True
+    whole = not situation.suspended and is_complete(leaf)
+    repaired = repairs(situation) or just_ran(swap, now)
+    return whole and disk.key in swap.noticed and not repaired
+
+
+def _knows(swap: Checklist, disk: SwapDisk, view: MachineView) -> bool:
+    """Whether its pool has noticed that a disk was out, or opened it again since."""
+    found = view.leaf_of(disk)
+    if found is None:
+        return False
+    situation, target = found
+    if situation.suspended or target.vdev.state in FAILED:  # zpool clear opens every device
+        return True
+    if view.device(disk) is None:
+        return False
+    reopening = {step.command for step in plan_online(situation, disk.key, reopen=True).steps}
+    own = [entry for entry in swap.log if entry.step == PUT_BACK]
+    since = max((entry.t for entry in own if not entry.command), default=swap.begun)
+    ran = {entry.command for entry in own if entry.t >= since and entry.result == "done"}
+    return disk.key in swap.noticed or bool(reopening & ran)
+
+
+def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
+    """What to do about the disks that were pulled by mistake; None when there are none."""
+    out = [disk for disk in swap.wrong if view.device(disk) is None]
+    returned = ((disk, view.leaf_of(disk)) for disk in swap.wrong if disk not in out)
+    back = next(((disk, leaf) for disk, leaf in returned if leaf is not None), None)
+    plan = None if back is None else _bringing_back(swap, back[0], *back[1])
+    # There is nothing that anybody would go back to.
+    final = f"{NO_NEED}this undoes the wrong pull"
+    if plan is not None and plan.action == "clear":
+        final = "it resets the error counts; else it only undoes the wrong pull"
+    if out:
+        stage = _still_out(swap, view, out, None if back is None or plan is None else back[0])
+    elif back is not None:
+        stage = _coming_back(swap, view, *back, plan)
+    else:
+        return None
+    return replace(stage, plan=plan, final=final, alarm=True)
+
+
+def _bringing_back(
+    swap: Checklist, disk: SwapDisk, situation: Situation, target: Target
+) -> ActionPlan | None:
+    """What brings a device back that was out; None while nothing has to be run."""
+    if situation.suspended:
+        return plan_clear(situation)
+    if target.vdev.state == "FAULTED":
+        return plan_clear(situation, target.key)
+    if target.vdev.state in FAILED:
+        return plan_online(situation, target.key)
+    return None if disk.key in swap.noticed else plan_online(situation, target.key, reopen=True)
+
+
+def _coming_back(
+    swap: Checklist,
+    view: MachineView,
+    back: SwapDisk,
+    leaf: tuple[Situation, Target],
+    plan: ActionPlan | None,
+) -> SwapStage:
+    """All are in again, and this one is not complete yet."""
+    situation, target = leaf
+    hold = (
+        f"Do not pull {swap.old.words} before it is complete."
+        if view.device(swap.old) is not None
+        else "Pull nothing else before it is complete."
+    )
+    text = (*_redundancy(*leaf), f"It is in again. {hold}")
+    if plan is not None and target.vdev.state not in FAILED and not situation.suspended:
+        text += (
+            f"{situation.pool.name} has not noticed that it was out, and may still use it as it was"
+            " before: have it opened again.",
+        )
+
+    def _what(disk: str) -> str:
+        if plan is None:
+            return f"wait until {disk} is complete again"
+        return f"bring {disk} back into {situation.pool.name}"
+
+    waits = filling(situation) if plan is None else ""
+    return SwapStage(
+        swap.at, sentence(_what(back.words)), text, waits=waits, brief=_what(back.spot)
+    )
+
+
+def _still_out(
+    swap: Checklist, view: MachineView, out: list[SwapDisk], back: SwapDisk | None
+) -> SwapStage:
+    """Some are out still; ``back`` is one that is in again and can be brought online."""
+    disks = tuple({disk.whole: disk for disk in out}.values())  # one holds devices of many pools
+    names = " and ".join(disk.words for disk in disks)
+    several = len(disks) > 1
+    they, them = ("they are", "them") if several else ("it is", "it")
+    text = [*_about_out(view, out, disks)]
+    old = (
+        f"{swap.old.words}, which this checklist swaps, is out too"
+        if view.device(swap.old) is None
+        else f"the disk to swap is {swap.old.words}"
+    )
+    text.append(f"The machine lost {names}; {old}.")
+    pools = dict.fromkeys(disk.pool for disk in out if disk.pool)
+    text += (f"{pool} needs the data on {them}." for pool in pools)
+    for held in filter(None, map(view.of, pools)):
+        if held.suspended:
+            waits = "it continues once the disk is back and cleared"
+            why = OTHER_HOST if held.pool.suspension == MULTIHOST else waits
+            text.append(f"{held.pool.name} is suspended: {why}.")
+    text.append(f"If nobody pulled {them}, look there: a failed disk, or a lost link.")
+    if back is not None:
+        text.append(f"{back.words} is in again: bring it back into {back.pool}.")
+    text.append(f"Pull nothing else until {they} back and complete.")
+    meant = f"Do not wait for {disks[0].place or disks[0].words}: it was pulled on purpose, or has"
+    return SwapStage(
+        swap.at,
+        f"WRONG DISK{'S' * several}: put {names} back now",
+        tuple(text),
+        waits=f"{names} to return",
+        answers=(Answer("meant", f"{meant} failed", typed="meant"),),
+        brief=f"WRONG DISK OUT: put {' and '.join(d.spot for d in disks)} back",
+    )
+
+
+def _about_out(
+    view: MachineView, out: list[SwapDisk], disks: tuple[SwapDisk, ...]
+) -> Iterator[str]:
+    """What the pools have left, and what sits in the bays by now."""
+    leaves = filter(None, map(view.leaf_of, out))
+    yield from dict.fromkeys(line for leaf in leaves for line in _redundancy(*leaf))
+    for disk in disks:
+        for text in another_in_bay(disk, view):
+            yield f"{text}. Take it out, insert {disk.mark or disk.name}."
+
+
+def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:
+    """Another disk in the bay of one that is out: somebody took the wrong one to put back."""
+    if view.device(disk) is not None:
+        return
+    found = (
+        device for device in view.devices if device.kind == "disk" and disk.shares_place(device)
+    )
+    for other in map(disk_of, found):
+        yield f"{disk.place} holds {other.mark or other.name}: not the one"
+
+
+def _redundancy(situation: Situation, target: Target) -> Iterator[str]:
+    if not situation.suspended and (words := vdev_words(situation, target)):
+        yield f"{words}."
