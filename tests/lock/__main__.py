@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from tests.lock import kept, meant
+from tests.lock.case import RAISED
 from tests.lock.difference import TREE
-from tests.lock.lock import PARTS, RAISED, cases, check, dearest_first, missing, see, seen
+from tests.lock.lock import PARTS, cases, check, dearest_first, missing, see, seen
 
 
 def main(words: Sequence[str] | None = None) -> int:

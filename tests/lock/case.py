@@ -6,6 +6,9 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+RAISED = "raised: "
+"""How the text of a case begins that could not be seen."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.lock import kept
+from tests.lock.case import RAISED
 
 TREE = Path(__file__).parents[2]
 DIGEST = "sha256 "
@@ -50,6 +51,9 @@ class Again:
         """Return the lines that tell a difference."""
         if before is None or after is None:
             yield "is new" if before is None else "is kept, but no longer seen"
+            return
+        if after.startswith(RAISED):
+            yield from (f"+ {line}" for line in after.splitlines()[-LINES:])
             return
         if not hidden(before, after):
             yield from shown_lines(_without_digests(before, after))

@@ -156,9 +156,10 @@ def _hand_over_in_turn() -> deque[asyncio.Handle]:
     def _call_soon_threadsafe(self: Any, call: Any, *args: Any, context: Any = None) -> Any:
         if threading.get_ident() == self._thread_id or not self.is_running():
             return own(self, call, *args, context=context)
-        handed.append(asyncio.Handle(call, args, self, context))
+        handle = asyncio.Handle(call, args, self, context)
+        handed.append(handle)  # where the event loop takes it at once
         self._write_to_self()
-        return handed[-1]
+        return handle
 
     BaseEventLoop.call_soon_threadsafe = _call_soon_threadsafe  # type: ignore[method-assign]
     return handed
@@ -248,9 +249,10 @@ class Others:
 
     def await_all(self) -> None:
         """Wait until all of them wait; what was seen last time is the first of two looks."""
-        if threading.active_count() <= len(self.but):
-            return
-        while not (seen := tasks("self", self.but)) or seen != self._seen:
+        while threading.active_count() > len(self.but):  # the last one may end meanwhile
+            seen = tasks("self", self.but)
+            if seen and seen == self._seen:
+                return
             if not seen:
                 os.sched_yield()  # a nap, of no time even, looks like rest to who moves the clock
             self._seen = seen

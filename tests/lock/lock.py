@@ -13,13 +13,11 @@ from pathlib import Path
 from types import ModuleType
 
 from tests.lock import difference, meant
-from tests.lock.case import Case, digest
+from tests.lock.case import RAISED, Case, digest
 
 PARTS = ("data", "libzfs", "screens", "plans", "state")
 DRAW = 3.0
 """Seconds of a processor that the short draw of a part takes."""
-RAISED = "raised: "
-"""How the text of a case begins that could not be seen."""
 SHOWN = 20
 """Differences that are shown with their lines; of more, the names."""
 

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.lock import kept, meant
-from tests.lock.lock import PARTS, RAISED, cases, check, dearest_first, drawn, seen
+from tests.lock.case import RAISED
+from tests.lock.lock import PARTS, cases, check, dearest_first, drawn, seen
 
 
 @pytest.mark.parametrize("part", PARTS)
