@@ -16,6 +16,7 @@ import pytest
 
 from tests.faults.beside import beside
 from tests.faults.harness import FaultySys, Killed, Nobody, create, descriptors_closed, run
+from zconsole.rebalance.engine.copy_engine import LOCK_LOOK
 from zconsole.rebalance.engine.workplace import JobClocks
 
 OFD_SETLK = 37
@@ -90,8 +91,9 @@ def test_a_lock_taken_during_the_grace_gives_the_name_back(area: Path) -> None:
     assert path.stat().st_ino == inode
 
 
-def test_a_lock_is_seen_while_other_names_are_replaced(area: Path) -> None:
-    """A batch of many files takes a while; every call takes a millisecond here."""
+@pytest.mark.parametrize("call", [0.001, 2 * LOCK_LOOK])
+def test_a_lock_is_seen_while_other_names_are_replaced(area: Path, call: float) -> None:
+    """A batch of many files takes a while; every call takes so many seconds here."""
     path = tree(area)
     (area / "job.db").unlink()
     for number in range(60):
@@ -104,7 +106,7 @@ def test_a_lock_is_seen_while_other_names_are_replaced(area: Path) -> None:
     ) as other:
 
         def after(_: int, name: str, __: Any) -> None:
-            now[0] += 0.001
+            now[0] += call
             if name == "exchange":
                 exchanged[0] += 1
                 if path.stat().st_ino != inode and begun:

@@ -65,6 +65,20 @@ def test_all_names_follow_one_whose_original_is_gone(area: Path) -> None:
     assert (summary["files_moved"], summary["files_failed"]) == (3, 0)
 
 
+def test_each_of_many_names_is_looked_at_as_often_as_one_of_few(area: Path) -> None:
+    """A file may have thousands."""
+    looks = []
+    for names in ("abcd", "abcdefgh", "abcdefghijkl"):
+        tree = area / names
+        tree.mkdir()
+        dead, sys = left(tree, len(names), names), FaultySys()
+        run(tree / "job.db", sys, ALONE)
+        assert one_file(dead.names)
+        looks.append(sys.calls.count("lstat"))
+    few, more, many = looks
+    assert many - more == more - few
+
+
 def test_a_name_whose_original_could_not_be_removed_has_not_moved_for_good(area: Path) -> None:
     """Then the original turns out to be in use, and what was left is settled the next time."""
     dead = left(area, 2)
