@@ -63,6 +63,10 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "recovery.Recovery._put_back: swap"
         " self._joiner.settled.add(self._links.key(row)) <> self._given_back.append(given)",
     ),
+    "a file is closed without an error told, and a result in memory says nothing of descriptors": (
+        "withdrawal.Withdrawal._discard: swap"
+        " item.close(self.sys) <> self.results.add(item.names, outcome, item.reason)",
+    ),
     "a wait in small steps is stopped a step sooner or later": (
         "versions.Versions._unleased: swap self.sleep(PAUSE) <> self.tick(0)",
     ),
@@ -99,14 +103,16 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " links.add(index, portion) <> _sample(sys, found, portion)",
         "rebalance.planning.survey.Survey.add: swap"
         " self._measure(statuses) <> self.sample.offer(statuses)",
-        "cli.keeper.main: swap parser.add_argument('--root', type=Path, default=ROOT)"
-        " <> parser.add_argument('--module', type=Path, default=MODULE)",
         "ui.rebalance.folder_screen.FoldersScreen.draw: swap"
         " self.view.show(folder_lines(self._rows, self._look, width)) <> self._show_hint()",
         "ui.swap.swap_screen.SwapScreen.on_mount: swap"
         " self.set_interval(LOOK, self._again) <> self.look_again()",
         "zfs.sources.kernel.client._Helper.hear: swap self.channel.abandon()"
         " <> self._end(_HelperEndedError('it gave no answer'))",
+    ),
+    "options are found by name, and no person starts this command, to read its help": (
+        "cli.keeper.main: swap parser.add_argument('--root', type=Path, default=ROOT)"
+        " <> parser.add_argument('--module', type=Path, default=MODULE)",
     ),
     "what has no size is no disk that is listed": (
         "hardware.machine._disk: without first sectors and sectors * SECTOR",
