@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from tests.faults.beside import beside
 from tests.faults.harness import FaultySys, Killed, Nobody, create, descriptors_closed, run
 from zconsole.rebalance.engine.copy_engine import LOCK_LOOK
+from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.workplace import JobClocks
 
 OFD_SETLK = 37
@@ -75,6 +77,48 @@ def test_a_locked_inode_gets_its_name_back(area: Path, take: Any, moment: str) -
     assert path.stat().st_ino == inode
     assert set(at_the_grace) == {inode}  # already then
     assert [each.name for each in path.parent.iterdir()] == ["lock"]
+
+
+class Looking(Nobody):
+    """Has somebody act at each look at what processes use, with the names exchanged by then."""
+
+    def __init__(self, sys: FaultySys, act: Callable[[int], None]) -> None:
+        super().__init__()
+        self.sys, self.act = sys, act
+
+    def look(self, *_: object, **__: object) -> FilesInUse:
+        self.act(self.sys.calls.count("exchange"))
+        return super().look()
+
+
+def test_a_name_is_given_back_to_a_lock_before_processes_are_looked_at(area: Path) -> None:
+    """That look may take long where there are many; meanwhile another may lock the copy."""
+    path = tree(area)
+    opened: list[int] = []
+    exchanged: list[int] = []
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+        begun = [other.go]
+        sys = FaultySys(lambda _, name: begun.pop()() if name == "exchange" and begun else None)
+        clocks, users = JobClocks(sleep=lambda _: None), Looking(sys, exchanged.append)
+        shown, _ = run(area / "job.db", sys, clocks, users=users)
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
+    assert set(exchanged) == {0, 2}
+
+
+def test_a_lock_taken_while_processes_are_looked_at_gives_the_name_back(area: Path) -> None:
+    path = tree(area)
+    inode = path.stat().st_ino
+    opened: list[int] = []
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+        begun, sys = [other.go], FaultySys()
+        users = Looking(sys, lambda exchanged: begun.pop()() if exchanged and begun else None)
+        shown, _ = run(area / "job.db", sys, JobClocks(sleep=lambda _: None), users=users)
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
+    assert path.stat().st_ino == inode
 
 
 def test_a_lock_taken_during_the_grace_gives_the_name_back(area: Path) -> None:

@@ -159,6 +159,15 @@ def test_an_original_changed_once_another_name_has_moved_is_told_of(area: Path) 
     assert dead.names[1].stat().st_mode & 0o777 == 0o640
 
 
+def test_an_original_changed_once_one_of_its_names_is_gone_is_kept(area: Path) -> None:
+    dead = left(area, 2)
+    dead.aside[0].unlink()
+    dead.aside[1].chmod(0o640)
+    run(area / "job.db", clocks=ALONE)
+    assert dead.aside[1].stat().st_mode & 0o777 == 0o640
+    assert dead.aside[1].name in reasons(area / "job.db")
+
+
 @pytest.fixture
 def taken_back(area: Path) -> Left:
     """Both names have the original again, and both temporary names the copy."""

@@ -67,6 +67,12 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "withdrawal.Withdrawal._discard: swap"
         " item.close(self.sys) <> self.results.add(item.names, outcome, item.reason)",
     ),
+    "what is as it was copied can be replaced, unless it is open for writing, which keeps it": (
+        "recovery.Recovery._is_partly_replaced: always False fewer and is_as_copied(original, row)",
+        "recovery.Recovery._is_partly_replaced: invert fewer",
+        "recovery.Recovery._is_partly_replaced: invert"
+        " self.sys.fstat(original.fd).st_nlink < len(self._links.of(row))",
+    ),
     "a wait in small steps is stopped a step sooner or later": (
         "versions.Versions._unleased: swap self.sleep(PAUSE) <> self.tick(0)",
     ),
