@@ -73,6 +73,14 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "recovery.Recovery._is_partly_replaced: invert"
         " self.sys.fstat(original.fd).st_nlink < len(self._links.of(row))",
     ),
+    "no name has a result and an intent at once: its inode is moved once in a pass over the files,"
+    " and all results of that are committed before the next": (
+        "journal.Journal.record: swap self._db.executemany('UPDATE files SET state = ?, reason = ?,"
+        " temp = ? WHERE id = ?', [(int(r.state), r.reason, r.temp, r.number) for r in results])"
+        " <> self._db.executemany('UPDATE files SET state = ?, temp = ?, old = ?, new = ?,"
+        " digest = ?, meta = ?, handle = ? WHERE id = ?',"
+        " [(int(i.state), *i[2:], i.number) for i in intents])",
+    ),
     "a wait in small steps is stopped a step sooner or later": (
         "versions.Versions._unleased: swap self.sleep(PAUSE) <> self.tick(0)",
     ),
