@@ -16,7 +16,16 @@ from typing import Any
 import pytest
 
 from tests.faults.beside import beside
-from tests.faults.harness import FaultySys, Killed, Nobody, create, descriptors_closed, run
+from tests.faults.harness import (
+    ALONE,
+    FaultySys,
+    Killed,
+    Nobody,
+    create,
+    descriptors_closed,
+    run,
+)
+from tests.faults.test_given_up import COPIED, Seen
 from zconsole.rebalance.engine.copy_engine import LOCK_LOOK
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.workplace import JobClocks
@@ -77,6 +86,24 @@ def test_a_locked_inode_gets_its_name_back(area: Path, take: Any, moment: str) -
     assert path.stat().st_ino == inode
     assert set(at_the_grace) == {inode}  # already then
     assert [each.name for each in path.parent.iterdir()] == ["lock"]
+
+
+def test_a_file_that_is_in_use_and_locked_is_called_locked(area: Path) -> None:
+    """Since its copy was begun: a job that goes on tries it again."""
+    path = tree(area)
+    opened: list[int] = []
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+
+        def _used(look: int) -> list[Path]:
+            if look != COPIED:
+                return []
+            other.go()
+            return [path]
+
+        shown, _ = run(area / "job.db", clocks=ALONE, users=Seen(_used))
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
 
 
 class Looking(Nobody):
