@@ -88,6 +88,19 @@ def test_a_locked_inode_gets_its_name_back(area: Path, take: Any, moment: str) -
     assert [each.name for each in path.parent.iterdir()] == ["lock"]
 
 
+def test_a_file_locked_while_it_is_copied_keeps_its_name(area: Path) -> None:
+    path = tree(area)
+    opened: list[int] = []
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+        begun = [other.go]
+        sys = FaultySys(lambda _, name: begun.pop()() if name == "syncfs" and begun else None)
+        shown, _ = run(area / "job.db", sys, ALONE)
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
+    assert "exchange" not in sys.calls
+
+
 def test_a_file_that_is_in_use_and_locked_is_called_locked(area: Path) -> None:
     """Since its copy was begun: a job that goes on tries it again."""
     path = tree(area)

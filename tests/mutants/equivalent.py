@@ -63,9 +63,13 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "recovery.Recovery._put_back: swap"
         " self._joiner.settled.add(self._links.key(row)) <> self._given_back.append(given)",
     ),
-    "a file is closed without an error told, and a result in memory says nothing of descriptors": (
+    "a file is closed without an error told, and a list in memory says nothing of descriptors": (
         "withdrawal.Withdrawal._discard: swap"
         " item.close(self.sys) <> self.results.add(item.names, outcome, item.reason)",
+        "withdrawal.Withdrawal._ending: swap item.close(self.sys)"
+        " <> self.results.leave(item.names, 'failed', f'{item.reason}; {error.strerror}')",
+        "withdrawal.Withdrawal.retreat: swap"
+        " item.let_go(self.sys) <> self.given_back.append((item, outcome))",
     ),
     "what is as it was copied can be replaced, unless it is open for writing, which keeps it": (
         "recovery.Recovery._is_partly_replaced: always False fewer and is_as_copied(original, row)",

@@ -154,6 +154,16 @@ def test_a_time_that_no_event_tells_of_is_looked_at_last(tmp_path: Path) -> None
     assert opened.told == ["others", "ours"]
 
 
+def test_a_time_set_as_ours_is_about_to_be_stays(tmp_path: Path) -> None:
+    sys = TimeSet()
+    opened = Opened(tmp_path, sys)
+    with closing(opened.all):
+        opened.change()
+        sys.theirs = tmp_path
+        opened.all.restore_times()
+    assert opened.time == THEIRS
+
+
 def test_a_directory_in_the_place_of_another_does_not_stay_open(opened: Opened) -> None:
     before = _open()
     opened.row = DirectoryRow(1, None, opened.row.name, opened.row.dev, opened.row.ino + 1)
