@@ -16,6 +16,8 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import Sys
 
 FILES = 3
+SOON = 10.0
+"""Seconds in which copies are opened again, even on a busy machine."""
 
 
 def inodes(root: Path) -> dict[Path, int]:
@@ -65,8 +67,9 @@ class Recording(Sys):
             self.copies[fd].append(what)
 
     def syncfs(self, fd: int) -> None:
-        while len(self.copies) < FILES:  # they are opened again beside the sync
-            time.sleep(0.01)
+        until = time.monotonic() + SOON
+        while len(self.copies) < FILES and time.monotonic() < until:
+            time.sleep(0.01)  # they are opened again beside the sync
         super().syncfs(fd)
         for copy in self.copies:
             self._note(copy, "synced")
@@ -90,6 +93,7 @@ def test_all_copies_are_read_from_the_disks_before_any_name_is_replaced(area: Pa
     create(root, area / "job.db")
     run(area / "job.db", sys, ALONE)
     assert len(sys.replaced) == FILES
+    assert len(sys.replaced[0]) == FILES
     for steps in sys.replaced[0].values():
         assert steps[:3] == ["synced", "dropped", "read"]
 

@@ -169,6 +169,18 @@ def test_what_is_no_file_any_more_is_left_alone(area: Path, root: Path) -> None:
     assert (root / "a").is_fifo()
 
 
+@pytest.mark.parametrize("call", ["open_new", "exchange"])
+def test_a_file_that_goes_before_a_call_on_it_is_said_to_have_changed(
+    area: Path, root: Path, call: str
+) -> None:
+    def _gone() -> None:
+        (root / "a").unlink()
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    assert moved(area, sys=Meddler().sys({(call, 1): _gone})) == ("skipped", "changed")
+    assert contents(root) == {}
+
+
 class Failing(Counted):
     """To ask for a lease of the original again fails."""
 

@@ -9,13 +9,25 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.faults.beside import beside
-from tests.faults.harness import FaultySys, Killed, Nobody, create, descriptors_closed, run
+from tests.faults.harness import (
+    ALONE,
+    FaultySys,
+    Killed,
+    Nobody,
+    create,
+    descriptors_closed,
+    run,
+)
+from tests.faults.test_given_up import COPIED, Seen
+from zconsole.rebalance.engine.copy_engine import LOCK_LOOK
+from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.workplace import JobClocks
 
 OFD_SETLK = 37
@@ -76,6 +88,79 @@ def test_a_locked_inode_gets_its_name_back(area: Path, take: Any, moment: str) -
     assert [each.name for each in path.parent.iterdir()] == ["lock"]
 
 
+def test_a_file_locked_while_it_is_copied_keeps_its_name(area: Path) -> None:
+    path = tree(area)
+    opened: list[int] = []
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+        begun = [other.go]
+        sys = FaultySys(lambda _, name: begun.pop()() if name == "syncfs" and begun else None)
+        shown, _ = run(area / "job.db", sys, ALONE)
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
+    assert "exchange" not in sys.calls
+
+
+def test_a_file_that_is_in_use_and_locked_is_called_locked(area: Path) -> None:
+    """Since its copy was begun: a job that goes on tries it again."""
+    path = tree(area)
+    opened: list[int] = []
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+
+        def _used(look: int) -> list[Path]:
+            if look != COPIED:
+                return []
+            other.go()
+            return [path]
+
+        shown, _ = run(area / "job.db", clocks=ALONE, users=Seen(_used))
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
+
+
+class Looking(Nobody):
+    """Has somebody act at each look at what processes use, with the names exchanged by then."""
+
+    def __init__(self, sys: FaultySys, act: Callable[[int], None]) -> None:
+        super().__init__()
+        self.sys, self.act = sys, act
+
+    def look(self, *_: object, **__: object) -> FilesInUse:
+        self.act(self.sys.calls.count("exchange"))
+        return super().look()
+
+
+def test_a_name_is_given_back_to_a_lock_before_processes_are_looked_at(area: Path) -> None:
+    """That look may take long where there are many; meanwhile another may lock the copy."""
+    path = tree(area)
+    opened: list[int] = []
+    exchanged: list[int] = []
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+        begun = [other.go]
+        sys = FaultySys(lambda _, name: begun.pop()() if name == "exchange" and begun else None)
+        clocks, users = JobClocks(sleep=lambda _: None), Looking(sys, exchanged.append)
+        shown, _ = run(area / "job.db", sys, clocks, users=users)
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
+    assert set(exchanged) == {0, 2}
+
+
+def test_a_lock_taken_while_processes_are_looked_at_gives_the_name_back(area: Path) -> None:
+    path = tree(area)
+    inode = path.stat().st_ino
+    opened: list[int] = []
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+        begun, sys = [other.go], FaultySys()
+        users = Looking(sys, lambda exchanged: begun.pop()() if exchanged and begun else None)
+        shown, _ = run(area / "job.db", sys, JobClocks(sleep=lambda _: None), users=users)
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
+    assert path.stat().st_ino == inode
+
+
 def test_a_lock_taken_during_the_grace_gives_the_name_back(area: Path) -> None:
     path = tree(area)
     inode = path.stat().st_ino
@@ -90,8 +175,9 @@ def test_a_lock_taken_during_the_grace_gives_the_name_back(area: Path) -> None:
     assert path.stat().st_ino == inode
 
 
-def test_a_lock_is_seen_while_other_names_are_replaced(area: Path) -> None:
-    """A batch of many files takes a while; every call takes a millisecond here."""
+@pytest.mark.parametrize("call", [0.001, 2 * LOCK_LOOK])
+def test_a_lock_is_seen_while_other_names_are_replaced(area: Path, call: float) -> None:
+    """A batch of many files takes a while; every call takes so many seconds here."""
     path = tree(area)
     (area / "job.db").unlink()
     for number in range(60):
@@ -104,7 +190,7 @@ def test_a_lock_is_seen_while_other_names_are_replaced(area: Path) -> None:
     ) as other:
 
         def after(_: int, name: str, __: Any) -> None:
-            now[0] += 0.001
+            now[0] += call
             if name == "exchange":
                 exchanged[0] += 1
                 if path.stat().st_ino != inode and begun:

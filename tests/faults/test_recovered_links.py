@@ -65,6 +65,20 @@ def test_all_names_follow_one_whose_original_is_gone(area: Path) -> None:
     assert (summary["files_moved"], summary["files_failed"]) == (3, 0)
 
 
+def test_each_of_many_names_is_looked_at_as_often_as_one_of_few(area: Path) -> None:
+    """A file may have thousands."""
+    looks = []
+    for names in ("abcd", "abcdefgh", "abcdefghijkl"):
+        tree = area / names
+        tree.mkdir()
+        dead, sys = left(tree, len(names), names), FaultySys()
+        run(tree / "job.db", sys, ALONE)
+        assert one_file(dead.names)
+        looks.append(sys.calls.count("lstat"))
+    few, more, many = looks
+    assert many - more == more - few
+
+
 def test_a_name_whose_original_could_not_be_removed_has_not_moved_for_good(area: Path) -> None:
     """Then the original turns out to be in use, and what was left is settled the next time."""
     dead = left(area, 2)
@@ -143,6 +157,15 @@ def test_an_original_changed_once_another_name_has_moved_is_told_of(area: Path) 
     assert "no longer one file with its other names" in reasons(area / "job.db")
     assert summary["files_failed"] == 1
     assert dead.names[1].stat().st_mode & 0o777 == 0o640
+
+
+def test_an_original_changed_once_one_of_its_names_is_gone_is_kept(area: Path) -> None:
+    dead = left(area, 2)
+    dead.aside[0].unlink()
+    dead.aside[1].chmod(0o640)
+    run(area / "job.db", clocks=ALONE)
+    assert dead.aside[1].stat().st_mode & 0o777 == 0o640
+    assert dead.aside[1].name in reasons(area / "job.db")
 
 
 @pytest.fixture

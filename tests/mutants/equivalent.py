@@ -63,6 +63,28 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "recovery.Recovery._put_back: swap"
         " self._joiner.settled.add(self._links.key(row)) <> self._given_back.append(given)",
     ),
+    "a file is closed without an error told, and a list in memory says nothing of descriptors": (
+        "withdrawal.Withdrawal._discard: swap"
+        " item.close(self.sys) <> self.results.add(item.names, outcome, item.reason)",
+        "withdrawal.Withdrawal._ending: swap item.close(self.sys)"
+        " <> self.results.leave(item.names, 'failed', f'{item.reason}; {error.strerror}')",
+        "withdrawal.Withdrawal.retreat: swap"
+        " item.let_go(self.sys) <> self.given_back.append((item, outcome))",
+    ),
+    "what is as it was copied can be replaced, unless it is open for writing, which keeps it": (
+        "recovery.Recovery._is_partly_replaced: always False fewer and is_as_copied(original, row)",
+        "recovery.Recovery._is_partly_replaced: invert fewer",
+        "recovery.Recovery._is_partly_replaced: invert"
+        " self.sys.fstat(original.fd).st_nlink < len(self._links.of(row))",
+    ),
+    "no name has a result and an intent at once: its inode is moved once in a pass over the files,"
+    " and all results of that are committed before the next": (
+        "journal.Journal.record: swap self._db.executemany('UPDATE files SET state = ?, reason = ?,"
+        " temp = ? WHERE id = ?', [(int(r.state), r.reason, r.temp, r.number) for r in results])"
+        " <> self._db.executemany('UPDATE files SET state = ?, temp = ?, old = ?, new = ?,"
+        " digest = ?, meta = ?, handle = ? WHERE id = ?',"
+        " [(int(i.state), *i[2:], i.number) for i in intents])",
+    ),
     "a wait in small steps is stopped a step sooner or later": (
         "versions.Versions._unleased: swap self.sleep(PAUSE) <> self.tick(0)",
     ),
@@ -99,14 +121,16 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " links.add(index, portion) <> _sample(sys, found, portion)",
         "rebalance.planning.survey.Survey.add: swap"
         " self._measure(statuses) <> self.sample.offer(statuses)",
-        "cli.keeper.main: swap parser.add_argument('--root', type=Path, default=ROOT)"
-        " <> parser.add_argument('--module', type=Path, default=MODULE)",
         "ui.rebalance.folder_screen.FoldersScreen.draw: swap"
         " self.view.show(folder_lines(self._rows, self._look, width)) <> self._show_hint()",
         "ui.swap.swap_screen.SwapScreen.on_mount: swap"
         " self.set_interval(LOOK, self._again) <> self.look_again()",
         "zfs.sources.kernel.client._Helper.hear: swap self.channel.abandon()"
         " <> self._end(_HelperEndedError('it gave no answer'))",
+    ),
+    "options are found by name, and no person starts this command, to read its help": (
+        "cli.keeper.main: swap parser.add_argument('--root', type=Path, default=ROOT)"
+        " <> parser.add_argument('--module', type=Path, default=MODULE)",
     ),
     "what has no size is no disk that is listed": (
         "hardware.machine._disk: without first sectors and sectors * SECTOR",

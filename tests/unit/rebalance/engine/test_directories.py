@@ -130,6 +130,40 @@ def test_the_journal_hears_of_others_who_come_as_our_work_begins(tmp_path: Path)
     assert opened.told == ["others", "ours"]
 
 
+class TimeSet(Sys):
+    """A kernel in which others set a directory's time once, after what changed in it was read."""
+
+    theirs: Path | None = None
+
+    def changes(self, queue: int) -> bytes:
+        events = super().changes(queue)
+        if self.theirs is not None:
+            os.utime(self.theirs, ns=(THEIRS, THEIRS))
+            self.theirs = None
+        return events
+
+
+def test_a_time_that_no_event_tells_of_is_looked_at_last(tmp_path: Path) -> None:
+    """Our change of the directory, which follows, leaves no trace of it."""
+    sys = TimeSet()
+    opened = Opened(tmp_path, sys)
+    with closing(opened.all):
+        opened.all.begin(opened.all.get(1))
+        sys.theirs = tmp_path
+        opened.change()
+    assert opened.told == ["others", "ours"]
+
+
+def test_a_time_set_as_ours_is_about_to_be_stays(tmp_path: Path) -> None:
+    sys = TimeSet()
+    opened = Opened(tmp_path, sys)
+    with closing(opened.all):
+        opened.change()
+        sys.theirs = tmp_path
+        opened.all.restore_times()
+    assert opened.time == THEIRS
+
+
 def test_a_directory_in_the_place_of_another_does_not_stay_open(opened: Opened) -> None:
     before = _open()
     opened.row = DirectoryRow(1, None, opened.row.name, opened.row.dev, opened.row.ino + 1)

@@ -227,6 +227,17 @@ def test_chunks_follow_the_time_they_take(
     assert lengths == [1, 2, 4, 2, 1, 1, 1]
 
 
+@pytest.mark.parametrize(("seconds", "less"), [(0.0, 1), (1.0, 2)])
+def test_a_short_piece_says_only_that_chunks_take_too_long(
+    rewriter: Rewriter, rows: list[FileRow], seconds: float, less: int
+) -> None:
+    """That it took little time says nothing of whole ones."""
+    before, times = rewriter.chunk, count(10.0, seconds)
+    rewriter.clock = lambda: next(times)
+    rewriter.run(rows[0])
+    assert rewriter.chunk == before // less
+
+
 def test_nothing_but_the_directory_stays_open(rewriter: Rewriter, rows: list[FileRow]) -> None:
     rewriter.begin(rows)
     rewriter.run(rows[0])
