@@ -335,12 +335,18 @@ def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(
         lights.light(slot, "S1", UNTIL)
     monkeypatch.undo()
     monkeypatch.setattr(keeper, "ask", lambda *_, order: 1)
-    os.close(os.open(led, os.O_RDONLY | os.O_NONBLOCK))  # lets the thread end
+    reader = os.open(led, os.O_RDONLY | os.O_NONBLOCK)  # lets the thread end
+    assert soon(lambda: os.read(reader, 9) != b"")
+    os.close(reader)
     led.unlink()
     led.write_text("1")
     chassis.now = UNTIL
-    lights.tidy()
-    assert led.read_text() == "0"
+
+    def is_off() -> bool:
+        lights.tidy()  # which asks nothing while the call that hung is not quite over
+        return led.read_text() == "0"
+
+    assert soon(is_off)
 
 
 def test_the_record_is_on_the_disk_before_the_light_is_on(chassis, lights, monkeypatch):
