@@ -44,8 +44,8 @@ async def sampled(name: str, pool: str, seconds: float) -> dict[str, Any]:
 
 
 async def main(pool: str, seconds: float = 0.0) -> None:
-    """Every source at the same time, each with its first sample whole."""
-    for command in OccasionalCommand.__subclasses__():
+    """Every source at the same time; a first sample alone is whole, however long that takes."""
+    for command in OccasionalCommand.__subclasses__() if not seconds else ():
         command.patience = DEADLINE
     for found in await asyncio.gather(*(sampled(name, pool, seconds) for name in SOURCES)):
         print(json.dumps(found, default=plain))
