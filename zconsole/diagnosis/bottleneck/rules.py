@@ -84,7 +84,7 @@ def judge(seen: Evidence) -> Verdict | None:
     rule, signs = next(found)
     told = {"disk": signs.disk.name, **signs.figures, **signs.said}
     told = {
-        key: Figure(value) if isinstance(value, float) else value for key, value in told.items()
+        key: value if isinstance(value, str) else Figure(value) for key, value in told.items()
     }
     text = ""
     for part in rule.words:

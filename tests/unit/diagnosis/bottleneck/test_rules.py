@@ -311,3 +311,15 @@ def test_the_share_of_applications_is_steady_and_leaves_some_to_a_scan_that_goes
     assert len(shown) == 20
     assert max(shown) - min(shown) < 0.15
     assert not any("100 % of the requests" in limit.text for limit in texts)
+
+
+def test_rates_that_a_source_gives_in_whole_numbers_are_told_as_all_are():
+    """zpool iostat prints whole bytes a second."""
+    idle = [
+        Disk(name, "raidz1-0", False, IoRates(1000, 0, 10, 0, 0.001, 0.1), LeafStats())
+        for name in ("a", "b", "c")
+    ]
+    scan = Scan("scrub", "running", "issuing", total_bytes=10**12, scanned_bytes=10**12)
+    found = judge(Evidence(scan, "issuing", 3000, tuple(idle), seconds=60.0))
+    assert found is not None
+    assert "2.93K/s" in found.text
