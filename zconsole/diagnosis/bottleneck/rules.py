@@ -83,9 +83,7 @@ def judge(seen: Evidence) -> Verdict | None:
     found = ((rule, signs) for rule in RULES if (signs := rule.signs(seen)) is not None)
     rule, signs = next(found)
     told = {"disk": signs.disk.name, **signs.figures, **signs.said}
-    told = {
-        key: value if isinstance(value, str) else Figure(value) for key, value in told.items()
-    }
+    told = {key: value if isinstance(value, str) else Figure(value) for key, value in told.items()}
     text = ""
     for part in rule.words:
         with suppress(KeyError):

@@ -314,7 +314,7 @@ def test_the_share_of_applications_is_steady_and_leaves_some_to_a_scan_that_goes
 
 
 def test_rates_that_a_source_gives_in_whole_numbers_are_told_as_all_are():
-    """zpool iostat prints whole bytes a second."""
+    """Such as zpool iostat: whole bytes a second."""
     idle = [
         Disk(name, "raidz1-0", False, IoRates(1000, 0, 10, 0, 0.001, 0.1), LeafStats())
         for name in ("a", "b", "c")
