@@ -28,46 +28,51 @@ from zconsole.pool.replication import Replication, least_redundant, mismatch
 from zconsole.units import counted
 
 
-def plan_add(s: Situation, layout: Layout, devices: tuple[str, ...]) -> ActionPlan:
+def plan_add(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> ActionPlan:
     """Add devices to a pool as one vdev, or as logs, caches or spares; the paths of ``devices``."""
-    title = f"Add a {layout.name} of {counted(len(devices), 'device')} to {s.pool.name}"
-    if why := _senseless(s, layout, devices):
-        return refuse("add", title, s.pool.name, why)
-    known = [device for path in devices if (device := s.facts.device(path)) is not None]
+    title = f"Add a {layout.name} of {counted(len(devices), 'device')} to {situation.pool.name}"
+    if why := _senseless(situation, layout, devices):
+        return refuse("add", title, situation.pool.name, why)
+    known = [device for path in devices if (device := situation.facts.device(path)) is not None]
     sizes = [device.size for device in known if device.size is not None]
     argv = zpool(
-        "add", *ashift_option(s, layout, known), operands=(s.pool.name, *layout.words, *devices)
+        "add",
+        *ashift_option(situation, layout, known),
+        operands=(situation.pool.name, *layout.words, *devices),
     )
-    stays = permanent(s, layout)
+    stays = permanent(situation, layout)
     plan = ActionPlan(
         action="add",
         title=title,
         steps=(Step(argv, f"add a {layout.name}"),),
         consequences=(
             *meaning(layout),
-            *(balance_effects(s, layout.kind, len(devices), sizes) * (layout.vclass == "normal")),
-            *alignment(s, layout, known),
-            *(() if stays else (removable(s, layout),)),
+            *(
+                balance_effects(situation, layout.kind, len(devices), sizes)
+                * (layout.vclass == "normal")
+            ),
+            *alignment(situation, layout, known),
+            *(() if stays else (removable(situation, layout),)),
         ),
         not_undone=("overwrites what is on the devices", *filter(None, (stays,))),
-        warnings=tuple(warnings(s, layout, devices, sizes)),
+        warnings=tuple(warnings(situation, layout, devices, sizes)),
         preconditions=(
             must.answering(),
             must.no_activity("removal", "device removal"),
-            _same_vdevs(s),
+            _same_vdevs(situation),
             *_suitable(layout, len(devices)),
-            *(must.same_device(s, path) for path in devices),
+            *(must.same_device(situation, path) for path in devices),
             *(_free(layout, path) for path in devices),
             _like_the_pool(layout, devices),
         ),
-        needs_typed=s.pool.name if stays else None,
-        alternatives=alternatives(s, layout, devices),
-        follow=when(_arrived(devices), f"the {layout.name} is part of {s.pool.name}"),
+        needs_typed=situation.pool.name if stays else None,
+        alternatives=alternatives(situation, layout, devices),
+        follow=when(_arrived(devices), f"the {layout.name} is part of {situation.pool.name}"),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def _senseless(s: Situation, layout: Layout, devices: tuple[str, ...]) -> str | None:
+def _senseless(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> str | None:
     """What is wrong with the question itself."""
     if layout.vclass != "normal" and layout.kind.startswith("raidz"):
         return f"ZFS has no {layout.vclass} of raidz: use a mirror"
@@ -77,16 +82,16 @@ def _senseless(s: Situation, layout: Layout, devices: tuple[str, ...]) -> str | 
         return f"a {layout.name} needs at least {counted(layout.least, 'device')}"
     if odd := next((path for path in devices if not path.startswith("/")), None):
         return f"{odd}: not an absolute path"
-    found = (s.facts.device(path) for path in devices)
+    found = (situation.facts.device(path) for path in devices)
     named = [path if d is None else d.path for path, d in zip(devices, found, strict=True)]
     if len(set(named)) < len(named):
         return "a device is named twice"
     return None
 
 
-def _same_vdevs(s: Situation) -> Precondition:
+def _same_vdevs(situation: Situation) -> Precondition:
     """Nobody else has added or removed a vdev meanwhile."""
-    planned = _top_level(s)
+    planned = _top_level(situation)
 
     def _check(now: Situation) -> str | None:
         if _top_level(now) == planned:
@@ -96,8 +101,10 @@ def _same_vdevs(s: Situation) -> Precondition:
     return Precondition("no vdev was added or removed since planning", _check)
 
 
-def _top_level(s: Situation) -> frozenset[str]:
-    return frozenset(f"{vdev.vclass} {vdev.guid or vdev.name}" for vdev in s.pool.root.children)
+def _top_level(situation: Situation) -> frozenset[str]:
+    return frozenset(
+        f"{vdev.vclass} {vdev.guid or vdev.name}" for vdev in situation.pool.root.children
+    )
 
 
 def _suitable(layout: Layout, devices: int) -> tuple[Precondition, ...]:
@@ -111,12 +118,12 @@ def _suitable(layout: Layout, devices: int) -> tuple[Precondition, ...]:
     return (*(feature,) * (layout.vclass != "normal"), redundant)
 
 
-def _too_weak(s: Situation, layout: Layout, new: Replication) -> str | None:
+def _too_weak(situation: Situation, layout: Layout, new: Replication) -> str | None:
     """Why its loss would be likelier than that of the pool's other vdevs."""
-    wanted = least_redundant(s.pool.root)
+    wanted = least_redundant(situation.pool.root)
     if new.survives >= wanted:
         return None
-    lost = f"if it is lost, all of {s.pool.name} is lost"
+    lost = f"if it is lost, all of {situation.pool.name} is lost"
     what = f"{layout.vclass} vdev" if layout.vclass != "normal" else "vdev"
     if not new.survives:
         return f"a lone disk as a {what} has no redundancy: {lost}"
@@ -129,11 +136,11 @@ def _too_weak(s: Situation, layout: Layout, new: Replication) -> str | None:
 def _free(layout: Layout, path: str) -> Precondition:
     """The device is there, holds nothing and is in use by nothing, as far as the machine tells."""
 
-    def _check(s: Situation) -> str | None:
-        device = s.facts.device(path)
+    def _check(situation: Situation) -> str | None:
+        device = situation.facts.device(path)
         if device is None:
-            return f"{path} is not a device of this machine" if s.facts.devices else None
-        problems = judge_new(s.pool, device, wanted_shift(s, layout)).problems
+            return f"{path} is not a device of this machine" if situation.facts.devices else None
+        problems = judge_new(situation.pool, device, wanted_shift(situation, layout)).problems
         return f"{path}: {problems[0]}" if problems else None
 
     return Precondition(f"{path} is there, free and fits", _check)
@@ -142,17 +149,17 @@ def _free(layout: Layout, path: str) -> Precondition:
 def _like_the_pool(layout: Layout, devices: tuple[str, ...]) -> Precondition:
     """It needs no ``-f`` (check_replication), and the kernel takes it (spa_vdev_add, spa.c)."""
 
-    def _check(s: Situation) -> str | None:
+    def _check(situation: Situation) -> str | None:
         if not layout.holds_data:
             return None
         # What a removal leaves behind is in no sample; the feature stays active for good
         # (zpool-features(7)).
-        removed = s.facts.features.get("device_removal") == "active"
+        removed = situation.facts.features.get("device_removal") == "active"
         if layout.kind.startswith("raidz") and removed:
             return "a vdev was removed from this pool: ZFS adds no raidz to it any more"
-        found = (s.facts.device(path) for path in devices)
+        found = (situation.facts.device(path) for path in devices)
         sizes = [d.size for d in found if d is not None and d.size is not None]
-        why = mismatch(s.pool.root, layout.of(len(devices)), sizes)
+        why = mismatch(situation.pool.root, layout.of(len(devices)), sizes)
         return None if why is None else f"{why}; zpool adds that only with -f, never used here"
 
     return Precondition("its layout is like that of the pool's vdevs", _check)

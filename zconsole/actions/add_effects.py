@@ -49,27 +49,29 @@ def meaning(layout: Layout) -> tuple[str, ...]:
     }[layout.vclass]
 
 
-def alignment(s: Situation, layout: Layout, devices: Sequence[Device]) -> Iterator[str]:
+def alignment(situation: Situation, layout: Layout, devices: Sequence[Device]) -> Iterator[str]:
     """The ashift of what is added, and why."""
-    wanted = wanted_shift(s, layout)
+    wanted = wanted_shift(situation, layout)
     if layout.vclass in ("cache", "spare"):
         return
     if wanted is None:
         yield "ashift: chosen by ZFS; that of the pool's vdevs is unknown or differs"
-    elif ashift_option(s, layout, devices):
+    elif ashift_option(situation, layout, devices):
         yield f"ashift {wanted}, given as the pool's vdevs have it and ZFS may choose another"
     else:
         yield f"ashift {wanted}, as the pool's vdevs have it"
 
 
-def balance_effects(s: Situation, kind: str, devices: int, sizes: Sequence[int]) -> tuple[str, ...]:
+def balance_effects(
+    situation: Situation, kind: str, devices: int, sizes: Sequence[int]
+) -> tuple[str, ...]:
     """How space, new writes and balance change; empty where sizes are unknown."""
-    root = s.pool.root
+    root = situation.pool.root
     known = all(v.size_bytes and v.alloc_bytes is not None for v in data_vdevs(root))
     if len(sizes) < devices or not known:
         return ("how space and new writes change is unknown: not all sizes are known",)
     shape = Shape(kind, devices, max(0, min(sizes) - LABELS))
-    version = ".".join(map(str, s.facts.version)) or None
+    version = ".".join(map(str, situation.facts.version)) or None
     view = outlook(root, grown(root, (shape,), {}), version)
     return (
         f"usable free space: {_free_words(view.before)} now, {_free_words(view.after)} then",
@@ -105,20 +107,20 @@ def _fill_words(view: Outlook) -> str:
     return f"{spread}; a rebalance (B) would rewrite {size(view.rewrite_bytes)} to even it out"
 
 
-def permanent(s: Situation, layout: Layout) -> str | None:
+def permanent(situation: Situation, layout: Layout) -> str | None:
     """Why it could never be removed again; None where zpool remove could (vdev_removal.c).
 
     What is unknown counts as possible.
     """
     if not layout.holds_data:
         return None
-    tops = data_vdevs(s.pool.root)
+    tops = data_vdevs(situation.pool.root)
     kinds = [layout.kind, *(top.kind for top in tops)]
     has_parity = any(kind.startswith(("raidz", "draid")) for kind in kinds)
     shifts = {top.ashift for top in tops if top.vclass == "normal"} - {None}
     if has_parity:
         why = "no vdev with data can be removed from a pool with raidz or dRAID"
-    elif s.facts.has("device_removal") is False:
+    elif situation.facts.has("device_removal") is False:
         why = "the pool lacks the feature device_removal"
     elif len(shifts) > 1:
         why = "no vdev can be removed where ashift differs between vdevs"
@@ -127,9 +129,9 @@ def permanent(s: Situation, layout: Layout) -> str | None:
     return f"the {layout.name} can never be removed again: {why}"
 
 
-def removable(s: Situation, layout: Layout) -> str:
+def removable(situation: Situation, layout: Layout) -> str:
     """How it can be taken out again, where it can (zpool-remove(8))."""
-    later = " only once the checkpoint is discarded" if has_checkpoint(s.pool) else ""
+    later = " only once the checkpoint is discarded" if has_checkpoint(situation.pool) else ""
     if not layout.holds_data:
         return f"zpool remove {'can take' if later else 'takes'} it out again{later}"
     return (
@@ -139,9 +141,9 @@ def removable(s: Situation, layout: Layout) -> str:
     )
 
 
-def _checkpoint_doubt(s: Situation, layout: Layout) -> str:
+def _checkpoint_doubt(situation: Situation, layout: Layout) -> str:
     """What a rewind to the checkpoint would undo (zpoolconcepts(7), Pool checkpoint)."""
-    only = ", the only way to undo it," if permanent(s, layout) else ""
+    only = ", the only way to undo it," if permanent(situation, layout) else ""
     return (
         f"the pool has a checkpoint: a rewind to it takes this out again{only} and loses all that"
         " was written since the checkpoint"
@@ -149,27 +151,27 @@ def _checkpoint_doubt(s: Situation, layout: Layout) -> str:
 
 
 def warnings(
-    s: Situation, layout: Layout, devices: tuple[str, ...], sizes: Sequence[int]
+    situation: Situation, layout: Layout, devices: tuple[str, ...], sizes: Sequence[int]
 ) -> Iterator[str]:
     """What an operator should look at before."""
-    if has_checkpoint(s.pool):
-        yield _checkpoint_doubt(s, layout)
-    if layout.holds_data and (gone := failed(s.pool)):
+    if has_checkpoint(situation.pool):
+        yield _checkpoint_doubt(situation, layout)
+    if layout.holds_data and (gone := failed(situation.pool)):
         names = ", ".join(f"{target.name} ({target.vdev.state})" for target in gone)
         yield f"{names}: adding repairs nothing; to restore redundancy, replace the device"
     for path in devices:
-        device = s.facts.device(path)
+        device = situation.facts.device(path)
         if device is None:
             yield f"{path} not examined: its size and content are unknown"
             continue
         yield from (
             f"{path}: {text}"
-            for text in judge_new(s.pool, device, wanted_shift(s, layout)).cautions
+            for text in judge_new(situation.pool, device, wanted_shift(situation, layout)).cautions
         )
         if (
             layout.vclass == "spare"
             and device.size
-            and (few := too_small(s.pool.root, device.size))
+            and (few := too_small(situation.pool.root, device.size))
         ):
             yield f"{path} ({size(device.size)}) is too small to stand in for {few}"
     if layout == Layout("log"):
@@ -178,9 +180,9 @@ def warnings(
             " of synchronous writes are lost"
         )
     if layout.vclass == "normal":
-        yield from _differences(s.pool.root, layout.of(len(devices)), sizes)
+        yield from _differences(situation.pool.root, layout.of(len(devices)), sizes)
     mine = layout.of(len(devices))
-    unchecked = not layout.holds_data or mismatch(s.pool.root, mine, sizes) is None
+    unchecked = not layout.holds_data or mismatch(situation.pool.root, mine, sizes) is None
     if layout.kind != "disk" and unchecked and (why := sizes_differ(sizes)) is not None:
         yield f"{why}; each is used up to the smallest"
 
@@ -203,28 +205,28 @@ def _differences(root: Vdev, new: Replication, sizes: Sequence[int]) -> Iterator
         yield f"another size: disks of {size(mine)}, the pool's vdevs have {others}"
 
 
-def alternatives(s: Situation, layout: Layout, devices: tuple[str, ...]) -> tuple[str, ...]:
+def alternatives(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> tuple[str, ...]:
     """What to do where this cannot be added: what people mean who add a lone disk."""
     if not layout.holds_data:
         return ()
-    tops = [v for v in data_vdevs(s.pool.root) if v.vclass == "normal"]
-    said = [*_for_a_disk(s, tops)] if len(devices) == 1 else []
+    tops = [v for v in data_vdevs(situation.pool.root) if v.vclass == "normal"]
+    said = [*_for_a_disk(situation, tops)] if len(devices) == 1 else []
     if tops and tops[-1].children and layout.vclass == "normal":
         said.append(f"add a {replication_of(tops[-1]).words}, like {tops[-1].name}")
     if layout.vclass != "normal":
-        said.append(f"add a mirror of {least_redundant(s.pool.root) + 1} disks")
+        said.append(f"add a mirror of {least_redundant(situation.pool.root) + 1} disks")
     return tuple(said)
 
 
-def _for_a_disk(s: Situation, tops: Sequence[Vdev]) -> Iterator[str]:
+def _for_a_disk(situation: Situation, tops: Sequence[Vdev]) -> Iterator[str]:
     """What one disk can do for the pool's redundancy."""
-    for target in failed(s.pool):
+    for target in failed(situation.pool):
         yield f"replace {target.name} ({target.vdev.state}) with it"
     if (single := next((v for v in tops if not v.children), None)) is not None:
         yield f"attach it to {single.name}: the two become a mirror"
     if (mirror := next((v for v in tops if v.kind == "mirror"), None)) is not None:
         yield f"attach it to a disk of {mirror.name}: one more may fail there"
     raidz = next((v for v in tops if v.kind.startswith("raidz")), None)
-    if raidz is not None and s.facts.has("raidz_expansion"):
+    if raidz is not None and situation.facts.has("raidz_expansion"):
         yield f"attach it to {raidz.name}, which makes that one disk wider"
     yield "add it as a spare, to stand in for a device that fails"

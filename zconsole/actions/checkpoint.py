@@ -13,35 +13,35 @@ from zconsole.pool.scan_outcome import left_behind
 from zconsole.units import size
 
 
-def plan_discard(s: Situation) -> ActionPlan:
+def plan_discard(situation: Situation) -> ActionPlan:
     """Discard the checkpoint of the pool; one-way."""
     plan = ActionPlan(
         action="checkpoint",
-        title=f"Discard the checkpoint of {s.pool.name}",
-        steps=(Step(zpool("checkpoint", "-d", operands=(s.pool.name,)), "discard it"),),
-        consequences=(_frees(s), "files stay as they are now", *_afterwards(s)),
+        title=f"Discard the checkpoint of {situation.pool.name}",
+        steps=(Step(zpool("checkpoint", "-d", operands=(situation.pool.name,)), "discard it"),),
+        consequences=(_frees(situation), "files stay as they are now", *_afterwards(situation)),
         not_undone=("the pool can't be rewound to the checkpoint any more",),
         preconditions=(must.answering(), _exists()),
-        needs_typed=s.pool.name,
-        follow=when(_is_gone, f"the checkpoint of {s.pool.name} is discarded"),
+        needs_typed=situation.pool.name,
+        follow=when(_is_gone, f"the checkpoint of {situation.pool.name} is discarded"),
         begins="discard",
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def _is_gone(s: Situation) -> bool:
-    return s.pool.checkpoint is None
+def _is_gone(situation: Situation) -> bool:
+    return situation.pool.checkpoint is None
 
 
-def _frees(s: Situation) -> str:
-    held = s.pool.checkpoint.total_bytes if s.pool.checkpoint else None
+def _frees(situation: Situation) -> str:
+    held = situation.pool.checkpoint.total_bytes if situation.pool.checkpoint else None
     much = f", {size(held)}" if held else ""
     return f"frees what only the checkpoint holds{much}; that takes a while"
 
 
-def _afterwards(s: Situation) -> tuple[str, ...]:
+def _afterwards(situation: Situation) -> tuple[str, ...]:
     """What is left to do where the checkpoint kept a resilver from its end."""
-    if s.active("resilver") or not left_behind(s.pool.root):
+    if situation.active("resilver") or not left_behind(situation.pool.root):
         return ()
     return ("afterwards, restart the resilver (zpool resilver): only then the old disk leaves",)
 

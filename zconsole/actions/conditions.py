@@ -27,10 +27,10 @@ OTHER_HOST = (
 def answering() -> Precondition:
     """The pool is not suspended."""
 
-    def _check(s: Situation) -> str | None:
-        if not s.suspended:
+    def _check(situation: Situation) -> str | None:
+        if not situation.suspended:
             return None
-        if s.pool.suspension == MULTIHOST:
+        if situation.pool.suspension == MULTIHOST:
             return f"the pool is suspended and takes no command: {OTHER_HOST}"
         return (
             "the pool is suspended and takes no command: bring the missing device back, then"
@@ -51,10 +51,13 @@ def of_this_host() -> Precondition:
 def present(target: Target) -> Precondition:
     """The device the plan is about is still in the pool, and still of the same kind."""
 
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
+    def _check(situation: Situation) -> str | None:
+        now = find(situation.pool, target.key)
         if now is None:
-            return f"{target.name} is no longer in {s.pool.name}; the pool was changed elsewhere"
+            return (
+                f"{target.name} is no longer in {situation.pool.name};"
+                " the pool was changed elsewhere"
+            )
         if now.group is None and target.group is not None:
             return (
                 f"{target.name} is no longer in {target.group.name}; the pool was changed elsewhere"
@@ -78,16 +81,16 @@ def of_device(
 ) -> Precondition:
     """Something that must hold for a device as it is now; ``why_not`` says why it doesn't."""
 
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
-        return NOT_THERE if now is None else why_not(s, now)
+    def _check(situation: Situation) -> str | None:
+        now = find(situation.pool, target.key)
+        return NOT_THERE if now is None else why_not(situation, now)
 
     return Precondition(text, _check)
 
 
-def same_scans(s: Situation) -> Precondition:
+def same_scans(situation: Situation) -> Precondition:
     """What runs on the pool is what ran when the consequences were written."""
-    planned = {(*scan.key, scan.state) for scan in s.running}
+    planned = {(*scan.key, scan.state) for scan in situation.running}
 
     def _check(now: Situation) -> str | None:
         found = {(*scan.key, scan.state) for scan in now.running}
@@ -99,23 +102,23 @@ def same_scans(s: Situation) -> Precondition:
     return Precondition("no scan changed since planning", _check)
 
 
-def checkpoint_doubt(s: Situation) -> tuple[str, ...]:
+def checkpoint_doubt(situation: Situation) -> tuple[str, ...]:
     """What a checkpoint means for a resilver that would start."""
-    if not has_checkpoint(s.pool):
+    if not has_checkpoint(situation.pool):
         return ()
     return (
         "the pool has a checkpoint: no resilver restores redundancy while it exists. Discard it"
-        f" first (zpool checkpoint -d {s.pool.name}); you can't rewind to it afterwards",
+        f" first (zpool checkpoint -d {situation.pool.name}); you can't rewind to it afterwards",
     )
 
 
 def no_checkpoint() -> Precondition:
     """No checkpoint exists or is being discarded (spa_vdev_attach, spa_vdev_detach in spa.c)."""
 
-    def _check(s: Situation) -> str | None:
-        if s.pool.checkpoint is None:
+    def _check(situation: Situation) -> str | None:
+        if situation.pool.checkpoint is None:
             return None
-        if s.pool.checkpoint.discarding:
+        if situation.pool.checkpoint.discarding:
             return "a checkpoint is being discarded: wait for it"
         return (
             "the pool has a checkpoint, so ZFS refuses replace, attach and detach: discard it"
@@ -128,8 +131,10 @@ def no_checkpoint() -> Precondition:
 def no_activity(kind: str, words: str) -> Precondition:
     """No removal or expansion runs, which makes the kernel answer "busy"."""
 
-    def _check(s: Situation) -> str | None:
-        found = any(a.kind == kind and a.state in ("running", "paused") for a in s.pool.activities)
+    def _check(situation: Situation) -> str | None:
+        found = any(
+            a.kind == kind and a.state in ("running", "paused") for a in situation.pool.activities
+        )
         return f"{words} is running: wait for it" if found else None
 
     return Precondition(f"no {words} is running", _check)
@@ -138,8 +143,8 @@ def no_activity(kind: str, words: str) -> Precondition:
 def nothing_runs(*functions: str, paused: bool = True) -> Precondition:
     """None of these scans is running, nor paused unless ``paused`` is False."""
 
-    def _check(s: Situation) -> str | None:
-        counted = (scan for scan in s.running if paused or scan.state == "running")
+    def _check(situation: Situation) -> str | None:
+        counted = (scan for scan in situation.running if paused or scan.state == "running")
         found = next((scan for scan in counted if scan.function in functions), None)
         return None if found is None else describe(found)
 
@@ -152,10 +157,10 @@ def feature(name: str, what: str, since: Version) -> Precondition:
     """A pool feature, known ``since`` a release, is enabled; benefit of the doubt if unknown."""
     words = ".".join(map(str, since))
 
-    def _check(s: Situation) -> str | None:
-        if why := release(what, since).check(s):
+    def _check(situation: Situation) -> str | None:
+        if why := release(what, since).check(situation):
             return why
-        if s.facts.has(name) is False:
+        if situation.facts.has(name) is False:
             return f"{what} needs the pool feature {name}, which is not enabled on this pool"
         return None
 
@@ -166,15 +171,17 @@ def release(what: str, since: Version) -> Precondition:
     """The kernel module has it ``since`` a release; benefit of the doubt if unknown."""
     words = ".".join(map(str, since))
 
-    def _check(s: Situation) -> str | None:
+    def _check(situation: Situation) -> str | None:
         return (
-            f"{what} needs OpenZFS {words}" if s.facts.version and s.facts.version < since else None
+            f"{what} needs OpenZFS {words}"
+            if situation.facts.version and situation.facts.version < since
+            else None
         )
 
     return Precondition(f"OpenZFS {words} or later runs", _check)
 
 
-def fits(s: Situation, target: Target, new: str, spare_serves: bool) -> Precondition:
+def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> Precondition:
     """The new device can work in this place, as far as the machine can tell.
 
     ``spare_serves``: one of the pool's free hot spares may be it.
@@ -190,12 +197,12 @@ def fits(s: Situation, target: Target, new: str, spare_serves: bool) -> Precondi
         problems = judge(fresh.pool, now, device, fresh.facts).problems
         return f"{new}: {problems[0]}" if problems else None
 
-    is_spare = spare_serves and new in spares(s.pool)
+    is_spare = spare_serves and new in spares(situation.pool)
     what = "an available hot spare" if is_spare else "there, free"
     return of_device(target, f"{new} is {what} and fits", _why_not)
 
 
-def same_device(s: Situation, path: str) -> Precondition:
+def same_device(situation: Situation, path: str) -> Precondition:
     """The device that ``path`` names is the one it names in ``s``.
 
     A path is only a place: another disk in the same bay, or a rename by udev, gives it a new
@@ -203,7 +210,7 @@ def same_device(s: Situation, path: str) -> Precondition:
     hot spare its GUID too. A disk swapped between the fresh sample and zpool's own opening of the
     path, the time in which the audit log is written, is not noticed.
     """
-    known = _known(s, path)
+    known = _known(situation, path)
 
     def _check(now: Situation) -> str | None:
         found = _known(now, path)
@@ -234,9 +241,9 @@ def _text(path: str, known: Mapping[str, str]) -> str:
     return f"{path} is the same device: {words}{'' if named else doubt}"
 
 
-def _known(s: Situation, path: str) -> Mapping[str, str]:
+def _known(situation: Situation, path: str) -> Mapping[str, str]:
     """What tells the device from others, as far as the pool, the kernel and udev know it."""
-    device, spare = s.facts.device(path) or Device(path), spares(s.pool).get(path)
+    device, spare = situation.facts.device(path) or Device(path), spares(situation.pool).get(path)
     found = {
         "serial": device.serial,
         "WWN": device.wwn,

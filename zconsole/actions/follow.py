@@ -13,12 +13,12 @@ from zconsole.pool.topology import FAILED
 from zconsole.units import counted
 
 
-def replaced(s: Situation, swaps: tuple[Swap, ...]) -> Follow:
+def replaced(situation: Situation, swaps: tuple[Swap, ...]) -> Follow:
     """Ends when every old device is gone and its successor judged, or its group stays."""
-    spared = {w.old for w in swaps if (t := find(s.pool, w.old)) and t.group is not None}
+    spared = {w.old for w in swaps if (t := find(situation.pool, w.old)) and t.group is not None}
 
     def _follow(now: Situation) -> ActionOutcome | None:
-        ends = [_one_replace(now, swap, swap.old in spared, s) for swap in swaps]
+        ends = [_one_replace(now, swap, swap.old in spared, situation) for swap in swaps]
         bad = next((end for end in ends if end is not None and not end.ok), None)
         if bad is not None or any(end is None for end in ends):
             return bad
@@ -27,13 +27,13 @@ def replaced(s: Situation, swaps: tuple[Swap, ...]) -> Follow:
     return _follow
 
 
-def scan_ended(s: Situation, function: str) -> Follow:
+def scan_ended(situation: Situation, function: str) -> Follow:
     """Ends when a scan of this function has finished or was canceled after ``s``.
 
     One that ended before is no end of it, also where a rewound pool shows it again.
     """
-    since = int(s.t)  # the kernel's times are in whole seconds
-    before = [scan for scan in s.pool.scans if not scan.active]
+    since = int(situation.t)  # the kernel's times are in whole seconds
+    before = [scan for scan in situation.pool.scans if not scan.active]
 
     def _follow(now: Situation) -> ActionOutcome | None:
         ended = next(
@@ -68,13 +68,13 @@ def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
     return _follow
 
 
-def onlined(s: Situation, key: str, name: str) -> Follow:
+def onlined(situation: Situation, key: str, name: str) -> Follow:
     """Ends once the device is ONLINE, and says whether what it missed is on it already.
 
     What zpool shows doesn't tell: it marks a device as resilvering only once the first bytes were
     written to it. Only a repair begun after ``s`` that has ended makes it complete.
     """
-    before = find(s.pool, key)
+    before = find(situation.pool, key)
     known_errors = before.vdev.errors.total if before else 0
 
     def _follow(now: Situation) -> ActionOutcome | None:
@@ -83,7 +83,7 @@ def onlined(s: Situation, key: str, name: str) -> Follow:
             return ActionOutcome(False, "the device is no longer in the pool")
         if target.vdev.state != "ONLINE":
             return None
-        ended = _ended_since(now, s)
+        ended = _ended_since(now, situation)
         if ended is not None and is_complete(target.vdev):
             trouble = _trouble(ended, target.vdev, known_errors)
             return ActionOutcome(not trouble, f"{name} is online{trouble or ' and complete'}")
@@ -112,9 +112,9 @@ def leftover(vdev: Vdev) -> str | None:
     return None
 
 
-def filled(s: Situation, device: str, place: str) -> Follow:
+def filled(situation: Situation, device: str, place: str) -> Follow:
     """Ends when a device that a plan adds is filled; well if its resilver had no errors."""
-    return lambda now: _filled(now, device, place, s)
+    return lambda now: _filled(now, device, place, situation)
 
 
 def _one_replace(

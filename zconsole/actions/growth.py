@@ -30,16 +30,16 @@ WORTH = 0.05
 """Share by which the disks must exceed the vdev: less is rounding to metaslabs."""
 
 
-def plan_expand(s: Situation, key: str) -> ActionPlan:
+def plan_expand(situation: Situation, key: str) -> ActionPlan:
     """Let every device of a vdev use its whole size (online -e); one-way."""
-    target = find(s.pool, key)
+    target = find(situation.pool, key)
     if target is None:
-        return refuse("expand", "Expand a vdev", s.pool.name, must.NOT_THERE)
+        return refuse("expand", "Expand a vdev", situation.pool.name, must.NOT_THERE)
     top = target.top
-    gain = space_gained(s, top)
+    gain = space_gained(situation, top)
     steps = tuple(
         Step(
-            zpool("online", "-e", operands=(s.pool.name, disk_path(leaf))),
+            zpool("online", "-e", operands=(situation.pool.name, disk_path(leaf))),
             f"use the whole size of {leaf.name}",
         )
         for leaf in top.leaves()
@@ -59,21 +59,23 @@ def plan_expand(s: Situation, key: str) -> ActionPlan:
         needs_typed=top.name,
         follow=when(_grown(target), f"{top.name} has grown"),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def space_gained(s: Situation, top: Vdev) -> int | None:
+def space_gained(situation: Situation, top: Vdev) -> int | None:
     """Bytes a vdev would gain by expanding to its smallest disk; None when not known, 0 for none.
 
     Sizes of the disks come from the machine; the layout's own from the sample. A disk that was
     attached to a raidz counts once all is expanded onto it, and by itself.
     """
-    expansions = [a for a in s.pool.activities if a.kind == "expansion" and a.vdev == top.name]
+    expansions = [
+        a for a in situation.pool.activities if a.kind == "expansion" and a.vdev == top.name
+    ]
     if any(each.state in ("running", "paused") for each in expansions):
         return 0
     sizes: list[int] = []
     for leaf in top.leaves():
-        device = s.facts.device(leaf.path) if leaf.path else None
+        device = situation.facts.device(leaf.path) if leaf.path else None
         if device is None or device.size is None:
             return None
         sizes.append(device.size)
@@ -84,42 +86,44 @@ def space_gained(s: Situation, top: Vdev) -> int | None:
     return gain if gain > top.size_bytes * WORTH else 0
 
 
-def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
+def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
     """Add a side to a mirror or single disk, or a disk to a raidz (a one-way expansion)."""
-    target = find(s.pool, key)
+    target = find(situation.pool, key)
     if target is None:
-        return refuse("attach", "Attach a device", s.pool.name, must.NOT_THERE)
+        return refuse("attach", "Attach a device", situation.pool.name, must.NOT_THERE)
     raidz = target.vdev.kind.startswith("raidz")
     # A raidz is named: a GUID of an interior vdev is not accepted everywhere.
     device = target.vdev.name if target.vdev.children else target.argument
-    argv = zpool("attach", operands=(s.pool.name, device, new))
+    argv = zpool("attach", operands=(situation.pool.name, device, new))
     plan = ActionPlan(
         action="attach",
         title=f"Attach {new} to {target.name}",
         steps=(Step(argv, f"add {new} to {target.name}"),),
-        consequences=(*_attach_effects(s, target), *disturbed(s, target, False)),
+        consequences=(*_attach_effects(situation, target), *disturbed(situation, target, False)),
         not_undone=(
             "overwrites what is on the new device",
             *(("a raidz never gets narrower: you can't remove the disk again",) * raidz),
         ),
-        warnings=cautions(s.pool, target, new, s.facts),
+        warnings=cautions(situation.pool, target, new, situation.facts),
         preconditions=(
             must.answering(),
             must.present(target),
-            must.same_scans(s),
+            must.same_scans(situation),
             must.no_checkpoint(),
             must.no_activity("removal", "device removal"),
             must.nothing_runs("rebuild"),
             _attachable(target),
-            must.same_device(s, new),
-            must.fits(s, target, new, spare_serves=False),
+            must.same_device(situation, new),
+            must.fits(situation, target, new, spare_serves=False),
             *(_raidz_needs() if raidz else ()),
         ),
         needs_typed=target.vdev.name if raidz else None,
-        follow=_expanded(new, target) if raidz else filled(s, new, f"part of {target.vdev.name}"),
+        follow=_expanded(new, target)
+        if raidz
+        else filled(situation, new, f"part of {target.vdev.name}"),
         begins="expansion" if raidz else "resilver",
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
 def _whole(target: Target) -> Precondition:
@@ -135,21 +139,24 @@ def _whole(target: Target) -> Precondition:
 
 
 def _room(target: Target) -> Precondition:
-    def _why_not(s: Situation, now: Target) -> str | None:
-        if space_gained(s, now.top) != 0:
+    def _why_not(situation: Situation, now: Target) -> str | None:
+        if space_gained(situation, now.top) != 0:
             return None
         return f"{now.top.name} cannot grow: its smallest disk is fully used"
 
     return must.of_device(target, "all its disks are larger than their used part", _why_not)
 
 
-def _attach_effects(s: Situation, target: Target) -> tuple[str, ...]:
+def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
     if target.vdev.kind.startswith("raidz"):
         return (
             "raidz expansion: every block is moved once; this takes long and survives reboots",
             "old blocks keep their old data-to-parity ratio until they are rewritten",
         )
-    return (f"{s.pool.name} resilvers the new side; redundancy grows by one when that is complete",)
+    return (
+        f"{situation.pool.name} resilvers the new side;"
+        " redundancy grows by one when that is complete",
+    )
 
 
 def _raidz_needs() -> tuple[Precondition, ...]:
@@ -175,7 +182,7 @@ def _attachable(target: Target) -> Precondition:
     return must.of_device(target, "a device can be attached there", _why_not)
 
 
-def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
+def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
     """Switch autoexpand: whether vdevs grow by themselves once all their disks are larger."""
     value = "on" if on else "off"
 
@@ -189,7 +196,9 @@ def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
     plan = ActionPlan(
         action="autoexpand",
         title=f"Switch autoexpand {value}",
-        steps=(Step(zpool("set", f"autoexpand={value}", operands=(s.pool.name,)), "switch it"),),
+        steps=(
+            Step(zpool("set", f"autoexpand={value}", operands=(situation.pool.name,)), "switch it"),
+        ),
         consequences=(
             "when all disks of a vdev are larger, it grows by itself"
             if on
@@ -201,7 +210,7 @@ def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
             lambda now: now.facts.properties.get("autoexpand") == value, f"autoexpand is {value}"
         ),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
 def _grown(target: Target) -> Callable[[Situation], bool]:

@@ -56,13 +56,13 @@ class Layout(NamedTuple):
         return Replication(self.kind, devices if self.kind == "mirror" else 1)
 
 
-def layouts(s: Situation) -> tuple[tuple[Layout, int], ...]:
+def layouts(situation: Situation) -> tuple[tuple[Layout, int], ...]:
     """What this pool can be given, each with how many devices it needs; 0: any number."""
-    tops = [replication_of(v) for v in data_vdevs(s.pool.root) if v.vclass == "normal"]
+    tops = [replication_of(v) for v in data_vdevs(situation.pool.root) if v.vclass == "normal"]
     kinds = [Layout("normal", f"{top.kind}{top.parity or ''}") for top in reversed(tops)]
     pairs = dict(zip(kinds, (top.width for top in reversed(tops)), strict=True))
     data = [(each, n) for each, n in pairs.items() if each.kind.startswith(("mirror", "raidz"))]
-    sides = least_redundant(s.pool.root) + 1
+    sides = least_redundant(situation.pool.root) + 1
     return (
         *data,
         (Layout("log", "mirror"), 2),
@@ -74,9 +74,9 @@ def layouts(s: Situation) -> tuple[tuple[Layout, int], ...]:
     )
 
 
-def member_bytes(s: Situation) -> int:
+def member_bytes(situation: Situation) -> int:
     """About the size of the disks of the last normal-class vdev; 0 where it is unknown."""
-    tops = [v for v in data_vdevs(s.pool.root) if v.vclass == "normal"]
+    tops = [v for v in data_vdevs(situation.pool.root) if v.vclass == "normal"]
     return (least_bytes(tops[-1]) or 0) if tops else 0
 
 
@@ -86,17 +86,17 @@ def pool_ashift(root: Vdev) -> int | None:
     return shifts.pop() if len(shifts) == 1 else None
 
 
-def wanted_shift(s: Situation, layout: Layout) -> int | None:
+def wanted_shift(situation: Situation, layout: Layout) -> int | None:
     """The ashift that it must have; a cache device may have any (spa_vdev_add, spa.c)."""
-    return None if layout.vclass == "cache" else pool_ashift(s.pool.root)
+    return None if layout.vclass == "cache" else pool_ashift(situation.pool.root)
 
 
-def _own_shift(s: Situation, devices: Sequence[Device]) -> int | None:
+def _own_shift(situation: Situation, devices: Sequence[Device]) -> int | None:
     """The ashift that zpool add would choose: the pool's property, else by the sectors.
 
     None where the sectors are unknown (zpool_do_add; vdev_ashift_optimize, vdev.c).
     """
-    wanted = s.facts.properties.get("ashift", "0")
+    wanted = situation.facts.properties.get("ashift", "0")
     if wanted.isdigit() and int(wanted):
         return int(wanted)
     shifts = [_device_shift(device) for device in devices]
@@ -113,13 +113,15 @@ def _device_shift(device: Device) -> int | None:
     return max(FILE_SHIFT, device.logical.bit_length() - 1, physical)
 
 
-def ashift_option(s: Situation, layout: Layout, devices: Sequence[Device]) -> tuple[str, ...]:
+def ashift_option(
+    situation: Situation, layout: Layout, devices: Sequence[Device]
+) -> tuple[str, ...]:
     """``-o ashift`` where zpool would choose another than the pool's vdevs have.
 
     OpenZFS 2.2 and later would refuse that without ``-f``; older releases would add it, and no
     vdev of the pool could be removed any more.
     """
-    wanted = wanted_shift(s, layout)
-    if wanted is None or layout.vclass == "spare" or _own_shift(s, devices) == wanted:
+    wanted = wanted_shift(situation, layout)
+    if wanted is None or layout.vclass == "spare" or _own_shift(situation, devices) == wanted:
         return ()
     return ("-o", f"ashift={wanted}")

@@ -28,19 +28,19 @@ ON_LABEL = "on its label after S/N or SN, beside a bar code"
 BY_SERIAL = f"the serial number tells which disk it is: it stands {ON_LABEL}"
 
 
-def plan_locate(s: Situation, key: str, on: bool) -> ActionPlan:
+def plan_locate(situation: Situation, key: str, on: bool) -> ActionPlan:
     """Switch the identify LED of a device's bay, where the enclosure has one (ses, sysfs)."""
-    target = find(s.pool, key)
+    target = find(situation.pool, key)
     title = f"Switch the locate LED {'on' if on else 'off'}"
     if target is None:
-        return refuse("locate", title, s.pool.name, must.NOT_THERE)
-    device = s.device_of(target.vdev)
+        return refuse("locate", title, situation.pool.name, must.NOT_THERE)
+    device = situation.device_of(target.vdev)
     if device is None or device.locate is None:
         why = f"{target.name} has no bay with an LED"
-        return refuse("locate", title, s.pool.name, why, BY_SERIAL)
+        return refuse("locate", title, situation.pool.name, why, BY_SERIAL)
     plan = _lit(target, device, device.locate, on)
-    doubts = _another_disk(s, target, device) if on else ()
-    return decide(dataclasses.replace(plan, warnings=doubts), s)
+    doubts = _another_disk(situation, target, device) if on else ()
+    return decide(dataclasses.replace(plan, warnings=doubts), situation)
 
 
 def _lit(target: Target, device: Device, led: str, on: bool) -> ActionPlan:
@@ -70,7 +70,7 @@ def light_effects(on: bool) -> tuple[str, ...]:
     )
 
 
-def plan_lights_off(s: Situation) -> ActionPlan:
+def plan_lights_off(situation: Situation) -> ActionPlan:
     """Switch off every light that zconsole lit, of any pool."""
     plan = ActionPlan(
         "locate",
@@ -79,7 +79,7 @@ def plan_lights_off(s: Situation) -> ActionPlan:
         consequences=("each bay's light is restored to what was found",),
         urgent=lambda _: True,
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
 def _step(device: Device, order: LightOrder, place: str) -> Step:
@@ -87,22 +87,23 @@ def _step(device: Device, order: LightOrder, place: str) -> Step:
     return Step(("zconsole", "light", verb, device.path), f"switch {place} {verb}", light=order)
 
 
-def _another_disk(s: Situation, target: Target, device: Device) -> tuple[str, ...]:
+def _another_disk(situation: Situation, target: Target, device: Device) -> tuple[str, ...]:
     """That a failed device's path may name the disk that was put in after it."""
     held = device.contents
-    if target.vdev.state not in FAILED or held.unread or held.zfs_pool in ("", s.pool.name):
+    if target.vdev.state not in FAILED or held.unread or held.zfs_pool in ("", situation.pool.name):
         return ()
     serial = f" (serial {device.serial})" if device.serial else ""
     return (
         f"{target.name} is {target.vdev.state}, and the disk there now{serial} has no label of"
-        f" {s.pool.name}: it may be another disk. Compare the serial number before you pull",
+        f" {situation.pool.name}: it may be another disk."
+        " Compare the serial number before you pull",
     )
 
 
 def _same_bay(target: Target, led: str) -> Precondition:
-    def _check(s: Situation) -> str | None:
-        now = find(s.pool, target.key)
-        device = s.device_of(now.vdev if now else target.vdev)
+    def _check(situation: Situation) -> str | None:
+        now = find(situation.pool, target.key)
+        device = situation.device_of(now.vdev if now else target.vdev)
         moved = device is not None and device.locate != led
         return f"{target.name} is in another bay now; plan again" if moved else None
 

@@ -11,13 +11,13 @@ from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.units import counted
 
 
-def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
+def plan_offline(situation: Situation, key: str, temporary: bool = False) -> ActionPlan:
     """Take a device offline; ``temporary`` only until the next import or reboot."""
-    target = find(s.pool, key)
+    target = find(situation.pool, key)
     if target is None:
-        return refuse("offline", "Take a device offline", s.pool.name, must.NOT_THERE)
+        return refuse("offline", "Take a device offline", situation.pool.name, must.NOT_THERE)
     options = ("-t",) if temporary else ()
-    argv = zpool("offline", *options, operands=(s.pool.name, target.argument))
+    argv = zpool("offline", *options, operands=(situation.pool.name, target.argument))
     lasts = (
         "until the next reboot or import"
         if temporary
@@ -41,44 +41,44 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
         ),
         follow=leaf_is(key, lambda t: t.vdev.state == "OFFLINE", f"{target.name} is offline"),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def plan_online(s: Situation, key: str, reopen: bool = False) -> ActionPlan:
+def plan_online(situation: Situation, key: str, reopen: bool = False) -> ActionPlan:
     """Put a device online again; it is resilvered with what it missed.
 
     ``reopen``: also one that is ONLINE. A disk that was out may be back under another device node
     before the pool noticed: the command opens it anew (vdev_online in vdev.c).
     """
-    target = find(s.pool, key)
+    target = find(situation.pool, key)
     if target is None:
-        return refuse("online", "Put a device online", s.pool.name, must.NOT_THERE)
-    argv = zpool("online", operands=(s.pool.name, disk_path(target.vdev)))
+        return refuse("online", "Put a device online", situation.pool.name, must.NOT_THERE)
+    argv = zpool("online", operands=(situation.pool.name, disk_path(target.vdev)))
     plan = ActionPlan(
         action="online",
         title=f"Open {target.name} again" if reopen else f"Put {target.name} online",
         steps=(Step(argv, "open it again" if reopen else "put it online"),),
-        consequences=("what it missed is resilvered onto it", *disturbed(s, target, False)),
-        doubts=must.checkpoint_doubt(s),
+        consequences=("what it missed is resilvered onto it", *disturbed(situation, target, False)),
+        doubts=must.checkpoint_doubt(situation),
         preconditions=(
             must.answering(),
             must.present(target),
-            must.same_scans(s),
+            must.same_scans(situation),
             must.nothing_runs("rebuild"),
             *((_not_online(target),) if not reopen else ()),
         ),
         urgent=lambda _: True,
-        follow=onlined(s, key, target.name),
+        follow=onlined(situation, key, target.name),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def plan_detach(s: Situation, key: str) -> ActionPlan:
+def plan_detach(situation: Situation, key: str) -> ActionPlan:
     """Remove a side of a mirror, or one device of a replacing or spare group."""
-    target = find(s.pool, key)
+    target = find(situation.pool, key)
     if target is None:
-        return refuse("detach", "Detach a device", s.pool.name, must.NOT_THERE)
-    argv = zpool("detach", operands=(s.pool.name, target.argument))
+        return refuse("detach", "Detach a device", situation.pool.name, must.NOT_THERE)
+    argv = zpool("detach", operands=(situation.pool.name, target.argument))
     plan = ActionPlan(
         action="detach",
         title=f"Detach {target.name}",
@@ -88,7 +88,7 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
             "drops its copy: to return, it is resilvered in full",
             *(("the pool has one spare fewer; add a new one",) * bool(target.spares)),
         ),
-        warnings=_group_meaning(s, target),
+        warnings=_group_meaning(situation, target),
         preconditions=(
             must.answering(),
             must.present(target),
@@ -99,7 +99,7 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
         needs_typed=target.vdev.name,
         follow=when(lambda now: find(now.pool, key) is None, f"{target.name} is detached"),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
 def _left_without(target: Target) -> str:
@@ -178,9 +178,9 @@ def _detach_effect(target: Target) -> str:
     return f"{others} stays; the spare returns to the list of spares"
 
 
-def _group_meaning(s: Situation, target: Target) -> tuple[str, ...]:
+def _group_meaning(situation: Situation, target: Target) -> tuple[str, ...]:
     """Why the group is still there, once no resilver runs that would end it."""
-    if target.group is None or s.active("resilver") or s.active("rebuild"):
+    if target.group is None or situation.active("resilver") or situation.active("rebuild"):
         return ()
     return tuple(filter(None, (leftover(target.group),)))
 
@@ -188,7 +188,7 @@ def _group_meaning(s: Situation, target: Target) -> tuple[str, ...]:
 def _detachable(target: Target) -> Precondition:
     """It is a side of a mirror or group, and what stays holds no less than what goes."""
 
-    def _why_not(s: Situation, now: Target) -> str | None:
+    def _why_not(situation: Situation, now: Target) -> str | None:
         if now.vdev.children:
             return f"{now.name} is not a device: detach one of its devices"
         if now.parent is None or (now.group is None and now.parent.kind != "mirror"):
@@ -196,14 +196,14 @@ def _detachable(target: Target) -> Precondition:
         rest = [v for v in now.parent.children if v is not now.vdev]
         if any(spare.kind == "dspare" for spare in now.spares):
             return f"a distributed spare can only be returned: replace {now.name}"
-        if any(is_complete(v) for v in rest) or _newcomer_being_filled(s, now):
+        if any(is_complete(v) for v in rest) or _newcomer_being_filled(situation, now):
             return None
         return f"no valid replicas: nothing else in {now.parent.name} is complete"
 
     return must.of_device(target, "what stays is complete", _why_not)
 
 
-def _newcomer_being_filled(s: Situation, target: Target) -> bool:
+def _newcomer_being_filled(situation: Situation, target: Target) -> bool:
     """A device still being filled in a group: detaching it backs the replace or spare out.
 
     Nothing marks it while the resilver only walks metadata, so a running one is enough.
@@ -211,5 +211,5 @@ def _newcomer_being_filled(s: Situation, target: Target) -> bool:
     group = target.group
     if group is None or group.children[0] is target.vdev:
         return False
-    filling = s.active("resilver") is not None or s.active("rebuild") is not None
+    filling = situation.active("resilver") is not None or situation.active("rebuild") is not None
     return filling or not is_complete(target.vdev)

@@ -226,10 +226,12 @@ def _words(plan: ActionPlan) -> frozenset[str]:
     return frozenset(word for step in plan.steps for word in step.argv)
 
 
-def _hazards(plan: ActionPlan, s: Situation) -> tuple[str, ...]:
-    kinds = {vdev.kind for vdev in data_vdevs(s.pool.root)}
+def _hazards(plan: ActionPlan, situation: Situation) -> tuple[str, ...]:
+    kinds = {vdev.kind for vdev in data_vdevs(situation.pool.root)}
     commands = (" ".join(step.argv[1:]) for step in plan.steps)
-    found = (text for command in commands for text in hazards(command, s.facts.version, kinds))
+    found = (
+        text for command in commands for text in hazards(command, situation.facts.version, kinds)
+    )
     return tuple(dict.fromkeys(found))
 
 

@@ -24,71 +24,79 @@ LITTLE = 10.0
 """Percent of a resilver worth throwing away to have one pass; OpenZFS 2.3's own default."""
 
 
-def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPlan:
+def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> ActionPlan:
     """Replace a device of the pool by another; ``sequential`` rebuilds without checksums (-s)."""
-    target = find(s.pool, swap.old)
+    target = find(situation.pool, swap.old)
     if target is None:
-        return refuse("replace", "Replace a device", s.pool.name, must.NOT_THERE)
+        return refuse("replace", "Replace a device", situation.pool.name, must.NOT_THERE)
     plan = ActionPlan(
         action="replace",
         title=f"Replace {target.name} with {swap.new}",
-        steps=(_replace_step(s, target, swap.new, sequential),),
-        doubts=doubts(s.pool, swap.old),
+        steps=(_replace_step(situation, target, swap.new, sequential),),
+        doubts=doubts(situation.pool, swap.old),
         consequences=(
             _healing_or_sequential(sequential),
-            *disturbed(s, target, sequential),
-            *_redundancy_meanwhile(s, (target,)),
+            *disturbed(situation, target, sequential),
+            *_redundancy_meanwhile(situation, (target,)),
             *_spare_after(target),
-            *_spare_meanwhile(s, target, swap.new),
+            *_spare_meanwhile(situation, target, swap.new),
             "to back out while it runs, detach the new device",
         ),
         not_undone=("overwrites what is on the new device",),
-        warnings=_warnings_of(s, target, swap.new),
-        preconditions=(must.same_scans(s), *_common_conditions(sequential)),
-        follow=replaced(s, (swap,)),
+        warnings=_warnings_of(situation, target, swap.new),
+        preconditions=(must.same_scans(situation), *_common_conditions(sequential)),
+        follow=replaced(situation, (swap,)),
         begins=_work(sequential),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) -> ActionPlan:
+def plan_batch(
+    situation: Situation, swaps: tuple[Swap, ...], sequential: bool = False
+) -> ActionPlan:
     """Replace several devices with one resilver: all at once, then one restart if any waits."""
     title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
-    targets = [find(s.pool, swap.old) for swap in swaps]
+    targets = [find(situation.pool, swap.old) for swap in swaps]
     found = tuple(t for t in targets if t is not None)
     if not swaps or len(found) != len(swaps):
-        return refuse("replace", title, s.pool.name, "not all of the old devices are in the pool")
+        return refuse(
+            "replace", title, situation.pool.name, "not all of the old devices are in the pool"
+        )
     if why := _clash(swaps):
-        return refuse("replace", title, s.pool.name, why)
+        return refuse("replace", title, situation.pool.name, why)
     pairs = tuple(zip(found, swaps, strict=True))
-    replaces = tuple(_replace_step(s, target, swap.new, sequential) for target, swap in pairs)
+    replaces = tuple(
+        _replace_step(situation, target, swap.new, sequential) for target, swap in pairs
+    )
     plan = ActionPlan(
         action="replace",
         title=title,
-        steps=replaces if sequential else (*replaces, _restart_step(s.pool.name)),
-        consequences=_batch_consequences(s, found, sequential),
+        steps=replaces if sequential else (*replaces, _restart_step(situation.pool.name)),
+        consequences=_batch_consequences(situation, found, sequential),
         not_undone=("overwrites what is on the new devices",),
         warnings=tuple(
-            f"{t.name}: {text}" for t, swap in pairs for text in _warnings_of(s, t, swap.new)
+            f"{t.name}: {text}"
+            for t, swap in pairs
+            for text in _warnings_of(situation, t, swap.new)
         ),
         preconditions=(
-            must.same_scans(s),
+            must.same_scans(situation),
             *_common_conditions(sequential),
             *(need for step in replaces for need in step.requires),
             _enough_left(found),
         ),
-        follow=replaced(s, swaps),
+        follow=replaced(situation, swaps),
         begins=_work(sequential),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
 def _enough_left(targets: tuple[Target, ...]) -> Precondition:
     """In no vdev are more of its devices absent than its parity makes up for."""
 
-    def _check(s: Situation) -> str | None:
+    def _check(situation: Situation) -> str | None:
         for target in {t.top_key: t for t in targets}.values():
-            fresh = find(s.pool, target.key)
+            fresh = find(situation.pool, target.key)
             if fresh is None:
                 continue
             absent = sum(not is_complete(v) for v in fresh.top.children or (fresh.top,))
@@ -111,7 +119,7 @@ def _clash(swaps: tuple[Swap, ...]) -> str | None:
 
 
 def _batch_consequences(
-    s: Situation, targets: tuple[Target, ...], sequential: bool
+    situation: Situation, targets: tuple[Target, ...], sequential: bool
 ) -> tuple[str, ...]:
     order = ", then ".join(t.name for t in targets)
     once = (
@@ -122,13 +130,15 @@ def _batch_consequences(
             " when little is lost"
         )
     )
-    disturbances = dict.fromkeys(text for t in targets for text in disturbed(s, t, sequential))
+    disturbances = dict.fromkeys(
+        text for t in targets for text in disturbed(situation, t, sequential)
+    )
     return (
         f"order: {order}",
         once,
         *disturbances,
         *_old_that_read(targets),
-        *_redundancy_meanwhile(s, targets),
+        *_redundancy_meanwhile(situation, targets),
     )
 
 
@@ -161,20 +171,20 @@ def _restart_step(pool: str) -> Step:
     )
 
 
-def _replace_step(s: Situation, target: Target, new: str, sequential: bool) -> Step:
+def _replace_step(situation: Situation, target: Target, new: str, sequential: bool) -> Step:
     """The command for one replace, with what must hold just before it runs."""
     options = ("-s",) if sequential else ()
     argv = zpool(
         "replace",
         *options,
-        *_ashift_option(s, target),
-        operands=(s.pool.name, target.argument, new),
+        *_ashift_option(situation, target),
+        operands=(situation.pool.name, target.argument, new),
     )
     requires = [
         must.present(target),
         _replaceable(target),
-        must.same_device(s, new),
-        must.fits(s, target, new, spare_serves=True),
+        must.same_device(situation, new),
+        must.fits(situation, target, new, spare_serves=True),
     ]
     if sequential:
         requires.append(_sequential_possible(target))
@@ -219,13 +229,13 @@ def _replaceable(target: Target) -> Precondition:
     return must.of_device(target, f"{target.name} is a device that holds data", _why_not)
 
 
-def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:
+def _ashift_option(situation: Situation, target: Target) -> tuple[str, ...]:
     """``-o ashift`` where the pool's property would ask for more than the vdev has.
 
     zpool passes the pool's ashift property to a replace that gives none (zpool_main.c,
     zpool_do_attach_or_replace), and the kernel refuses a higher alignment than the vdev's.
     """
-    wanted = s.facts.properties.get("ashift", "0")
+    wanted = situation.facts.properties.get("ashift", "0")
     ashift = ashift_of(target)
     if ashift and wanted.isdigit() and int(wanted) > ashift:
         return ("-o", f"ashift={ashift}")
@@ -245,9 +255,9 @@ def _healing_or_sequential(sequential: bool) -> str:
     return "healing resilver: checks every block against its checksum while copying"
 
 
-def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
+def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
     """How many more devices may fail while it runs, one sentence a vdev it touches."""
-    left = {id(vdev): entry for vdev, entry in of_pool(s.pool)}
+    left = {id(vdev): entry for vdev, entry in of_pool(situation.pool)}
     said: list[str] = []
     for top in {id(t.top): t.top for t in targets}.values():
         entry = left.get(id(top))
@@ -270,22 +280,22 @@ def _spare_after(target: Target) -> tuple[str, ...]:
     return (f"when it is done, {names} is available again",) if names else ()
 
 
-def _spare_meanwhile(s: Situation, target: Target, new: str) -> tuple[str, ...]:
+def _spare_meanwhile(situation: Situation, target: Target, new: str) -> tuple[str, ...]:
     """That a hot spare only stands in."""
-    spare = spares(s.pool).get(new)
+    spare = spares(situation.pool).get(new)
     if spare is None:
         return ()
     return (
-        f"hot spare {spare.name} only stands in: {s.pool.name} stays DEGRADED and the spare INUSE"
-        f" until {target.name} is replaced by another disk, or detached",
+        f"hot spare {spare.name} only stands in: {situation.pool.name} stays DEGRADED and the spare"
+        f" INUSE until {target.name} is replaced by another disk, or detached",
     )
 
 
-def _warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
+def _warnings_of(situation: Situation, target: Target, new: str) -> tuple[str, ...]:
     """What an operator should check before this replace."""
     said: list[str] = []
-    if new not in spares(s.pool):
-        said += cautions(s.pool, target, new, s.facts)
+    if new not in spares(situation.pool):
+        said += cautions(situation.pool, target, new, situation.facts)
     if is_complete(target.vdev):
         said.append(
             "the old device is ONLINE and complete: leave it plugged in until the resilver finishes"

@@ -31,15 +31,15 @@ def progress(scan: Scan) -> str:
     return f"{share}, metadata {100.0 * scanned / total:.1f} %"
 
 
-def disturbed(s: Situation, target: Target, sequential: bool) -> tuple[str, ...]:
+def disturbed(situation: Situation, target: Target, sequential: bool) -> tuple[str, ...]:
     """What the running scans lose by it, one sentence a scan, with the percent lost."""
     said: list[str] = []
-    for scan in s.running:
+    for scan in situation.running:
         if scan.function in ("scrub", "errorscrub"):
             said.append(_scrub(scan))
         elif scan.function == "resilver" and not sequential:
-            said.append(_on_resilver(s.facts, scan))
-    rebuild = _rebuild_of(s.pool, target.top)
+            said.append(_on_resilver(situation.facts, scan))
+    rebuild = _rebuild_of(situation.pool, target.top)
     if sequential and rebuild is not None:
         said.append(
             f"the rebuild of {target.top.name} restarts from 0 with both devices:"

@@ -32,70 +32,73 @@ _OF_A_PART = (
 NO_RESILVER = "no resilver is running"
 
 
-def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
+def plan_scrub(situation: Situation, errors_only: bool = False) -> ActionPlan:
     """Start a scrub, or resume a paused one; ``errors_only`` reads only blocks known as bad."""
     word = "errorscrub" if errors_only else "scrub"
     options = ("-e",) if errors_only else ()
-    if _is_paused(s.active(word)):
-        return _resume(s, word, options)
+    if _is_paused(situation.active(word)):
+        return _resume(situation, word, options)
     plan = ActionPlan(
         action="scrub",
-        title=f"Scrub {'only the known errors of ' if errors_only else ''}{s.pool.name}",
-        steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "start it"),),
-        consequences=_scrub_consequences(s, errors_only),
-        warnings=_scrub_warnings(s),
+        title=f"Scrub {'only the known errors of ' if errors_only else ''}{situation.pool.name}",
+        steps=(Step(zpool("scrub", *options, operands=(situation.pool.name,)), "start it"),),
+        consequences=_scrub_consequences(situation, errors_only),
+        warnings=_scrub_warnings(situation),
         preconditions=(*_startable(), *(_of_error_scrub() * errors_only)),
-        alternatives=_instead(s),
-        follow=scan_ended(s, word),
+        alternatives=_instead(situation),
+        follow=scan_ended(situation, word),
         begins="scrub",
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def plan_scrub_new(s: Situation) -> ActionPlan:
+def plan_scrub_new(situation: Situation) -> ActionPlan:
     """Scrub only what was written since the last scrub that completed (``-C``, 2.3)."""
-    last = s.facts.properties.get(_LAST_TXG)
+    last = situation.facts.properties.get(_LAST_TXG)
     moved = "a scrub by dates, if that was the last to complete, decides where this one starts"
     plan = ActionPlan(
         action="scrub",
-        title=f"Scrub what is new in {s.pool.name}",
-        steps=(Step(zpool("scrub", "-C", operands=(s.pool.name,)), "start it"),),
+        title=f"Scrub what is new in {situation.pool.name}",
+        steps=(Step(zpool("scrub", "-C", operands=(situation.pool.name,)), "start it"),),
         consequences=(
             "reads only blocks written since the last completed scrub"
             + (f" (after TXG {last})" if last else ""),
             *_OF_A_PART,
         ),
-        warnings=(*((moved,) * (s.facts.version >= SINCE_DATES)), *_scrub_warnings(s)),
+        warnings=(
+            *((moved,) * (situation.facts.version >= SINCE_DATES)),
+            *_scrub_warnings(situation),
+        ),
         preconditions=(
             must.release("a scrub of what is new (-C)", (2, 3)),
             *_startable(),
             Precondition("a scrub has completed before", _no_last_txg),
         ),
-        alternatives=_instead(s) or ("scrub the whole pool",),
-        follow=scan_ended(s, "scrub"),
+        alternatives=_instead(situation) or ("scrub the whole pool",),
+        follow=scan_ended(situation, "scrub"),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def plan_scrub_dates(s: Situation, dates: ScrubDates | None = None) -> ActionPlan:
+def plan_scrub_dates(situation: Situation, dates: ScrubDates | None = None) -> ActionPlan:
     """Scrub only what was written between two dates (``-S``, ``-E``, 2.4); None: not yet asked."""
     span = dates or ScrubDates()
     plan = ActionPlan(
         action="scrub",
-        title=f"Scrub {s.pool.name}: {span.words}",
-        steps=(Step(zpool("scrub", *span.options, operands=(s.pool.name,)), "start it"),),
+        title=f"Scrub {situation.pool.name}: {span.words}",
+        steps=(Step(zpool("scrub", *span.options, operands=(situation.pool.name,)), "start it"),),
         consequences=(f"reads only blocks written {span.words}", *_OF_A_PART),
         warnings=(
             "a later scrub of what is new (-C) starts where this one ends, although older blocks"
             " were not checked",
             "ZFS keeps dates coarsely, and none from before OpenZFS 2.4: it may read more",
-            *_scrub_warnings(s),
+            *_scrub_warnings(situation),
         ),
         preconditions=(must.release("a scrub by dates (-S, -E)", SINCE_DATES), *_startable()),
-        alternatives=_instead(s) or ("scrub the whole pool",),
-        follow=scan_ended(s, "scrub"),
+        alternatives=_instead(situation) or ("scrub the whole pool",),
+        follow=scan_ended(situation, "scrub"),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
 def _startable() -> tuple[Precondition, ...]:
@@ -106,9 +109,9 @@ def _startable() -> tuple[Precondition, ...]:
     )
 
 
-def _no_last_txg(s: Situation) -> str | None:
+def _no_last_txg(situation: Situation) -> str | None:
     """Why everything would be read; None where a scrub completed, or where that is not known."""
-    if s.facts.properties.get(_LAST_TXG) not in ("0", "-"):
+    if situation.facts.properties.get(_LAST_TXG) not in ("0", "-"):
         return None
     return "no scrub has completed on OpenZFS 2.3 or later: scrub the whole pool first"
 
@@ -124,22 +127,26 @@ def _of_error_scrub() -> tuple[Precondition, ...]:
     )
 
 
-def _instead(s: Situation) -> tuple[str, ...]:
+def _instead(situation: Situation) -> tuple[str, ...]:
     """What can be done where a scan is in the way: a paused one would never end by itself."""
-    if s.active("resilver") or s.active("rebuild"):
+    if situation.active("resilver") or situation.active("rebuild"):
         return ("wait for the resilver",)
-    paused = next((scan for scan in s.running if scan.state == "paused"), None)
+    paused = next((scan for scan in situation.running if scan.state == "paused"), None)
     if paused is None:
-        return ("wait for the scrub, or stop it first (S, Stop the scrub)",) if s.running else ()
+        return (
+            ("wait for the scrub, or stop it first (S, Stop the scrub)",)
+            if situation.running
+            else ()
+        )
     word = WORDS.get(paused.function, paused.function)
     return (f"resume the {word} and wait for it, or stop it first (S, Stop the scrub)",)
 
 
-def plan_pause(s: Situation) -> ActionPlan:
+def plan_pause(situation: Situation) -> ActionPlan:
     """Pause the scrub; the pause outlives a reboot."""
-    title = f"Pause the scrub of {s.pool.name}"
-    if why := _resilver_in_the_way(s, "pause"):
-        return refuse("scrub", title, s.pool.name, why, *NO_WAY_TO_STOP)
+    title = f"Pause the scrub of {situation.pool.name}"
+    if why := _resilver_in_the_way(situation, "pause"):
+        return refuse("scrub", title, situation.pool.name, why, *NO_WAY_TO_STOP)
     running = Precondition(
         "a scrub is running", lambda now: None if _state(now) == "running" else _not_running(now)
     )
@@ -147,25 +154,25 @@ def plan_pause(s: Situation) -> ActionPlan:
         ActionPlan(
             action="scrub",
             title=title,
-            steps=(Step(zpool("scrub", "-p", operands=(s.pool.name,)), "pause it"),),
+            steps=(Step(zpool("scrub", "-p", operands=(situation.pool.name,)), "pause it"),),
             consequences=(
                 "it keeps its progress, also over a reboot; a replace discards a paused scrub",
             ),
             preconditions=(must.answering(), running, _no_repair()),
             follow=when(
-                lambda now: _state(now) == "paused", f"the scrub of {s.pool.name} is paused"
+                lambda now: _state(now) == "paused", f"the scrub of {situation.pool.name} is paused"
             ),
         ),
-        s,
+        situation,
     )
 
 
-def plan_stop(s: Situation) -> ActionPlan:
+def plan_stop(situation: Situation) -> ActionPlan:
     """Cancel the scrub; its progress is lost."""
-    title = f"Stop the scrub of {s.pool.name}"
-    if why := _resilver_in_the_way(s, "cancel"):
-        return refuse("scrub", title, s.pool.name, why, *NO_WAY_TO_STOP)
-    scan = s.active("scrub") or s.active("errorscrub")
+    title = f"Stop the scrub of {situation.pool.name}"
+    if why := _resilver_in_the_way(situation, "cancel"):
+        return refuse("scrub", title, situation.pool.name, why, *NO_WAY_TO_STOP)
+    scan = situation.active("scrub") or situation.active("errorscrub")
     at = progress(scan) if scan else "0 %"
     some = Precondition(
         "a scrub is running or paused",
@@ -175,84 +182,91 @@ def plan_stop(s: Situation) -> ActionPlan:
         ActionPlan(
             action="scrub",
             title=title,
-            steps=(Step(zpool("scrub", "-s", operands=(s.pool.name,)), "stop it"),),
+            steps=(Step(zpool("scrub", "-s", operands=(situation.pool.name,)), "stop it"),),
             consequences=(f"stops at {at}; the next scrub starts from 0",),
             not_undone=("loses its progress; pause it to keep that",),
             preconditions=(must.answering(), some, _no_repair()),
-            follow=when(lambda now: _state(now) is None, f"the scrub of {s.pool.name} is stopped"),
+            follow=when(
+                lambda now: _state(now) is None, f"the scrub of {situation.pool.name} is stopped"
+            ),
             supersedes=True,
         ),
-        s,
+        situation,
     )
 
 
-def plan_resilver(s: Situation) -> ActionPlan:
+def plan_resilver(situation: Situation) -> ActionPlan:
     """Restart the resilver from the beginning, with the devices that wait."""
-    scan = s.active("resilver")
-    waiting = _waiting(s)
+    scan = situation.active("resilver")
+    waiting = _waiting(situation)
     lost = (f"the running resilver restarts from 0 ({progress(scan)} lost)",) if scan else ()
     which = f"the waiting devices: {', '.join(waiting)}" if waiting else "the incomplete devices"
     return decide(
         ActionPlan(
             action="resilver",
-            title=f"Restart the resilver of {s.pool.name}",
-            steps=(Step(zpool("resilver", operands=(s.pool.name,)), "restart it"),),
-            doubts=must.checkpoint_doubt(s),
+            title=f"Restart the resilver of {situation.pool.name}",
+            steps=(Step(zpool("resilver", operands=(situation.pool.name,)), "restart it"),),
+            doubts=must.checkpoint_doubt(situation),
             consequences=(*lost, f"fills {which}"),
             not_undone=("discards the progress of the running resilver",) if scan else (),
-            warnings=_restart_warnings(s),
+            warnings=_restart_warnings(situation),
             preconditions=(
                 must.answering(),
-                must.same_scans(s),
+                must.same_scans(situation),
                 must.feature("resilver_defer", "restarting a resilver", (0, 8)),
                 must.nothing_runs("rebuild"),
                 Precondition("there is something to resilver", _nothing_to_resilver),
             ),
-            needs_typed=s.pool.name if scan and (scan.percent or 0.0) >= COSTLY else None,
-            follow=scan_ended(s, "resilver"),
+            needs_typed=situation.pool.name if scan and (scan.percent or 0.0) >= COSTLY else None,
+            follow=scan_ended(situation, "resilver"),
             begins="resilver",
         ),
-        s,
+        situation,
     )
 
 
-def _nothing_to_resilver(s: Situation) -> str | None:
+def _nothing_to_resilver(situation: Situation) -> str | None:
     """Why a resilver would find nothing new to do; None where a device waits or lacks data.
 
     One that runs fills all devices but those that wait.
     """
-    if s.active("resilver"):
-        return None if _waiting(s) else "no device waits for a resilver"
-    failed = any(scan.function == "resilver" and scan.errors for scan in s.pool.scans)
-    unfilled = any(leaf.unfilled or leaf.resilvering for leaf in s.pool.root.leaves())
-    if failed or unfilled or left_behind(s.pool.root):
+    if situation.active("resilver"):
+        return None if _waiting(situation) else "no device waits for a resilver"
+    failed = any(scan.function == "resilver" and scan.errors for scan in situation.pool.scans)
+    unfilled = any(leaf.unfilled or leaf.resilvering for leaf in situation.pool.root.leaves())
+    if failed or unfilled or left_behind(situation.pool.root):
         return None
     return "no resilver runs or waits"
 
 
-def _waiting(s: Situation) -> list[str]:
+def _waiting(situation: Situation) -> list[str]:
     """Names of the devices that wait for the next resilver."""
-    return [leaf.name for leaf in s.pool.root.leaves() if leaf.awaiting_resilver]
+    return [leaf.name for leaf in situation.pool.root.leaves() if leaf.awaiting_resilver]
 
 
 COSTLY = 10.0
 """Percent of a resilver that is not discarded without typing the pool's name."""
 
 
-def plan_stop_resilver(s: Situation) -> ActionPlan:
+def plan_stop_resilver(situation: Situation) -> ActionPlan:
     """Always refused: says that a resilver cannot be paused or canceled, and what can be done."""
-    if not (s.active("resilver") or s.active("rebuild")):
-        return refuse("resilver", f"Stop the resilver of {s.pool.name}", s.pool.name, NO_RESILVER)
+    if not (situation.active("resilver") or situation.active("rebuild")):
+        return refuse(
+            "resilver",
+            f"Stop the resilver of {situation.pool.name}",
+            situation.pool.name,
+            NO_RESILVER,
+        )
     return refuse(
         "resilver",
-        f"Stop the resilver of {s.pool.name}",
-        s.pool.name,
+        f"Stop the resilver of {situation.pool.name}",
+        situation.pool.name,
         "ZFS cannot pause or stop it",
         *NO_WAY_TO_STOP,
     )
 
 
-def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
+def _resume(situation: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
     paused = Precondition(
         "the scrub is paused",
         lambda now: None if _is_paused(now.active(word)) else "no scrub is paused",
@@ -260,8 +274,8 @@ def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
     return decide(
         ActionPlan(
             action="scrub",
-            title=f"Resume the scrub of {s.pool.name}",
-            steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "resume it"),),
+            title=f"Resume the scrub of {situation.pool.name}",
+            steps=(Step(zpool("scrub", *options, operands=(situation.pool.name,)), "resume it"),),
             consequences=("continues where it was paused",),
             preconditions=(
                 must.answering(),
@@ -269,10 +283,10 @@ def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
                 _no_repair(),
                 must.nothing_runs("scrub", "errorscrub", paused=False),
             ),
-            follow=scan_ended(s, word),
+            follow=scan_ended(situation, word),
             begins="scrub",
         ),
-        s,
+        situation,
     )
 
 
@@ -280,50 +294,58 @@ def _is_paused(scan: Scan | None) -> bool:
     return scan is not None and scan.state == "paused"
 
 
-def _state(s: Situation) -> str | None:
-    scan = s.active("scrub") or s.active("errorscrub")
+def _state(situation: Situation) -> str | None:
+    scan = situation.active("scrub") or situation.active("errorscrub")
     return scan.state if scan else None
 
 
-def _not_running(s: Situation) -> str:
-    return "the scrub is paused already" if _state(s) == "paused" else "there is no scrub to pause"
+def _not_running(situation: Situation) -> str:
+    return (
+        "the scrub is paused already"
+        if _state(situation) == "paused"
+        else "there is no scrub to pause"
+    )
 
 
 def _no_repair() -> Precondition:
     return must.nothing_runs("resilver", "rebuild")
 
 
-def _resilver_in_the_way(s: Situation, undo: str) -> str | None:
-    if s.active("resilver") or s.active("rebuild"):
+def _resilver_in_the_way(situation: Situation, undo: str) -> str | None:
+    if situation.active("resilver") or situation.active("rebuild"):
         return f"resilver running: ZFS cannot {undo} it"
     return None
 
 
-def _scrub_consequences(s: Situation, errors_only: bool) -> tuple[str, ...]:
+def _scrub_consequences(situation: Situation, errors_only: bool) -> tuple[str, ...]:
     if errors_only:
         return ("reads only blocks on the error list again, and clears those that are good",)
     return (
         "reads and checks every block, and repairs what has a good copy",
         "a replace, attach or resilver that starts meanwhile discards it",
-        *(f"the last scrub took {duration(took)}" for took in _last_took(s)),
+        *(f"the last scrub took {duration(took)}" for took in _last_took(situation)),
     )
 
 
-def _last_took(s: Situation) -> Iterator[float]:
+def _last_took(situation: Situation) -> Iterator[float]:
     """Seconds of the scrub that completed last, where the pool still knows."""
-    over = (scan for scan in s.pool.scans if (scan.function, scan.state) == ("scrub", "finished"))
+    over = (
+        scan
+        for scan in situation.pool.scans
+        if (scan.function, scan.state) == ("scrub", "finished")
+    )
     yield from (scan.duration for scan in over if scan.duration)
 
 
-def _scrub_warnings(s: Situation) -> tuple[str, ...]:
-    if has_checkpoint(s.pool):
+def _scrub_warnings(situation: Situation) -> tuple[str, ...]:
+    if has_checkpoint(situation.pool):
         return ("does not scrub blocks that only the checkpoint refers to",)
     return ()
 
 
-def _restart_warnings(s: Situation) -> tuple[str, ...]:
-    scan = s.active("resilver")
-    if scan is None or not _waiting(s):
+def _restart_warnings(situation: Situation) -> tuple[str, ...]:
+    scan = situation.active("resilver")
+    if scan is None or not _waiting(situation):
         return ()
     return (
         "otherwise the waiting devices get a second full pass; a restart is worth it while little"

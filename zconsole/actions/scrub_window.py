@@ -44,19 +44,19 @@ class Due(NamedTuple):
     over: bool = False
 
 
-def due(window: ScrubWindow, s: Situation, local: datetime) -> Due:
+def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
     """What is to be done at this moment of the machine's own time."""
-    scan, inside = s.active("scrub"), day_hours(window.hours).includes(local)
+    scan, inside = situation.active("scrub"), day_hours(window.hours).includes(local)
     if scan is None:
         if window.begun:
             return Due(window, over=True)
-        return Due(window, plan_scrub(s) if inside else None)
+        return Due(window, plan_scrub(situation) if inside else None)
     if scan.state == "paused":
         seen = replace(window, begun=True)
-        return Due(seen, plan_scrub(s) if inside and window.paused else None)
+        return Due(seen, plan_scrub(situation) if inside and window.paused else None)
     # Written down before it is done: a death in between must not leave it paused for good.
     seen = replace(window, begun=True, paused=not inside)
-    return Due(seen, None if inside else plan_pause(s))
+    return Due(seen, None if inside else plan_pause(situation))
 
 
 def read_hours(text: str) -> str:
@@ -74,17 +74,17 @@ def hours_words(window: ScrubWindow) -> str:
     return "running" if window.begun else "not started"
 
 
-def plan_window(s: Situation, hours: str | None = None) -> ActionPlan:
+def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
     """Scrub only in these hours; None: not asked for yet."""
     shown = hours or "HH:MM-HH:MM"
-    order = None if hours is None else opened(s, hours)
-    by_hand = ("zconsole", "scrub", "window", s.pool.name, shown)
+    order = None if hours is None else opened(situation, hours)
+    by_hand = ("zconsole", "scrub", "window", situation.pool.name, shown)
     plan = ActionPlan(
         action="scrub-window",
-        title=f"Scrub {s.pool.name} only in the hours {shown}",
+        title=f"Scrub {situation.pool.name} only in the hours {shown}",
         steps=(Step(by_hand, "keep to these hours", window=order),),
         consequences=(
-            *(() if hours is None else (_now(s, hours),)),
+            *(() if hours is None else (_now(situation, hours),)),
             "paused outside the hours; keeps its progress, also over a reboot",
             "a background process does it until this scrub ends; after a reboot, the next console"
             " starts that again, or a unit does (zconsole export --print rebalance-unit)",
@@ -100,19 +100,21 @@ def plan_window(s: Situation, hours: str | None = None) -> ActionPlan:
             Precondition("the GUID of the pool is known", _no_guid),
         ),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def window_of(s: Situation, windows: Iterable[ScrubWindow]) -> ScrubWindow | None:
+def window_of(situation: Situation, windows: Iterable[ScrubWindow]) -> ScrubWindow | None:
     """The hours that the pool's scrub is kept to; None without any."""
-    return next((window for window in windows if window.guid in s.guids), None)
+    return next((window for window in windows if window.guid in situation.guids), None)
 
 
 def plan_beside_window(
-    s: Situation, plan: Callable[[Situation], ActionPlan], windows: tuple[ScrubWindow, ...] = ()
+    situation: Situation,
+    plan: Callable[[Situation], ActionPlan],
+    windows: tuple[ScrubWindow, ...] = (),
 ) -> ActionPlan:
     """A plan that starts a scrub, with what hours that are set would do to it."""
-    made, window = plan(s), window_of(s, windows)
+    made, window = plan(situation), window_of(situation, windows)
     if window is None:
         return made
     said = (
@@ -122,49 +124,57 @@ def plan_beside_window(
     return replace(made, warnings=(said, *made.warnings))
 
 
-def plan_window_off(s: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPlan:
+def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPlan:
     """Let the scrub run at any hour again."""
-    set_now = window_of(s, windows)
+    set_now = window_of(situation, windows)
 
     def _none(_: Situation) -> str | None:
         return None if set_now else "no hours are set for its scrub"
 
-    scan = s.active("scrub")
+    scan = situation.active("scrub")
     stays = "paused: resume it (S)" if scan is not None and scan.state == "paused" else "as it is"
     plan = ActionPlan(
         action="scrub-window",
-        title=f"Drop the hours of {s.pool.name}'s scrub",
+        title=f"Drop the hours of {situation.pool.name}'s scrub",
         steps=(
-            Step(("zconsole", "scrub", "off", s.pool.name), "drop the hours", window=opened(s, "")),
+            Step(
+                ("zconsole", "scrub", "off", situation.pool.name),
+                "drop the hours",
+                window=opened(situation, ""),
+            ),
         ),
         consequences=(
             f"drops the hours{f' {set_now.hours}' if set_now else ''}; the scrub stays {stays}",
         ),
         preconditions=(Precondition("hours are set for its scrub", _none),),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def opened(s: Situation, hours: str) -> ScrubWindow:
+def opened(situation: Situation, hours: str) -> ScrubWindow:
     """The window as it begins: a scrub that is paused now goes on in its hours."""
-    scan = s.active("scrub")
+    scan = situation.active("scrub")
     paused = scan is not None and scan.state == "paused"
-    return ScrubWindow(s.pool.name, _guid(s), hours, scan is not None, paused)
+    return ScrubWindow(situation.pool.name, _guid(situation), hours, scan is not None, paused)
 
 
-def _guid(s: Situation) -> str:
-    return s.pool.guid or s.facts.properties.get("guid", "")
+def _guid(situation: Situation) -> str:
+    return situation.pool.guid or situation.facts.properties.get("guid", "")
 
 
-def _no_guid(s: Situation) -> str | None:
-    return None if _guid(s) else "the GUID of the pool is unknown; it may be another pool tomorrow"
+def _no_guid(situation: Situation) -> str | None:
+    return (
+        None
+        if _guid(situation)
+        else "the GUID of the pool is unknown; it may be another pool tomorrow"
+    )
 
 
-def _now(s: Situation, hours: str) -> str:
+def _now(situation: Situation, hours: str) -> str:
     """What happens at once."""
-    scan = s.active("scrub")
-    inside = day_hours(hours).includes(datetime.fromtimestamp(s.t, UTC).astimezone())
-    start = opened(s, hours).begins
+    scan = situation.active("scrub")
+    inside = day_hours(hours).includes(datetime.fromtimestamp(situation.t, UTC).astimezone())
+    start = opened(situation, hours).begins
     if inside:
         if scan is None:
             return "a scrub starts now"

@@ -15,17 +15,17 @@ from zconsole.pool.redundancy import is_complete, parity
 SINCE = (2, 4)
 
 
-def plan_sit_out(s: Situation, key: str, on: bool) -> ActionPlan:
+def plan_sit_out(situation: Situation, key: str, on: bool) -> ActionPlan:
     """Let reads go around a device, or read from it again."""
-    target = find(s.pool, key)
+    target = find(situation.pool, key)
     title = "Let reads go around a device" if on else "Read from a device again"
     if target is None:
-        return refuse("sit-out", title, s.pool.name, must.NOT_THERE)
+        return refuse("sit-out", title, situation.pool.name, must.NOT_THERE)
     name = target.name
     plan = ActionPlan(
         action="sit-out",
         title=f"Let reads go around {name}" if on else f"Read from {name} again",
-        steps=(_set(s, f"sit_out={'on' if on else 'off'}", target),),
+        steps=(_set(situation, f"sit_out={'on' if on else 'off'}", target),),
         consequences=_going_around(name) if on else (f"reads use {name} again",),
         warnings=_warnings(target, on),
         preconditions=(
@@ -42,16 +42,16 @@ def plan_sit_out(s: Situation, key: str, on: bool) -> ActionPlan:
             f"reads go around {name}" if on else f"reads use {name}",
         ),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def plan_autosit(s: Situation, key: str, on: bool) -> ActionPlan:
+def plan_autosit(situation: Situation, key: str, on: bool) -> ActionPlan:
     """Switch whether slow disks of a vdev are told to sit out by themselves."""
-    target = find(s.pool, key)
+    target = find(situation.pool, key)
     value = "on" if on else "off"
     if target is None:
-        return refuse("autosit", f"Switch autosit {value}", s.pool.name, must.NOT_THERE)
-    top = find(s.pool, target.top_key) or target
+        return refuse("autosit", f"Switch autosit {value}", situation.pool.name, must.NOT_THERE)
+    top = find(situation.pool, target.top_key) or target
 
     def _why_not(_: Situation, now: Target) -> str | None:
         return f"autosit is {value} already" if now.top.autosit is on else None
@@ -59,7 +59,7 @@ def plan_autosit(s: Situation, key: str, on: bool) -> ActionPlan:
     plan = ActionPlan(
         action="autosit",
         title=f"Switch autosit of {top.name} {value}",
-        steps=(_set(s, f"autosit={value}", top),),
+        steps=(_set(situation, f"autosit={value}", top),),
         consequences=(
             "reads go around a disk that is much slower than its siblings, for 10 minutes at a time"
             if on
@@ -74,11 +74,11 @@ def plan_autosit(s: Situation, key: str, on: bool) -> ActionPlan:
         ),
         follow=leaf_is(top.key, lambda now: now.top.autosit is on, f"autosit is {value}"),
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
-def _set(s: Situation, setting: str, target: Target) -> Step:
-    words = zpool("set", setting, operands=(s.pool.name, target.argument))
+def _set(situation: Situation, setting: str, target: Target) -> Step:
+    words = zpool("set", setting, operands=(situation.pool.name, target.argument))
     return Step(words, "switch it")
 
 

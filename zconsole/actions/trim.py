@@ -34,21 +34,23 @@ CHANGES = {"start": (), "suspend": ("-s",), "cancel": ("-c",)}
 """What can be done with a trim or initialize, and zpool's option for it."""
 
 
-def plan_trim(s: Situation, key: str, change: str = "start") -> ActionPlan:
+def plan_trim(situation: Situation, key: str, change: str = "start") -> ActionPlan:
     """Start (or resume), suspend or cancel the trim of one device."""
-    return _plan_work(s, key, change, _TRIM)
+    return _plan_work(situation, key, change, _TRIM)
 
 
-def plan_initialize(s: Situation, key: str, change: str = "start") -> ActionPlan:
+def plan_initialize(situation: Situation, key: str, change: str = "start") -> ActionPlan:
     """Start (or resume), suspend or cancel the initialize of one device."""
-    return _plan_work(s, key, change, _INITIALIZE)
+    return _plan_work(situation, key, change, _INITIALIZE)
 
 
-def _plan_work(s: Situation, key: str, change: str, work: _Work) -> ActionPlan:
-    target = find(s.pool, key)
+def _plan_work(situation: Situation, key: str, change: str, work: _Work) -> ActionPlan:
+    target = find(situation.pool, key)
     if target is None:
-        return refuse(work.verb, f"{work.verb.capitalize()} a device", s.pool.name, must.NOT_THERE)
-    argv = zpool(work.verb, *CHANGES[change], operands=(s.pool.name, target.argument))
+        return refuse(
+            work.verb, f"{work.verb.capitalize()} a device", situation.pool.name, must.NOT_THERE
+        )
+    argv = zpool(work.verb, *CHANGES[change], operands=(situation.pool.name, target.argument))
     verb = (
         work.verb.capitalize()
         if change == "start"
@@ -70,7 +72,7 @@ def _plan_work(s: Situation, key: str, change: str, work: _Work) -> ActionPlan:
         ),
         begins=work.verb if change == "start" else "",
     )
-    return decide(plan, s)
+    return decide(plan, situation)
 
 
 def _state(vdev: Vdev, work: _Work) -> str | None:

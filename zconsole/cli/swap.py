@@ -54,20 +54,20 @@ def run(args: argparse.Namespace) -> int:
     return code or ended(next(mine, None))
 
 
-def ended(c: Checklist | None) -> ExitCode:
+def ended(checklist: Checklist | None) -> ExitCode:
     """Print the report of a swap that is over; the exit code of one as it was left."""
-    if c is None or c.state == OPEN:
-        say("No swap was started." if c is None else LEFT)
-        return ExitCode.FAILED if c is None else ExitCode.INTERRUPTED
-    print(markdown(c, local_zone()), end="")
-    return ExitCode.OK if c.state == DONE else ExitCode.FAILED
+    if checklist is None or checklist.state == OPEN:
+        say("No swap was started." if checklist is None else LEFT)
+        return ExitCode.FAILED if checklist is None else ExitCode.INTERRUPTED
+    print(markdown(checklist, local_zone()), end="")
+    return ExitCode.OK if checklist.state == DONE else ExitCode.FAILED
 
 
-def is_meant(c: Checklist, args: argparse.Namespace) -> bool:
+def is_meant(checklist: Checklist, args: argparse.Namespace) -> bool:
     """Whether a checklist is of the pool and the device on the command line."""
-    old = c.old
+    old = checklist.old
     words = {old.name, old.path, old.whole, old.node, old.serial, old.wwn, old.bay, old.key}
-    return args.pool in (None, c.pool) and args.device in (None, *(words - {""}))
+    return args.pool in (None, checklist.pool) and args.device in (None, *(words - {""}))
 
 
 async def _on_this_machine(
@@ -157,8 +157,8 @@ class SwapListing:
         """The pool named, or the only one. Raises NotFoundError, UsageError."""
         named = self._args.pool
 
-        def _is_it(s: Situation) -> bool:
-            return named is None or s.pool.name == named
+        def _is_it(situation: Situation) -> bool:
+            return named is None or situation.pool.name == named
 
         v = await self._session.view(_is_it)
         if v is None:
@@ -168,11 +168,12 @@ class SwapListing:
             raise UsageError(f"name the pool: zconsole swap POOL [DEVICE] ({pools})")
         return v
 
-    def _print(self, c: Checklist, stage: SwapStage | None) -> None:
+    def _print(self, checklist: Checklist, stage: SwapStage | None) -> None:
         if self._args.json:
-            print(json.line(checklist_record(c, stage)))
-        elif c.state != OPEN:
-            print(markdown(c, local_zone()), end="")
+            print(json.line(checklist_record(checklist, stage)))
+        elif checklist.state != OPEN:
+            print(markdown(checklist, local_zone()), end="")
         else:
-            line = f"{c.id}  {c.pool} {c.old.words}: {STEPS[c.at].title.lower()}"
+            title = STEPS[checklist.at].title.lower()
+            line = f"{checklist.id}  {checklist.pool} {checklist.old.words}: {title}"
             print(clean(f"{line}  {stage.title if stage else ''}".rstrip()))

@@ -107,8 +107,9 @@ async def test_the_console_ends_where_nothing_can_be_read(tmp_path):
 
 
 async def test_the_first_sample_comes_at_once():
-    feed = SessionFeed(Counted(1), Session(), 3600.0)
-    await asyncio.wait_for(feed.next(), 30)
+    source = Counted(1)
+    await asyncio.wait_for(SessionFeed(source, Session(), 3600.0).next(), 30)
+    assert len(source.times) == 1
 
 
 async def test_the_next_sample_comes_an_interval_later():

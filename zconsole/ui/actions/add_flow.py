@@ -46,9 +46,9 @@ async def add_flow(context: FlowContext, _: str) -> bool:
             return True
 
 
-async def _add(context: FlowContext, s: Situation, layout: Layout, count: int) -> bool:
+async def _add(context: FlowContext, situation: Situation, layout: Layout, count: int) -> bool:
     """Mark devices and confirm their plan; others where that is only read."""
-    marking = await _marking(context, s, layout, count)
+    marking = await _marking(context, situation, layout, count)
     while devices := await _devices(context, marking):
         if await confirm(context, [partial(plan_add, layout=layout, devices=devices)], devices):
             return True
@@ -71,18 +71,21 @@ def layout_text(layout: Layout, count: int, free: int) -> str:
 
 
 def _layout_screen(
-    context: FlowContext, s: Situation, found: Sequence[tuple[Layout, int]], row: int
+    context: FlowContext, situation: Situation, found: Sequence[tuple[Layout, int]], row: int
 ) -> PickScreen:
     look = context.look
-    lacking = [why_not(s, *each) for each in found]
+    lacking = [why_not(situation, *each) for each in found]
 
     def _about(index: int, width: int) -> tuple[Line, ...]:
         layout, why = found[index][0], lacking[index]
-        said = (*meaning(layout), permanent(s, layout) or removable(s, layout))
+        said = (*meaning(layout), permanent(situation, layout) or removable(situation, layout))
         head = wrapped(f"Not now: {why}", "warning", look, width, " ") if why else ()
         return (*head, *(line for text in said for line in wrapped(text, "", look, width, " ")))
 
-    near, judged = member_bytes(s), _judged(s, Layout("normal"), s.facts.devices)
+    near, judged = (
+        member_bytes(situation),
+        _judged(situation, Layout("normal"), situation.facts.devices),
+    )
     free = sum(each.usable and not _is_small(each.device, near) for each in judged)
     texts = [layout_text(*each, free) for each in found]
 
@@ -90,7 +93,7 @@ def _layout_screen(
         pairs = zip(texts, lacking, strict=True)
         return tuple(crop(_layout_line(*each), width, look.glyphs.ellipsis) for each in pairs)
 
-    title = f"ADD TO {look.text(s.pool.name)}"
+    title = f"ADD TO {look.text(situation.pool.name)}"
     return PickScreen(title, _lines, start=row, wide=True, about=_about)
 
 
@@ -99,17 +102,17 @@ def _layout_line(text: str, why: str | None) -> Line:
     return (Span(f"  {text}"),) if why is None else (Span(f"  {text}: {why}", "dim"),)
 
 
-def why_not(s: Situation, layout: Layout, count: int) -> str | None:
+def why_not(situation: Situation, layout: Layout, count: int) -> str | None:
     """Why this cannot be added with the disks there are; None where it can.
 
     Asked of the disks that fit best: with a device that is typed it may be possible all the same.
     """
-    judged = _judged(s, layout, s.facts.devices)
+    judged = _judged(situation, layout, situation.facts.devices)
     paths = tuple(each.device.path for each in judged if each.usable)
     least = layout.least if layout.vclass == "normal" else count or layout.least
     if len(paths) < least:
         return f"needs {counted(least, 'free disk')}, there {_are(len(paths))}"
-    return plan_add(s, layout, paths[: count or layout.least]).refused
+    return plan_add(situation, layout, paths[: count or layout.least]).refused
 
 
 def _are(disks: int) -> str:
@@ -199,34 +202,36 @@ def _with_mark(line: Line) -> Line:
     return (first._replace(text=f"{MARK} {first.text[2:]}"), *rest)
 
 
-async def _marking(context: FlowContext, s: Situation, layout: Layout, count: int) -> Marking:
+async def _marking(
+    context: FlowContext, situation: Situation, layout: Layout, count: int
+) -> Marking:
     """The machine's devices: those that can be used first, of them those of the pool's size."""
-    warm = await with_temperatures(context.backend.runner, s.facts.devices)
-    judged = _judged(s, layout, warm)
-    near = _wanted_bytes(s, layout)
+    warm = await with_temperatures(context.backend.runner, situation.facts.devices)
+    judged = _judged(situation, layout, warm)
+    near = _wanted_bytes(situation, layout)
 
     def _order(each: Candidate) -> tuple[bool, int, str, str]:
         device = each.device
         return not each.usable, abs((device.size or 0) - near), device.bay, device.path
 
     judged.sort(key=_order)
-    return Marking(f"ADD {layout.name} TO {s.pool.name}", count, layout.least, judged)
+    return Marking(f"ADD {layout.name} TO {situation.pool.name}", count, layout.least, judged)
 
 
-def _wanted_bytes(s: Situation, layout: Layout) -> int:
+def _wanted_bytes(situation: Situation, layout: Layout) -> int:
     """The size of the pool's own disks, where a new one should have it; else 0."""
-    return member_bytes(s) if layout.vclass in ("normal", "spare") else 0
+    return member_bytes(situation) if layout.vclass in ("normal", "spare") else 0
 
 
 def _is_small(device: Device, near: int) -> bool:
     return device.size is not None and device.size < near * SMALL
 
 
-def _judged(s: Situation, layout: Layout, devices: Iterable[Device]) -> list[Candidate]:
+def _judged(situation: Situation, layout: Layout, devices: Iterable[Device]) -> list[Candidate]:
     """What speaks against each device there; that it is much smaller than the pool's disks, too."""
-    near, judged = _wanted_bytes(s, layout), []
+    near, judged = _wanted_bytes(situation, layout), []
     for device in devices:
-        each = judge_new(s.pool, device, wanted_shift(s, layout))
+        each = judge_new(situation.pool, device, wanted_shift(situation, layout))
         if _is_small(device, near):
             small = f"smaller than the pool's disks ({size(near)})"
             each = replace(each, cautions=(*each.cautions, small))

@@ -389,9 +389,9 @@ def _rebalance_flow() -> type[RebalanceFlow]:
 
 
 async def _peeked(
-    context: FlowContext, kept: Sequence[Checklist], c: Checklist
+    context: FlowContext, kept: Sequence[Checklist], checklist: Checklist
 ) -> tuple[Checklist, SwapStage]:
     """See ``followed.peeked``, which is loaded once there is a checklist to look at."""
     from zconsole.ui.swap.followed import peeked
 
-    return await peeked(context, kept, c)
+    return await peeked(context, kept, checklist)

@@ -69,11 +69,11 @@ class Entry:
         """The entry before it is known whether it can be done."""
         return replace(self, refused=None, about="") if self.planners else self
 
-    def judged(self, s: Situation) -> Entry:
+    def judged(self, situation: Situation) -> Entry:
         """The entry with the reason why it cannot be done now, if there is one."""
         if not self.planners:
             return self
-        plans = [planner(s) for planner in self.planners]
+        plans = [planner(situation) for planner in self.planners]
         able = next((plan for plan in plans if plan.refused is None), None)
         if able is None:
             return replace(self, refused=plans[0].refused)
@@ -81,12 +81,12 @@ class Entry:
         return replace(self, about=". ".join((*able.consequences[:1], f"Runs: {commands}")))
 
 
-def scan_entries(s: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[Entry, ...]:
+def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[Entry, ...]:
     """What can be done with scrubs and resilvers, always in this order; ``windows``: hours set."""
-    window = window_of(s, windows)
+    window = window_of(situation, windows)
     hours = f" (set: {window.hours})" if window else ""
     begin = partial(plan_beside_window, plan=plan_scrub, windows=windows)
-    again = not s.active("resilver") and plan_resilver(s).refused is None
+    again = not situation.active("resilver") and plan_resilver(situation).refused is None
     entries = [
         Entry("Start or resume a scrub", (begin,)),
         Entry("Pause the scrub", (plan_pause,)),
@@ -99,7 +99,7 @@ def scan_entries(s: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[E
         Entry("Restart the resilver", (plan_resilver,), wanted=again),
         Entry("Pause or stop the resilver", (plan_stop_resilver,)),
     ]
-    return tuple(entry.judged(s) for entry in entries)
+    return tuple(entry.judged(situation) for entry in entries)
 
 
 def first_entry(entries: Sequence[Entry]) -> int:
@@ -109,16 +109,16 @@ def first_entry(entries: Sequence[Entry]) -> int:
     return (*wanted, *able, 0)[0]
 
 
-def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
+def row_entries(situation: Situation, key: str) -> tuple[Entry, ...]:
     """What can be done with one vdev and with the pool, in one order whatever runs.
 
     Of a suspended pool, what resumes it comes first.
     """
-    target = find(s.pool, key)
-    of_row = _of_vdev(s, target) if target is not None else []
-    of_pool = _of_pool(s)
-    found = (*of_pool, *of_row) if s.suspended else (*of_row, *of_pool)
-    return tuple(entry.judged(s) for entry in found)
+    target = find(situation.pool, key)
+    of_row = _of_vdev(situation, target) if target is not None else []
+    of_pool = _of_pool(situation)
+    found = (*of_pool, *of_row) if situation.suspended else (*of_row, *of_pool)
+    return tuple(entry.judged(situation) for entry in found)
 
 
 def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -160,7 +160,7 @@ def _shortened(reason: str, room: int, ellipsis: str) -> str:
     return fit(reason, room, ellipsis=ellipsis).rstrip()
 
 
-def _of_vdev(s: Situation, target: Target) -> list[Entry]:
+def _of_vdev(situation: Situation, target: Target) -> list[Entry]:
     key, vdev = target.key, target.vdev
     group = vdev if vdev.kind == "spare" and vdev.children else target.group
     entries: list[Entry] = []
@@ -170,7 +170,7 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
             ways = tuple(partial(plan_sit_out, key=key, on=on) for on in (True, False))
             entries.append(Entry("Let reads go around it, or use it again (sit out)", ways))
     if group is not None and group.kind == "spare":
-        failed, spare = (key_of(s.pool, group.children[i]) or "" for i in (0, -1))
+        failed, spare = (key_of(situation.pool, group.children[i]) or "" for i in (0, -1))
         entries += [
             Entry("Return the spare: replace the failed device", flow=replace_flow, about=_REPLACE),
             Entry("Make the spare permanent", (partial(plan_detach, key=failed),)),
@@ -241,19 +241,21 @@ def _work(verb: str, plan: Callable[..., ActionPlan], key: str) -> list[Entry]:
     ]
 
 
-def _resumes(s: Situation) -> bool:
+def _resumes(situation: Situation) -> bool:
     """Whether a clear is what a suspended pool waits for."""
-    return s.suspended and s.pool.suspension != MULTIHOST
+    return situation.suspended and situation.pool.suspension != MULTIHOST
 
 
-def _of_pool(s: Situation) -> list[Entry]:
+def _of_pool(situation: Situation) -> list[Entry]:
     return [
-        Entry("Clear the errors of the pool, or resume it", (plan_clear,), wanted=_resumes(s)),
+        Entry(
+            "Clear the errors of the pool, or resume it", (plan_clear,), wanted=_resumes(situation)
+        ),
         Entry("Discard the checkpoint", (plan_discard,)),
         Entry(
             "Add a vdev, log, cache, hot spare or special vdev",
             flow=add_flow,
-            refused=answering().check(s),
+            refused=answering().check(situation),
             about="Asks what to add and which devices; shows what the pool is like afterwards",
         ),
         Entry("Switch autoexpand on", (lambda s: plan_autoexpand(s, on=True),)),

@@ -50,12 +50,12 @@ async def replace_flow(context: FlowContext, key: str) -> bool:
     return await _for_device(context, target, title, _ways)
 
 
-def _taken(s: Situation, target: Target, key: str) -> str:
+def _taken(situation: Situation, target: Target, key: str) -> str:
     """The device that is replaced; why that one, where the cursor is on another row."""
     if target.key == key:
         return target.name
-    row = find(s.pool, key)
-    where = row.name if row is not None else s.pool.name
+    row = find(situation.pool, key)
+    where = row.name if row is not None else situation.pool.name
     return f"{target.name} ({target.vdev.state}: the failed device of {where})"
 
 
@@ -174,14 +174,14 @@ async def _pick_device(
 
 
 async def _candidates(
-    context: FlowContext, s: Situation, target: Target, taken: frozenset[str]
+    context: FlowContext, situation: Situation, target: Target, taken: frozenset[str]
 ) -> list[Candidate]:
     """The machine's devices, then the pool's spares; what cannot be used comes last."""
-    warm = await with_temperatures(context.backend.runner, s.facts.devices)
-    free = spares(s.pool)
+    warm = await with_temperatures(context.backend.runner, situation.facts.devices)
+    free = spares(situation.pool)
     listed = [
         candidate
-        for candidate in ranked(s.pool, target, replace(s.facts, devices=warm))
+        for candidate in ranked(situation.pool, target, replace(situation.facts, devices=warm))
         if candidate.device.path not in taken and candidate.device.path not in free
     ]
     listed += [
@@ -230,34 +230,38 @@ def _vdev(context: FlowContext, key: str) -> tuple[Situation, Target]:
     return situation, target
 
 
-def _device(s: Situation, key: str) -> Target:
+def _device(situation: Situation, key: str) -> Target:
     """The device a replace is about: the one at the cursor, or the only failed one below it.
 
     Of a spare or replacing group it is the one that failed.
     """
-    target = find(s.pool, key)
+    target = find(situation.pool, key)
     if target is not None and target.vdev.children and leftover(target.vdev):
-        first = key_of(s.pool, target.vdev.children[0])
-        target = find(s.pool, first) if first else None
+        first = key_of(situation.pool, target.vdev.children[0])
+        target = find(situation.pool, first) if first else None
     if target is not None and not target.vdev.children:
         return target
-    return _only_failed(s, target)
+    return _only_failed(situation, target)
 
 
-def _only_failed(s: Situation, below: Target | None) -> Target:
+def _only_failed(situation: Situation, below: Target | None) -> Target:
     """The one failed device of a vdev or the pool. Raises ZconsoleError unless it is one."""
-    where = below.name if below else s.pool.name
-    found = failed(s.pool, below.key if below else None)
+    where = below.name if below else situation.pool.name
+    found = failed(situation.pool, below.key if below else None)
     if len(found) == 1:
         return found[0]
     if not found:
-        what = "has failed without a replacement" if _replaced_already(s, below) else "has failed"
+        what = (
+            "has failed without a replacement"
+            if _replaced_already(situation, below)
+            else "has failed"
+        )
         raise ZconsoleError(f"no device of {where} {what}. Select a device to replace")
     names = ", ".join(target.name for target in found)
     raise ZconsoleError(f"{names} have failed: select one of them")
 
 
-def _replaced_already(s: Situation, below: Target | None) -> bool:
+def _replaced_already(situation: Situation, below: Target | None) -> bool:
     """Whether a device has failed there that is being replaced already."""
-    root = below.vdev if below else s.pool.root
+    root = below.vdev if below else situation.pool.root
     return any(leaf.state in FAILED for leaf in root.leaves())
