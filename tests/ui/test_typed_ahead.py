@@ -179,8 +179,8 @@ async def test_escape_while_the_menu_is_being_drawn_closes_the_menu():
         assert not a.app.screen.composed
         type_at_once(a, "escape")
         await until(a.pilot, lambda: a.app.main_on_top)
-        await a.press("down")
-        assert a.app.devices.cursor == 1
+        await a.press("down")  # which waits for the flow to be over
+        await until(a.pilot, lambda: a.app.devices.cursor == 1)
 
 
 async def test_escape_gives_up_waiting_for_the_next_screen_of_a_flow():
