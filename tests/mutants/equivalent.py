@@ -71,12 +71,6 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "withdrawal.Withdrawal.retreat: swap"
         " item.let_go(self.sys) <> self.given_back.append((item, outcome))",
     ),
-    "what is as it was copied can be replaced, unless it is open for writing, which keeps it": (
-        "recovery.Recovery._is_partly_replaced: always False fewer and is_as_copied(original, row)",
-        "recovery.Recovery._is_partly_replaced: invert fewer",
-        "recovery.Recovery._is_partly_replaced: invert"
-        " self.sys.fstat(original.fd).st_nlink < len(self._links.of(row))",
-    ),
     "no name has a result and an intent at once: its inode is moved once in a pass over the files,"
     " and all results of that are committed before the next": (
         "journal.Journal.record: swap self._db.executemany('UPDATE files SET state = ?, reason = ?,"

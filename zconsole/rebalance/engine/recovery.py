@@ -282,8 +282,7 @@ class Recovery:
         self, directory: OpenDirectory, row: FileRow, original: bytes, old: Version, new: Version
     ) -> Verdict:
         versions = self._versions
-        unneeded = replaceable(old, new, row) or self._is_partly_replaced(old, row)
-        unneeded = unneeded and versions.quiet(old)
+        unneeded = replaceable(old, new, row) and versions.quiet(old)
         used = unneeded and versions.in_use(old, directory=directory.fd)
         unneeded = unneeded and not used
         stays = unneeded and self._links.has_moved(row)
@@ -300,14 +299,6 @@ class Recovery:
             self._links.originals_changed(row, -1)
             return None
         return State.FAILED, self._other(new, row, original, "used" if used else "written to")
-
-    def _is_partly_replaced(self, original: Version, row: FileRow) -> bool:
-        """Whether an original has lost one of several names for its copy already.
-
-        With that its ctime has changed, and the other names follow.
-        """
-        fewer = self.sys.fstat(original.fd).st_nlink < len(self._links.of(row))
-        return fewer and is_as_copied(original, row)
 
     def _spoiled(self, fd: int, row: FileRow, original: bytes | None) -> str | None:
         """What would be lost with a copy at its temporary name; None where that is nothing.
