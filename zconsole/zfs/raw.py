@@ -10,6 +10,7 @@ ignores keys it does not know.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from struct import unpack
 from typing import Any, Required, TypedDict
 
 FORM_TYPES: Mapping[str, type] = {"libzfs": dict, "status": dict, "text": str}
@@ -121,6 +122,6 @@ def plain(value: Mapping[str, Any] | Iterable[int] | bytes) -> object:
     return numbers(value) if isinstance(value, bytes) else list(value)
 
 
-def numbers(array: Sequence[int] | bytes) -> Sequence[int]:
+def numbers(array: Sequence[int] | bytes) -> tuple[int, ...]:
     """An array of integers: a list of them, or unsigned 64-bit ones in this machine's order."""
-    return memoryview(array).cast("Q").tolist() if isinstance(array, bytes) else array
+    return unpack(f"{len(array) // 8}Q", array) if isinstance(array, bytes) else tuple(array)

@@ -18,6 +18,8 @@ AT_ONCE = 16
 """Requests in one piece, of which a pipe takes all or nothing (PIPE_BUF)."""
 
 _HEAD = 4
+_PLAIN = 2
+"""The version of marshal that writes all out: to look for what came before takes longer."""
 _LONGEST = 1 << 28
 """Longest answer in bytes: a leaf takes two or three thousand."""
 
@@ -39,7 +41,7 @@ def requested(records: bytes) -> Iterator[str]:
 
 def encoded(answer: dict[str, Any]) -> bytes:
     """An answer as it goes over the pipe; of text, bytes, numbers, lists and dictionaries."""
-    body = marshal.dumps(answer)
+    body = marshal.dumps(answer, _PLAIN)
     return len(body).to_bytes(_HEAD, "little") + body
 
 
