@@ -23,7 +23,8 @@ MOST = 40
 RECENT = 1800.0
 """Seconds after a change in which a new level of the rate is put down to it."""
 FOLLOWED_AFTER = 240.0
-"""Seconds for which a rate has to be steady before a change is followed."""
+"""Seconds for which a rate has to be steady, from ``SETTLE`` after a change on, before that is
+followed."""
 AGAIN, FEW, LATELY = 900.0, 2, 3600.0
 """Seconds for which it has to be before a further change is followed, where there were more than
 ``FEW`` in the last ``LATELY`` seconds: who steers may change his mind, and the estimate would jump

@@ -2,35 +2,45 @@
 
 ``zpool`` divides what is left by the average of the current pass; one slow hour, a restart or the
 burst at its start stays in that average to the end. Here the rate comes from the console's own
-samples, and the range from how far what they tell disagrees and was off before.
+samples, and the range from how far the windows of these samples disagree and how far off they were
+before.
 
 **The estimators, and when each speaks**
 
 1. *Measuring*. There is a rate of our own once ``MIN_POINTS`` samples and ``progress.MIN_SECONDS``
-   of work (of an activity two transaction groups, ``TWO_GROUPS``) were seen after the walk and
-   ``WARM_UP``, and an end once it had been steady for ``STEADY_SECONDS``, or ``MOST_SECONDS`` have
-   passed. Until then the reason begins with "measuring", and zpool's figure stands beside it.
-   ``_by_average`` gives zpool's average with the widest range: where only one sample is taken (not
-   ``goes_on``) if it covers ``LEAST_AVERAGED`` seconds, and of a scan watched for ``MOST_SECONDS``
-   that advances in bursts of unknown length, does not move, or is printed too coarsely. It gives no
-   end where the average counts what is skipped, beyond ``LONGEST``, and once more than all is done.
+   of work (of an activity two transaction groups, ``TWO_GROUPS``) were seen. ``_issuing`` says
+   which samples count: those since the first byte was issued or repaired, and from ``WARM_UP``
+   after the scan's start on. Once the metadata walk has been over for ``WALKED_SECONDS``, those
+   from before its end are left out, unless a scan with the kernel's own counters (2.2 and later)
+   was watched for ``pace.LEAST_WATCHED``. There is an end once the rate was steady for
+   ``STEADY_SECONDS``, or the samples that count span ``MOST_SECONDS``. Until then the reason begins
+   with "measuring", and zpool's figure stands beside it. ``_by_average`` gives zpool's average with
+   the widest range: where only one sample is taken (not ``goes_on``) if it covers
+   ``LEAST_AVERAGED`` seconds, and of a scan watched for ``MOST_SECONDS`` that advances in bursts of
+   unknown length, does not move, or is printed too coarsely. It gives no end where the average
+   counts what is skipped, beyond ``LONGEST``, and once more than all is done.
 2. *Windows* (``windows.py``) speak from then on. ``_progress`` says what was worked off at each
-   moment: seconds of walking and issuing where a scan at its memory limit takes turns
-   (``turn_costs``), repaired bytes where the source has them exactly (``_meter``), bytes evened out
-   between bursts (``levelled``), else the bytes issued. ``expected`` lays lines through the last
+   moment. Where a scan at its memory limit takes turns, that is seconds of walking and issuing
+   (``turn_costs``). Else it is the bytes repaired, where the source has them exactly, or the bytes
+   issued (``_meter``); where it is not known how many issued bytes are still queued, bursts are
+   evened out (``levelled``), once their period is known. ``expected`` lays lines through the last
    10 s, 20 s and so on up to 5.7 h of it, and through all of it, and weighs each by three
    questions: is it as long as the time to go, did it predict what came since, does it fit the
    present. The mean of all is blended in.
-3. *Pace* (``pace.py``) speaks once an hour of issuing was watched. It fits the hour of the day,
-   beginning with that of an earlier scan, and the share sorted in memory, and hands the windows a
-   course from which these are taken out.
+3. *Pace* (``pace.py``) speaks once the samples that count span an hour, with any turns of walking
+   among them. It fits the hour of the day, beginning with that of an earlier scan, and the share
+   sorted in memory, and hands the windows a course from which these are taken out.
 4. *Past* (``past.py``) speaks, also while it is measuring, if the pool finished a scan before from
    which this kind learns, and which was a fifth to five times as large: by its place on the disks
-   and, unless its pace was even, by the hour of the day. ``together`` weighs both and the forecast
-   made here by the inverse of their variance.
-5. *Known change* (``timeline/known_change.py``) speaks last, if tunables changed and the rate has
-   been steady for 4 minutes since, a fifth off what is told: the forecast is made again from the
-   samples after the change, without the past.
+   and, unless its pace was even, by the hour of the day. ``together`` weighs each by the inverse
+   square of its ``doubt``. That of an earlier scan is how unlike this one it may be, without
+   ``past.PAST_SPREAD``; the forecast made here counts with its full spread.
+5. *Known change* (``timeline/known_change.py``) speaks last, if tunables changed and the rate since
+   would end the scan a fifth earlier or later than is told. It waits for ``effect.SETTLE`` (75 s),
+   then for a rate that is steady for ``FOLLOWED_AFTER`` (4 minutes), or for ``AGAIN`` (15 minutes)
+   after repeated changes, and never speaks while metadata is walked, by turns or not. The forecast
+   is made again from the samples after the change; of what was before, only the pace over the day
+   stays, if it is known.
 
 Activities beside scans (a removal, an expansion) have only the first three, anew with each sample.
 Between two forecasts of a scan the last one counts down.
@@ -43,35 +53,31 @@ s is that of the mixture of all that speak, where ``past.PAST_SPREAD`` is the le
 scan. After a known change the range also holds the estimate that was given up. The low end is never
 below zero.
 
-**The constants, and what shows that they are needed.** R is the error on the eight recorded scans
-(``tests.bench.eta``, 24 moments of each) to that of zpool, L the mean error on twelve simulated
-ones of 30 to 422 hours (``tests.bench.long_scans``, seed 4711), P on the next scans of six of these
-pools. When the list was made R was 0.287, L 0.198, P 0.044, and on the recordings 84 % of the ends
-lay in a range of a median width of 0.89 of the time left. It has what they were *without* the thing
-named, where that differs. M is the change of the error on 124 scans of ``tests.bench.synthetic``
-(seeds 9001 to 9004) without the thing, with its standard error: where it is positive, the thing
-helps. A constant beside the code that is not in the list was not measured alone.
+**What each constant does.** Four figures say it. R is the error on eight recorded scans relative to
+zpool's (``tests.bench.eta``, 24 moments of each). L is the mean error on twelve simulated scans of
+30 to 422 hours (``tests.bench.long_scans``, seed 4711), and P on the next scans of six of these
+pools. Of these three, lower is better. M is how much larger the error on 124 scans that nobody
+tuned by (``tests.bench.synthetic``, seeds 9001 to 9004) is without the thing, with its standard
+error in brackets: positive means that the thing helps.
 
-Since then an end is told only once the rate was steady, so that the first 15 to 60 s of these short
-recordings are judged by zpool's figure: R is 0.33. On eight recordings made later, each with a
-rhythm of its own (9 to 64 minutes), it is 0.16, on all sixteen 0.23, and 93 % of the ends lay in a
-range 0.96 wide that reached further towards later, by 1.15 times s. As it reaches now, it has 88 %
-and is 0.77 wide on the short ones (85 % while the topology told what a resilver repairs), and on 18
-scans of
-``tests.bench.synthetic`` (seeds 81231 and 81232) 87 % and 0.87 (89 % and 0.97 before).
+When the list was measured, R was 0.287, L 0.198 and P 0.044 with everything in place, and the range
+held 84 % of the recorded ends with a median width of 0.89 of the time left. An entry has what
+these were without the thing, or with another value where it says so; what it does not name stayed
+the same. A constant that is not in the list was not measured alone.
 
-- ``progress.MIN_SECONDS`` 5 s, a transaction group: over 2 s, a window told 3 to 5 times too much
-  or little.
-- ``STEADY_SECONDS`` 15 s, three transaction groups: by less, an end told to the minute was a fifth
-  off.
-- ``WARM_UP`` 4 s, the queues fill: R 0.362.
-- ``WALKED_SECONDS`` 30 s, a walk says nothing of issuing: no difference, as it is for what releases
-  before 2.2 skip at once and count as issued.
-- Repaired bytes, as issued ones run ahead by what is queued: R 0.407. What share of the issued
-  bytes they are shows where the queues ran lowest. The topology tells it exactly of a rebuild
-  alone: of a raidz with small blocks it was 7 % off, by which nothing was ever nearly done.
-- Bursts, ``FEWEST_BURSTS`` 3 until a period is known: R 0.277, L 0.190, M +2.3 % (1.2), and
-  ranges of made-up scans in bursts and levels are 1.15 wide instead of 1.02.
+- ``progress.MIN_SECONDS`` 5 s, a transaction group: with 2 s, a window told 3 to 5 times too much
+  or too little.
+- ``STEADY_SECONDS`` 15 s, three transaction groups: with less, an end told to the minute was a
+  fifth off.
+- ``WARM_UP`` 4 s, while the queues fill: R 0.362.
+- ``WALKED_SECONDS`` 30 s: no difference here. It is for releases before 2.2, which skip bytes at
+  once during the walk and count them as issued.
+- Repaired bytes, as issued ones run ahead by what is queued: R 0.407. How many are repaired for
+  each byte issued is taken from where the queues ran lowest. The topology tells it exactly only
+  for a rebuild; for a raidz with small blocks it was 7 % off, so that the estimate never approached
+  the end.
+- Bursts, ``FEWEST_BURSTS`` 3 until a period is known: R 0.277, L 0.190, M +2.3 % (1.2). Ranges of
+  synthetic scans in bursts and levels are 1.15 wide instead of 1.02.
 - Turns, ``FEWEST_TURNS`` 2: L 0.201, M -0.2 % (0.2); without them an end moves to and fro with
   every turn.
 - ``WINDOWS`` 10 s to 5.7 h, against the mean of all: R 0.311, L 0.220, P 0.088, width 1.18.
@@ -79,21 +85,28 @@ scans of
   (0.9).
 - ``windows.HINDCASTS``, a window weighs by the inverse square of its misses: R 0.288, L 0.204, P
   0.052, width 1.19.
-- ``PRESENT_SHARE`` 8 %, a window that contradicts it is out: R 0.294; where a disk became faster
-  (2.3.9/mirror_slow_then_fast), the error is 0.50 instead of 0.42.
+- ``PRESENT_SHARE`` 8 %, a window that contradicts the present weighs next to nothing: R 0.294;
+  where a disk became faster (2.3.9/mirror_slow_then_fast), the error is 0.50 instead of 0.42.
 - ``MEAN_SHARE`` 0.8, load comes and goes: R 0.285, L 0.191, M +2.8 % (0.7).
-- ``LOAD_PATIENCE`` 0.05, who is slow may be under a load: L 0.196, M +0.1 % (0.1); without it, the
-  range of a load has the end only if the load lasts.
-- ``BASE_SPREAD`` 0.32, speeds have changed by a third before. With 0.2 and 0.45 the true end lies
-  in the range in 80 and 92 %, which is 0.65 and 1.21 wide. With 0.28 the range on all sixteen
-  recordings is 0.90 wide and holds 93 %, but a load that lasts is out of it when it has just begun.
-- ``SPREAD_FACTOR`` 1.15: with 0.6 and 2, 80 and 89 %, 0.85 and 0.97 wide.
-- ``pace.LEAST_WATCHED`` 1 h; without the pace: L 0.450, P 0.127. On made-up scans, whose speed
-  knows neither hours nor memory, it does harm: M -26 % (8).
-- The hours of the day (``pace.SWING``): L 0.272, P 0.123, M -2.2 % (0.9). Their second wave:
-  L 0.217, P 0.053.
-- What is sorted in memory (``pace.COSTS``): L 0.411; M -13 % (4).
+- ``LOAD_MISFIT_WEIGHT`` 0.05, a scan slower than its mean may be under a load that ends: L 0.196,
+  M +0.1 % (0.1); without it, the range of a load has the end only if the load lasts.
+- ``BASE_SPREAD`` 0.32, speeds have changed by a third before. With 0.2 and 0.45 the range held 80
+  and 92 %, and was 0.65 and 1.21 wide. With 0.28, a load that lasts is out of it when it has just
+  begun.
+- ``SPREAD_FACTOR`` 1.15: with 0.6 and 2, the range held 80 and 89 %, and was 0.85 and 0.97 wide.
+- ``pace.LEAST_WATCHED`` 1 h; without the pace: L 0.450, P 0.127, M -26 % (8).
+- The hours of the day (``pace.SWING``): L 0.272, P 0.123, M -2.2 % (0.9). Without their 12-hour
+  wave only: L 0.217, P 0.053.
+- What is sorted in memory (``pace.COSTS``): L 0.411, M -13 % (4).
 - An earlier scan: P 0.186; by its place alone 0.113, by the hour alone 0.050.
+
+Bursts, ``HORIZON_SPREAD`` and ``MEAN_SHARE`` make R and L slightly worse. They stay because of M,
+which comes from scans that nobody tuned by. M speaks against the pace because the speed of
+synthetic scans depends on neither the hour nor the memory.
+
+**What the range holds today.** On the eight recorded scans 88 % of the ends, with a median width of
+0.77 of the time left; on 18 scans of ``tests.bench.synthetic`` (seeds 81231 and 81232) 87 %, with
+0.87. R is 0.33, as zpool's figure is what is judged until the rate is steady.
 """
 
 from __future__ import annotations
@@ -128,7 +141,7 @@ MEASURING = "measuring"
 BASE_SPREAD = 0.32
 """Log spread of the range when all windows agree: speeds have changed by a third before."""
 SPREAD_FACTOR = 1.15
-"""Log spread of the range for each of what the windows disagree by and were off by."""
+"""Log spread of the range for each unit of log ratio by which windows disagree and were off."""
 MAX_SPREAD = 1.0
 """Log spread of a range that says as good as nothing: a factor of 2.7 either way."""
 SLACK = 2.0
@@ -137,7 +150,7 @@ WALKED_SECONDS = 30.0
 """Seconds watched after the metadata walk from which what was before is left out."""
 SKIPPED_FACTOR = 1.3
 UNBLURRED = 2.0**29
-"""Bytes next to which what is queued is little."""
+"""Bytes compared with which those queued are few."""
 SUSPENDED = "no estimate: the pool is suspended, nothing moves"
 PAST_TOTAL = "past 100 %: remaining unknown"
 PAST_SHARE = 0.01
@@ -229,7 +242,7 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     seconds = xs[-1] - xs[0] if xs else 0.0
     seen, is_young = units.counted(len(course.points), "sample"), course.seconds < MOST_SECONDS
     if len(points) < MIN_POINTS or seconds < work.least_seconds:
-        return _by_average(work, seen, course, is_young=True)
+        return _by_average(work, seen, course, will_tell_more=True)
     progress = _progress(xs, points, work)
     stopped = f"no progress for {units.duration(course.idle)}"
     if progress is None:
@@ -457,12 +470,12 @@ def _reason(work: Work, speed: Speed) -> str:
     return f"{own}, zpool averages {units.rate(work.average)} over this pass"
 
 
-def _by_average(work: Work, why: str, course: ProgressCurve, is_young: bool) -> Forecast:
+def _by_average(work: Work, why: str, course: ProgressCurve, will_tell_more: bool) -> Forecast:
     """From zpool's average when there is one; that is all a single sample has.
 
-    ``is_young``: whether the course is short, so that it soon tells more if it goes on.
+    ``will_tell_more``: whether a few more samples, if they come, give a rate of our own.
     """
-    watched = is_young and (course.goes_on or len(course.points) > 1)
+    watched = will_tell_more and (course.goes_on or len(course.points) > 1)
     not_yet = f"{MEASURING}, " if watched else "no estimate yet: "
     left = work.total - work.issued
     if is_past(left, work):

@@ -26,9 +26,11 @@ SLOWEST = 0.01
 """An hour counts for at least this much: nothing stands still for a whole hour every day."""
 MOST_TURNS = 60
 LEAST_WATCHED = 3600.0
-"""A scan that was watched for less changes for other reasons."""
+"""Seconds from the first byte issued, turns of walking included. In less, the speed changes for
+other reasons than the hour and the memory."""
 FEWEST, MOST = 24, 96
-"""Stretches of equal length; about an hour each."""
+"""Stretches of equal length into which a course is divided: an hour each if it is one to four days
+long, less in a shorter one (2.5 minutes in one of an hour), more in a longer one."""
 INDEPENDENT = 3.0
 """Stretches that tell as much as one would that has nothing to do with its neighbours."""
 NOISE, NOISE_FACTOR = 0.02, 1.5
@@ -103,8 +105,8 @@ class Memory(NamedTuple):
     """The share of what was left that was in memory, as bytes were issued.
 
     What was walked waits in memory, sorted, until that is full; then it is issued, and the walk
-    goes on (dsl_scan.c, ``dsl_scan_should_clear``). The larger the share of all that is left is in
-    memory at once, the longer are the runs the devices read: the last turns are many times as fast
+    goes on (dsl_scan.c, ``dsl_scan_should_clear``). The larger the share of the remaining bytes in
+    memory at once, the longer the runs that the devices read: the last turns are many times as fast
     as the first ones. What one turn issues was sorted when it began.
     """
 
@@ -122,7 +124,10 @@ class Memory(NamedTuple):
 def held_in_memory(
     points: Sequence[CurvePoint], total: float, to_scan: float, walks: bool
 ) -> Memory:
-    """What was sorted at once, from the bytes walked and issued; ``walks``: still."""
+    """What was sorted at once, from the bytes walked and issued.
+
+    ``walks``: whether metadata is still walked.
+    """
     part = min(1.0, total / to_scan) if to_scan > 0 else 1.0
     held = [max(0.0, p.scanned * part - p.issued) for p in points]
     left = [max(1.0, total - p.issued) for p in points]
@@ -176,7 +181,7 @@ class Worked(NamedTuple):
         return self.done[-1] + self.left
 
     @property
-    def turns(self) -> Memory | None:
+    def varying_memory(self) -> Memory | None:
         """What it had in memory, where that changes its speed."""
         return self.memory if self.memory is not None and self.memory.varies else None
 
@@ -204,9 +209,9 @@ def fitted(course: Worked, known: Daily = EVEN) -> Pace | None:
     apart = sqrt(_mean([speed * speed for speed in speeds]))
     by_day = apart * min(1.0, (xs[-1] - xs[0]) / QUARTER)
     squares, noise = _known(seen, by_day, known), NOISE + apart / 2
-    costs, unsure, turns = None, 0.0, course.turns
-    if turns is not None:
-        costs, unsure = _costs(seen, speeds, squares, noise, turns)
+    costs, unsure, memory = None, 0.0, course.varying_memory
+    if memory is not None:
+        costs, unsure = _costs(seen, speeds, squares, noise, memory)
         speeds = [v + log(byte_cost(s.dense, *costs)) for v, s in zip(speeds, seen, strict=True)]
     rest = squares.fit(speeds, noise, squares.covariance(noise)).rest
     noise = NOISE + NOISE_FACTOR * sqrt(rest)

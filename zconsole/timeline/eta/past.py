@@ -1,8 +1,8 @@
 """What an earlier scan of a pool tells of this one: how far it was at which time.
 
 Outer tracks are fast and inner ones slow, some regions are fragmented, and a walk takes its share:
-all that is much the same a month later. So a scan is told by how fast it goes through the time
-that the earlier one took, and not through its bytes.
+all that is much the same a month later. So a scan is predicted by how fast it goes through the time
+that the earlier one took, not through its bytes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ UNEXPLAINED = 0.5
 GROUP_SECONDS = 5.0
 """A transaction group: how far bytes may have run ahead, or more where they stood longer."""
 PAST_SPREAD = 0.15
-"""Log spread of the range, at least: load comes and goes."""
+"""Log spread of the range by an earlier scan, at least: load comes and goes."""
 AS_FAST = 0.03
 """Share of its time by which an estimate moves from sample to sample: no less is told."""
 LEARNS_FROM = {"resilver": ("resilver", "scrub")}
@@ -147,7 +147,7 @@ class Prediction(NamedTuple):
     eta: float
     spread: float
     doubt: float
-    """Log spread as far as it is unlike the earlier scan."""
+    """Log spread as far as it is unlike the earlier scan: ``spread`` without PAST_SPREAD."""
 
 
 def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
@@ -257,7 +257,8 @@ def predictions(past: PastScan, ran: Ran, today: Daily | None = None) -> list[Pr
 def together(told: Sequence[Prediction], own: Forecast) -> tuple[float, float]:
     """Seconds to go and log spread, by predictions and by a scan's own course.
 
-    Each counts by the inverse of its variance; the spread is that of their mixture.
+    Each counts by the inverse square of its ``doubt``, that is, without PAST_SPREAD, but the scan's
+    own forecast by that of its full spread. The spread is that of the mixture, with PAST_SPREAD.
     """
     ways = [(each.eta, each.spread, each.doubt) for each in told]
     if own.estimate.eta:
@@ -303,10 +304,10 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
     usual = sqrt(usual * usual + unexplained**2)
     weight = usual**2 / (usual**2 + seen.doubt**2)
     # Nor is it known whether the rest differs as much.
-    left = weight * seen.doubt**2 + (seen.apart / 2) ** 2 + (UNEXPLAINED * unexplained) ** 2
+    variance = weight * seen.doubt**2 + (seen.apart / 2) ** 2 + (UNEXPLAINED * unexplained) ** 2
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
-    spread = min(MAX_SPREAD, sqrt(PAST_SPREAD**2 + left))
-    return Prediction(eta, spread, sqrt(left))
+    spread = min(MAX_SPREAD, sqrt(PAST_SPREAD**2 + variance))
+    return Prediction(eta, spread, sqrt(variance))
 
 
 class _Seen(NamedTuple):

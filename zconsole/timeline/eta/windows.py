@@ -19,7 +19,7 @@ WINDOWS = tuple(10.0 * 2**k for k in range(12))
 ROUNDINGS = 20.0
 """A window has to see this many times the rounding of its two ends, or 5 % is noise."""
 LEAST_MOVED = 1e-3
-"""Bytes; what seems to have moved less is a rounding of our own."""
+"""Bytes, or seconds of work; what seems to have moved less is a rounding of our own."""
 HINDCASTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 """How long ago, as shares of the time watched, the windows are asked to predict the progress."""
 SHORTEST_HINDCAST = 8.0
@@ -38,10 +38,11 @@ MOST_CHUNKS = 40
 USUAL_FACTOR = 3.0
 CERTAIN = 0.1
 """A change of speed by 10 % is never held against a window."""
-MEAN_PATIENCE = 0.3
-"""The overall mean is forgiven more for not fitting the present than a window is."""
-LOAD_PATIENCE = 0.05
-"""Slower than the mean, it is likely under a load that ends; what is faster shows what it can."""
+MEAN_MISFIT_WEIGHT = 0.3
+"""How much it counts against the overall mean that it does not fit the present; 1 for a window."""
+LOAD_MISFIT_WEIGHT = 0.05
+"""The same while the present is slower than the mean: that is likely a load, which ends. A present
+that is faster shows what the disks can do."""
 
 
 class Window(NamedTuple):
@@ -65,17 +66,19 @@ class Present(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """The speed to expect: bytes/s, its log spread, and the seconds it is mostly based on."""
+    """The speed to expect, its log spread, and the seconds it is mostly based on."""
 
     rate: float
+    """Bytes, or seconds of work, per second."""
     spread: float
     seconds: float
 
 
 def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
-    """The speed to expect over the next ``left`` bytes; None when nothing moved measurably.
+    """The speed to expect over what is ``left``; None when nothing moved measurably.
 
-    ``rounding`` is the uncertainty of one reading in bytes.
+    ``rounding``: of the difference of two readings. Both in the unit of the course: bytes, or
+    seconds of work.
     """
     windows = _windows(slopes, rounding)
     if not windows:
@@ -100,8 +103,8 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     if slopes.mean > 0:
         mean, share = log(slopes.mean), MEAN_SHARE * ahead / (ahead + slopes.last - slopes.first)
         if present is not None:
-            patience = LOAD_PATIENCE if present.speed < mean else MEAN_PATIENCE
-            share *= exp(-patience * present.misfit(slopes.mean))
+            weight = LOAD_MISFIT_WEIGHT if present.speed < mean else MEAN_MISFIT_WEIGHT
+            share *= exp(-weight * present.misfit(slopes.mean))
         speed += share * (mean - speed)
     return Speed(exp(speed), sqrt(apart + missed), seconds)
 
