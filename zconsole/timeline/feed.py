@@ -188,7 +188,7 @@ class SessionFeed(Feed):
             return None
         frames = list[Frame]()
         for raw in raws:
-            for seen in self._session.read(raw):
+            for seen in self._session.identify(raw):
                 if isinstance(seen, Sample) and self._session.lacks_past(seen.pool):
                     await in_daemon_thread(self._session.recall, seen.pool)  # a disk may hang
                 frames.append(self._session.push(seen))

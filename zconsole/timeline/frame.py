@@ -154,7 +154,10 @@ SET_HERE = "set here"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One pool as the views show it. Properties give what the sample has."""
+    """One pool as the views show it. Properties give what the sample has.
+
+    Frozen but for ``series``, which all frames of a pool share.
+    """
 
     pool: str
     """The shown name; with several machines, the host comes before it."""
@@ -164,6 +167,7 @@ class Frame:
     """Why there is no newer sample; None while the sample is fresh."""
     health: Health
     series: RateSeries
+    """Past rates. It grows with each later sample: who shows an old frame copies it first."""
     scans: tuple[ScanView, ...] = ()
     activities: tuple[ActivityView, ...] = ()
     redundancy: tuple[Redundancy, ...] = ()

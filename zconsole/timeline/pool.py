@@ -1,7 +1,7 @@
 """One pool over time: every sample goes in, and the frame that views read comes out.
 
-Pure: time comes with the samples. A pool with a thousand leaves costs some ten milliseconds a
-sample, and rings and windows bound the memory.
+No I/O, and no clock: time comes with the samples. A pool with a thousand leaves costs some ten
+milliseconds a sample, and rings and windows bound the memory.
 """
 
 from __future__ import annotations
@@ -134,9 +134,10 @@ class PoolTimeline:
     def push_failure(self, failure: SampleFailure) -> Frame:
         """Build the frame of a pool without a sample, from that of its newest sample.
 
-        Its tree and ETA stay, aged, with the reason why there is no newer one; rates are those
-        that diskstats still has. While it is suspended nothing moves, so there is no ETA. A pool
-        that never gave a sample has only its name and the reason.
+        Its tree and ETA stay as they were: the ETA is not counted down, but the frame's
+        ``stale_seconds`` say how old it is, and ``failure`` why there is no newer one. Rates are
+        those that diskstats still has. While it is suspended nothing moves, so there is no ETA. A
+        pool that never gave a sample has only its name and the reason.
         """
         self._follow_clock(failure, self.frame.seen.scans if self.frame else ())
         tree = {key: _with_block(place, failure) for key, place in self._known.items()}

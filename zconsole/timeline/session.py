@@ -94,16 +94,17 @@ class Session:
         """
         frames = list[Frame]()
         for raw in raws:
-            for seen in self.read(raw):
+            for seen in self.identify(raw):
                 if isinstance(seen, Sample) and self.lacks_past(seen.pool):
                     self.recall(seen.pool)
                 frames.append(self.push(seen))
         return tuple(frames)
 
-    def read(self, raw: Raw) -> Iterator[Sample | SampleFailure]:
-        """The pools of a raw form; each is pushed before the next is asked for.
+    def identify(self, raw: Raw) -> Iterator[Sample | SampleFailure]:
+        """Decode a raw form, and give each of its pools the timeline that is its own.
 
-        Forgets what is known of another pool that had the name of one. Raises as ``advance``.
+        A timeline that another pool of that name left is dropped, one under an earlier name of this
+        pool is taken up. Push each pool before the next is asked for. Raises as ``advance``.
         """
         try:
             found = self._decode(raw)
