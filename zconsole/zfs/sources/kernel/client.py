@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, Read
 
 COMMAND = own("zconsole.zfs.sources.kernel.helper")
 CRASHES_ALLOWED = 2
+"""Reads of one pool that may end so one after another; an answer about it begins the count anew."""
 REMIND = 0.1
 """Seconds after which the helper goes on with other pools where one does not come back."""
 START_DEADLINE = 30.0
@@ -36,7 +38,8 @@ class KernelReader:
         self._start_deadline = start_deadline
         self._helper: _Helper | None = None
         self._starting = asyncio.Lock()
-        self._crashes = 0
+        self._crashes: Counter[str] = Counter()
+        """Reads of each pool that ended with the helper, since it last answered about that pool."""
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
         """See PoolReader.read; ``deadline`` begins once the helper has started."""
@@ -47,10 +50,11 @@ class KernelReader:
             except _HelperReplacedError:
                 continue
             except _HelperEndedError as error:
-                self._crashes += 1
-                if self._crashes > CRASHES_ALLOWED:
+                self._crashes[pool] += 1
+                if self._crashes[pool] > CRASHES_ALLOWED:
                     raise ReaderUnusableError(f"the libzfs helper keeps exiting: {error}") from None
                 raise ReadFailedError(f"the libzfs helper exited: {error}") from None
+            self._crashes.pop(pool, None)
             if "config" in answer:
                 return {"libzfs": answer["config"]}
             if "gone" in answer:
@@ -64,7 +68,7 @@ class KernelReader:
             return await helper.ask(pool, deadline)
         except TimeoutError:
             self._replace(helper)
-            text = f"libzfs gave no answer in {deadline:.3g} s"
+            text = f"the kernel gave no answer in {deadline:.3g} s"
             raise DeadlineError(text, helper.alive) from None
 
     async def aclose(self) -> None:

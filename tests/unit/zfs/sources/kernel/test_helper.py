@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import errno
+import itertools
 import os
 import select
 import sys
@@ -240,6 +241,47 @@ async def test_a_helper_that_keeps_crashing_is_given_up():
     with pytest.raises(ReaderUnusableError, match="keeps exiting"):
         await source.read("tank", 5)
     assert len(spawner.started) == CRASHES_ALLOWED + 1
+
+
+def crashing_for(crashes) -> tuple[KernelReader, FakeSpawner]:
+    """A reader whose helper ends when it is asked for a pool for which ``crashes`` is true."""
+
+    def respond(pool: str) -> tuple[bytes]:
+        return (b"" if crashes(pool) else encoded({"pool": pool, "config": {"name": pool}}),)
+
+    return reader(lambda: FakeChannel([READY], respond))
+
+
+async def test_crashes_after_each_of_which_the_pool_was_read_do_not_add_up():
+    """Three in a year gave up the best reader for good."""
+    turns = itertools.cycle((True, False))
+    source, spawner = crashing_for(lambda pool: next(turns))
+    for _ in range(CRASHES_ALLOWED + 1):
+        with pytest.raises(ReadFailedError, match="exited"):
+            await source.read("tank", 5)
+        assert await source.read("tank", 5) == {"libzfs": {"name": "tank"}}
+    assert len(spawner.started) == CRASHES_ALLOWED + 2
+    await source.aclose()
+
+
+async def test_one_crash_is_one_however_many_pools_were_asked_for():
+    """With three pools, the first one gave up the reader."""
+    source, _ = crashing_for(lambda pool: True)
+    reads = (source.read(f"p{n}", 5) for n in range(CRASHES_ALLOWED + 1))
+    found = await asyncio.gather(*reads, return_exceptions=True)
+    assert {type(each) for each in found} == {ReadFailedError}
+    await source.aclose()
+
+
+async def test_a_pool_that_always_crashes_the_helper_gives_it_up_although_others_are_read():
+    source, _ = crashing_for(lambda pool: pool == "bad")
+    for _ in range(CRASHES_ALLOWED):
+        with pytest.raises(ReadFailedError, match="exited"):
+            await source.read("bad", 5)
+        assert await source.read("fine", 5) == {"libzfs": {"name": "fine"}}
+    with pytest.raises(ReaderUnusableError, match="keeps exiting"):
+        await source.read("bad", 5)
+    await source.aclose()
 
 
 async def test_garbage_from_the_helper_is_a_failed_read_and_ends_it():
