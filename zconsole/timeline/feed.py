@@ -136,8 +136,9 @@ class Feed:
     async def sample(self) -> Update | None:
         """A round taken now, or ``None`` once there are no more (the end of a recording).
 
-        A pool that does not answer is a frame with ``problem`` and ``stale_seconds``, within the
-        sampling deadline: never an exception, never a call that hangs.
+        A pool that does not answer is never an exception, but a frame with ``problem`` and
+        ``stale_seconds``. The others wait for it as long as ``Source.sample`` does: in the first
+        round as long as a read may take, later a moment.
         """
         raise NotImplementedError
 

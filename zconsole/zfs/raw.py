@@ -47,12 +47,13 @@ class Raw(TypedDict, total=False):
     boot: str
     """The boot id that ``clock`` belongs to."""
     source: str
-    """libzfs, json, text or demo: what took the sample. A reader of a recording says ``replay``."""
+    """What took the sample: libzfs (the kernel's config, by the call that libzfs makes), json, text
+    or demo. A reader of a recording says ``replay``."""
     pool: str
     """The requested pool; always set by live sources."""
     libzfs: Mapping[str, Any]
     """The config nvlist as a JSON object: the names the reader asks for, arrays as lists. Just
-    read from libzfs, its arrays of integers may still be packed (``numbers``)."""
+    read from the kernel, its arrays of integers may still be packed (``numbers``)."""
     status: Mapping[str, Any]
     """A ``zpool status -jP --json-int`` document (string or number leaves both read)."""
     text: str

@@ -27,7 +27,11 @@ class Capabilities(NamedTuple):
 
 
 class Source(Protocol):
-    """Takes one raw sample of every pool it watches, and never blocks past its deadline."""
+    """Takes one raw sample of every pool it watches, and waits only so long for one that hangs.
+
+    The first time that is as long as a read may take (``live.DEADLINE`` for each attempt, after
+    the start of what reads), later ``live.PATIENCE``; a source over a network has its own bounds.
+    """
 
     @property
     def capabilities(self) -> Capabilities:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from zconsole.system.host import ROOT, bytes_in, number_in, text_in
 
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
-"""State words under which no zpool or libzfs call is made: it could hang."""
+"""State words under which a call could hang: zpool is not run, and the kernel is asked for the
+config once at most, with a short deadline (``PoolPoller._glance``)."""
 
 
 def pool_states(root: Path = ROOT) -> Mapping[str, str]:

@@ -78,7 +78,10 @@ def this_system() -> System:
 
 
 class LiveSource:
-    """Samples the pools named, or all imported ones, through libzfs, JSON or text."""
+    """Samples the pools named, or all imported ones: the kernel's config, zpool's JSON or text.
+
+    The first sample waits for every pool as long as a read may take, a later one PATIENCE.
+    """
 
     def __init__(
         self,

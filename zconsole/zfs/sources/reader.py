@@ -39,7 +39,7 @@ class ReaderUnusableError(Exception):
 
 
 class PoolReader(Protocol):
-    """One way to read pools: libzfs, JSON or text."""
+    """One way to read pools: the kernel's config (``libzfs``), or zpool's JSON or text."""
 
     @property
     def name(self) -> str:
@@ -48,7 +48,9 @@ class PoolReader(Protocol):
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
         """The keys of a raw form that hold the pool's state.
 
-        Raises DeadlineError after ``deadline`` seconds, and the three errors of this module.
+        Raises DeadlineError after ``deadline`` seconds, and the three errors of this module. They
+        are the seconds of one attempt: the start of a helper process does not count, and where that
+        had to be replaced because another pool hung, the attempt is made again.
         """
 
     async def aclose(self) -> None:

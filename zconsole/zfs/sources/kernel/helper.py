@@ -3,7 +3,9 @@
 The answer is ``{"pool": NAME, …}`` with one of ``config`` (as ``nvlist`` reads it), ``gone`` (it is
 not imported) or ``error`` (this way of reading it does not work). The first thing written is
 ``{"ready": DEVICE}`` or ``{"unusable": WHY}``. A call that blocks in the kernel holds up its own
-pool, never the others and never the end of the process.
+pool, the others only until the console reminds the helper of them (``client.REMIND``), and never
+the end of the process. Where the kernel's pool lock (``spa_namespace_lock``) is held, every call
+blocks.
 """
 
 from __future__ import annotations
