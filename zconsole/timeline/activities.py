@@ -21,10 +21,11 @@ slow one moves a little in each."""
 STILL_SECONDS = 30.0
 """Without progress for longer, it is said: an average of before would read as the speed of now."""
 UNMOVED_SECONDS = 8.0
-"""The same of one that was not seen to move at all: as a rule, a txg is written every 5 seconds
-(zfs_txg_timeout) …"""
+"""The same of one that was not seen to move at all: a txg of 5 seconds, the default of
+``zfs_txg_timeout``, and ``TXG_SLACK``."""
 TXG_SLACK = 3.0
-"""… and takes this much longer; of one that may last longer, so long is waited."""
+"""Seconds beyond ``zfs_txg_timeout`` that a txg takes to be written. Where this kernel has a longer
+timeout, both limits above are at least that and this slack."""
 
 
 @dataclass(slots=True)

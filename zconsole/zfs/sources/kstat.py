@@ -85,8 +85,10 @@ PARAMETERS = (
     "zfs_resilver_delay",
     "zfs_scan_idle",
     "zfs_top_maxinflight",
+    "zfs_txg_timeout",
 )
-"""Those that can hold a scan back, as the kernel has them now; for everybody."""
+"""Those that can hold a scan back, and how long a transaction group may last, which tells slow from
+stuck. Everybody may read them."""
 
 EVERY = 5.0
 """Seconds between two reads of what changes slowly: parameters change by hand only."""

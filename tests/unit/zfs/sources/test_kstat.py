@@ -1,13 +1,23 @@
 from __future__ import annotations
 
+import ast
+import re
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.unit.source import modules, tree_of
 from tests.unit.zfs.sources.source_fakes import machine
-from zconsole.zfs.sources.kstat import EVERY, LoadMeter, arc_bytes, module_version, pool_states
+from zconsole.zfs.sources.kstat import (
+    EVERY,
+    PARAMETERS,
+    LoadMeter,
+    arc_bytes,
+    module_version,
+    pool_states,
+)
 
 
 def test_pools_and_their_words(tmp_path):
@@ -54,6 +64,28 @@ def test_a_wait_that_runs_back_is_no_share_above_1(tmp_path: Path) -> None:
     meter.read(0.0)
     loaded(tmp_path, user=300, idle=1000, iowait=40)
     assert meter.read(0.0)["host"]["cpu"] == 1.0
+
+
+def test_every_parameter_that_samples_are_asked_for_is_read() -> None:
+    """How long a transaction group may take was asked for and never read: it was 0 for ever."""
+    users = [module for module in modules() if module.startswith(("diagnosis/", "timeline/"))]
+    named = {
+        node.value
+        for module in users
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    asked_for = {name for name in named if re.fullmatch(r"zfs_[a-z_]+", name)}
+    assert asked_for
+    assert asked_for <= {*PARAMETERS}
+
+
+def test_parameters_are_those_that_this_kernel_has(tmp_path: Path) -> None:
+    folder = tmp_path / "sys/module/zfs/parameters"
+    folder.mkdir(parents=True)
+    (folder / "zfs_txg_timeout").write_text("60\n")
+    (folder / "zfs_other").write_text("1\n")
+    assert LoadMeter(tmp_path).read(0.0)["tunables"] == {"zfs_txg_timeout": 60}
 
 
 def test_memory_is_in_bytes(tmp_path: Path) -> None:
