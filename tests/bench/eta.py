@@ -24,7 +24,7 @@ from zconsole.pool.model import Sample, SampleFailure, Scan
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.zfs.decode import decode
-from zconsole.zfs.sources.samples import NoSampleError, sample_of
+from zconsole.zfs.sources.recording_lines import NotRawError, raw_of
 
 BAR_RATIO, BAR_WORSE, BAR_COVERED, BAR_EACH, BAR_WIDTH = 0.28, 0.02, 0.85, 0.5, 0.9
 FIRST, LAST = 0.05, 0.95
@@ -132,7 +132,7 @@ def _samples(line: str, form: str | None, known: Iterable[str]) -> Sequence[Samp
     """What a line holds; of one without any pool, as while that is exported, a gap of each."""
     t = None
     try:
-        raw = sample_of(line)
+        raw = raw_of(line)
         t = raw["t"]
         for other in FORMS if form else ():
             if other != form:
@@ -140,7 +140,7 @@ def _samples(line: str, form: str | None, known: Iterable[str]) -> Sequence[Samp
         if found := decode(raw):
             return found
         why = "no pool in it"
-    except NoSampleError as error:
+    except NotRawError as error:
         t, why = error.t, str(error)
     except NotUnderstoodError as error:
         why = str(error)

@@ -10,8 +10,8 @@ from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode
 from zconsole.timeline.feed import ReplayFeed
 from zconsole.timeline.session import Session
+from zconsole.zfs.sources.recording_lines import Gaps
 from zconsole.zfs.sources.replay import ReplaySource
-from zconsole.zfs.sources.samples import Gaps
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,8 +24,8 @@ from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
 from zconsole.units import duration, parse_whole, size
 from zconsole.zfs.sources.open_text import lines, reading
+from zconsole.zfs.sources.recording_lines import Gaps, is_raw
 from zconsole.zfs.sources.replay import ReplaySource
-from zconsole.zfs.sources.samples import Gaps, is_sample
 
 ANSWER = 20.0
 """Seconds to read every report; a thousand take a few seconds."""
@@ -148,7 +148,7 @@ def _is_recording(path: Path) -> bool:
     """Whether a line near its beginning is a sample."""
     try:
         with reading(str(path)) as file:
-            return any(is_sample(line) for line in islice(lines(file), FARTHEST))
+            return any(is_raw(line) for line in islice(lines(file), FARTHEST))
     except NotUnderstoodError:
         return False
     except ZconsoleError as error:

@@ -20,7 +20,7 @@ from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.kernel.nvlist import ENCLOSURE
 from zconsole.zfs.sources.record import line_of
-from zconsole.zfs.sources.samples import sample_of
+from zconsole.zfs.sources.recording_lines import raw_of
 
 
 class Pool:
@@ -69,7 +69,7 @@ async def test_leaves_have_their_bays_from_the_first_sample_on(tmp_path):
 async def test_a_recording_keeps_them(tmp_path):
     machine = jbod_60(tmp_path)
     (raw,) = await LocatedSource(Pool("/dev/mapper/mpath05"), machine.root).sample()
-    back = sample_of(line_of(raw))
+    back = raw_of(line_of(raw))
     assert leaves(back)["mpath05"].bay == "SLOT 05 A"
     (sample,) = decode(back)
     (shelf,) = sample.enclosures

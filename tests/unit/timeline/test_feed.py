@@ -26,8 +26,8 @@ from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
 from zconsole.timeline.store import HistoryStore
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.recording_lines import Gaps
 from zconsole.zfs.sources.replay import ReplaySource
-from zconsole.zfs.sources.samples import Gaps
 
 
 class Still(Feed):

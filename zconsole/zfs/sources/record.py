@@ -15,7 +15,7 @@ from zconsole.system.host import is_root
 from zconsole.system.safe_path import StateError, directory
 from zconsole.zfs.raw import FORMS, Raw, plain
 from zconsole.zfs.sources.open_text import LONGEST_LINE
-from zconsole.zfs.sources.samples import is_sample
+from zconsole.zfs.sources.recording_lines import is_raw
 
 KERNEL_LINKS = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 """Links made by the kernel (``/dev/stdout``); root follows no others."""
@@ -115,7 +115,7 @@ class Recorder:
             return
         with os.fdopen(os.dup(file), "rb") as existing:
             first = existing.readline(LONGEST_LINE + 1).decode("utf-8-sig", "surrogateescape")
-            if not is_sample(first):
+            if not is_raw(first):
                 os.close(file)
                 raise UsageError(f"{self._path} exists and is not a recording")
             end = _end_of_last_line(existing.fileno(), size)

@@ -24,12 +24,12 @@ from zconsole.zfs.sources.open_text import (
     lines,
     reading,
 )
-from zconsole.zfs.sources.samples import (
+from zconsole.zfs.sources.recording_lines import (
     MOST_POOLS,
     Gaps,
-    NoSampleError,
+    NotRawError,
     pool_name,
-    sample_of,
+    raw_of,
 )
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -231,7 +231,7 @@ class ReplaySource:
                 place = f"{self._path}: {after}line {number}"
                 try:
                     raw = self._sample(line)
-                except NoSampleError as error:
+                except NotRawError as error:
                     unread = unread if error.t is None else 0
                     cut = number > 1 and line is not None and not line.endswith("\n")
                     yield from self._gap(place, error, cut)
@@ -240,14 +240,14 @@ class ReplaySource:
                     yield {**raw, "source": "replay", "place": place}
 
     def _sample(self, line: str | None) -> Raw:
-        raw = sample_of(line)
+        raw = raw_of(line)
         pool = pool_name(raw)
         if pool not in self._pools and len(self._pools) >= MOST_POOLS:
-            raise NoSampleError("too many pools", raw["t"], pool)
+            raise NotRawError("too many pools", raw["t"], pool)
         self._pools.add(pool)
         return raw
 
-    def _gap(self, place: str, error: NoSampleError, cut: bool) -> Iterator[Raw]:
+    def _gap(self, place: str, error: NotRawError, cut: bool) -> Iterator[Raw]:
         """What a line that cannot be read leaves.
 
         Before the first sample there is nothing that lacks it, and the end that a crash cut off is
@@ -323,7 +323,7 @@ def _last(file: BinaryIO) -> float | None:
 
 def _time(line: bytes) -> float | None:
     try:
-        raw = sample_of(line.decode("utf-8-sig", "surrogateescape").replace("\0", ""))
-    except NoSampleError:
+        raw = raw_of(line.decode("utf-8-sig", "surrogateescape").replace("\0", ""))
+    except NotRawError:
         return None
     return float(raw["t"])

@@ -15,15 +15,15 @@ from zconsole.zfs.decode.documents import documents_of, has_documents, together
 from zconsole.zfs.decode.values import POOL_LINE, moment, parse_date
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.open_text import DAMAGE, STDIN, lines, place_of, reading
-from zconsole.zfs.sources.samples import (
+from zconsole.zfs.sources.recording_lines import (
     MOST_MEMORY,
     MOST_POOLS,
     Gaps,
-    NoSampleError,
-    is_sample,
+    NotRawError,
+    is_raw,
     memory_of,
     pool_name,
-    sample_of,
+    raw_of,
 )
 
 STATUS = re.compile(
@@ -90,7 +90,7 @@ def read_states(path: str, zone: tzinfo = UTC, gaps: Gaps | None = None) -> tupl
     """
     with reading(path) as file:
         begun = list(_begun(file))
-        if begun and is_sample(begun[-1]):
+        if begun and is_raw(begun[-1]):
             every = itertools.chain(begun, lines(file))
             return _newest(place_of(path), every, Gaps() if gaps is None else gaps)
         text = as_printed(_rest(path, "".join(begun), file), STATUS)
@@ -124,7 +124,7 @@ def _begun(file: TextIO) -> Iterator[str]:
     while size <= LARGEST and count <= MOST_LINES and (line := file.readline(LARGEST + 1 - size)):
         size, count = size + len(line), count + 1
         yield line
-        if is_sample(line):
+        if is_raw(line):
             return
 
 
@@ -137,8 +137,8 @@ def _newest(place: str, every: Iterable[str | None], gaps: Gaps) -> tuple[Raw, .
                 continue
             at = f"{place}: line {number}"
             try:
-                raw = sample_of(line)
-            except NoSampleError as error:
+                raw = raw_of(line)
+            except NotRawError as error:
                 gaps.add(f"{at}: {error}")
                 continue
             name = pool_name(raw)

@@ -20,8 +20,8 @@ from zconsole.errors import NotFoundError, NotUnderstoodError, UsageError, Zcons
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import open_text, record, replay
 from zconsole.zfs.sources.record import Recorder
+from zconsole.zfs.sources.recording_lines import Gaps, pool_name
 from zconsole.zfs.sources.replay import SPEEDS, Playback, ReplaySource, place_of, span_of
-from zconsole.zfs.sources.samples import Gaps, pool_name
 
 
 async def played(path: str) -> list[tuple]:

@@ -24,8 +24,8 @@ _OURS = ("gap", "place")
 """Keys that say what became of a line here, never what another recorder wrote."""
 
 
-class NoSampleError(ValueError):
-    """A line is no sample; the text says why. ``t`` and ``pool`` are what it says all the same."""
+class NotRawError(ValueError):
+    """A line is not a raw form; the text says why. ``t`` and ``pool`` are what it has of these."""
 
     def __init__(self, why: str, t: float | None = None, pool: str | None = None) -> None:
         super().__init__(why)
@@ -39,38 +39,38 @@ def memory_of(text: str) -> int:
     return _CONTAINER_BYTES * containers + _VALUE_BYTES * text.count(",")
 
 
-def sample_of(line: str | None) -> Raw:
-    """A line of a recording as a raw form. Raises NoSampleError.
+def raw_of(line: str | None) -> Raw:
+    """A line of a recording as a raw form. Raises NotRawError.
 
     None is a line that is too long (``open_text.lines``).
     """
     if line is None:
-        raise NoSampleError(f"longer than {LONGEST_LINE >> 20} MiB")
+        raise NotRawError(f"longer than {LONGEST_LINE >> 20} MiB")
     if memory_of(line) > MOST_MEMORY:
-        raise NoSampleError("too many values")
+        raise NotRawError("too many values")
     try:
         found: Any = parse_json(line)
     except ValueError:
-        raise NoSampleError("not JSON") from None
+        raise NotRawError("not JSON") from None
     if not isinstance(found, dict):
-        raise NoSampleError("not a JSON object")
+        raise NotRawError("not a JSON object")
     found = {key: value for key, value in found.items() if _is_ours(key, value)}
     if not is_time(found.get("t")):
-        raise NoSampleError("no time t", pool=found.get("pool"))
+        raise NotRawError("no time t", pool=found.get("pool"))
     if not any(isinstance(found.get(form), kind) for form, kind in FORM_TYPES.items()):
-        raise NoSampleError("none of " + ", ".join(FORMS), found["t"], found.get("pool"))
+        raise NotRawError("none of " + ", ".join(FORMS), found["t"], found.get("pool"))
     if any(not isinstance(found.get(form, kind()), kind) for form, kind in FORM_TYPES.items()):
-        raise NoSampleError("a form of another type", found["t"], found.get("pool"))
+        raise NotRawError("a form of another type", found["t"], found.get("pool"))
     return cast("Raw", found)
 
 
-def is_sample(line: str | None) -> bool:
+def is_raw(line: str | None) -> bool:
     """Whether it is a line of a recording."""
     if line is None or '"t"' not in line or not line.lstrip().startswith("{"):
         return False
     try:
-        sample_of(line)
-    except NoSampleError:
+        raw_of(line)
+    except NotRawError:
         return False
     return True
 
