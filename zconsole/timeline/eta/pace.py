@@ -32,7 +32,7 @@ FEWEST, MOST = 24, 96
 """Stretches of equal length into which a course is divided: an hour each if it is one to four days
 long, less in a shorter one (2.5 minutes in one of an hour), more in a longer one."""
 INDEPENDENT = 3.0
-"""Stretches that tell as much as one would that has nothing to do with its neighbours."""
+"""Stretches that tell as much as one would that has nothing to do with its neighbors."""
 NOISE, NOISE_FACTOR = 0.02, 1.5
 SWING = 0.05
 """The least deviation of a swing over the day; a scan whose speed changes more may have more."""

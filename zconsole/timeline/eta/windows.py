@@ -103,8 +103,8 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     if slopes.mean > 0:
         mean, share = log(slopes.mean), MEAN_SHARE * ahead / (ahead + slopes.last - slopes.first)
         if present is not None:
-            weight = LOAD_MISFIT_WEIGHT if present.speed < mean else MEAN_MISFIT_WEIGHT
-            share *= exp(-weight * present.misfit(slopes.mean))
+            misfit_weight = LOAD_MISFIT_WEIGHT if present.speed < mean else MEAN_MISFIT_WEIGHT
+            share *= exp(-misfit_weight * present.misfit(slopes.mean))
         speed += share * (mean - speed)
     return Speed(exp(speed), sqrt(apart + missed), seconds)
 

@@ -1,1 +1,1 @@
-"""Where samples come from: libzfs, zpool, saved text, recordings."""
+"""Where samples come from: the kernel, zpool, saved text, recordings."""

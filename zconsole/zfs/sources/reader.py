@@ -48,9 +48,9 @@ class PoolReader(Protocol):
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
         """The keys of a raw form that hold the pool's state.
 
-        Raises DeadlineError after ``deadline`` seconds, and the three errors of this module. They
-        are the seconds of one attempt: the start of a helper process does not count, and where that
-        had to be replaced because another pool hung, the attempt is made again.
+        Raises DeadlineError after ``deadline`` seconds, and the three errors of this module.
+        ``deadline`` is that of one attempt: the start of a helper process does not count, and where
+        that is replaced because another pool hung, a new attempt begins.
         """
 
     async def aclose(self) -> None:
