@@ -71,7 +71,7 @@ class ScanView(NamedTuple):
     past: PastRates = PastRates()
     """Its issue rate since it began, through restarts and follow-on passes."""
     comparison: Comparison | None = None
-    """How it goes against the earlier scan by which it is told."""
+    """How it goes against the earlier scan by which it is predicted."""
     lag: str = ""
     """What the rate of now would give, where the estimate has not followed it yet; or that it
     has followed a change of tunables."""

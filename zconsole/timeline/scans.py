@@ -34,7 +34,7 @@ class ScanTracker:
         self._waiting: tuple[str, ...] = ()
         """Names of the leaves that waited for a further resilver in the last sample."""
         self.past: tuple[PastScan, ...] = ()
-        """Finished scans as they went, newest first: the next ones are told by them."""
+        """Finished scans as they went, newest first: the next ones are predicted by them."""
         self.over_since: float | None = None
         """Since when (epoch seconds) no scan runs; None while one runs or is paused."""
         self._last: float | None = None
