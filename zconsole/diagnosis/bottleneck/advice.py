@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence
-from zconsole.diagnosis.bottleneck.finding import NOTHING_TO_DO, Suggestion
+from zconsole.diagnosis.bottleneck.finding import LARGE_RAISE, NOTHING_TO_DO, Suggestion
 from zconsole.pool.hazards import hazards
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import may_fail, redundancy
@@ -30,6 +30,11 @@ def says(words: str) -> Callable[[Evidence, Disk], Suggestion]:
     return lambda _, disk: Suggestion(words.replace("{disk}", disk.name))
 
 
+def thaw(_: Evidence, __: Disk) -> Suggestion:
+    """For a frozen scan."""
+    return Suggestion("{act}", "restore", FREEZE)
+
+
 class Throttle(NamedTuple):
     """A tunable that holds a scan back, its value, and what to do about it."""
 
@@ -39,9 +44,7 @@ class Throttle(NamedTuple):
 
 
 def held(seen: Evidence) -> Throttle | None:
-    """Return the tunable that holds the scan back; None if none is known."""
-    if seen.tunables.get(FREEZE):
-        return Throttle(FREEZE, 1, Suggestion("{act}", "restore", FREEZE))
+    """Return the tunable that holds the scan back: one well below its default, if there is one."""
     if seen.version and seen.version < FIRST_SORTED:
         # A scan waits some ticks before each read while others do I/O.
         name = "zfs_scrub_delay" if seen.scan.function == "scrub" else "zfs_resilver_delay"
@@ -50,7 +53,7 @@ def held(seen: Evidence) -> Throttle | None:
         return Throttle(name, value, Suggestion(told, "change", name, 0)) if value else None
     for name in _candidates(seen):
         now, default = seen.tunables.get(name), BY_NAME[name].default(seen.version)
-        if now is not None and default is not None and now < default:
+        if now is not None and default is not None and now * LARGE_RAISE <= default:
             return Throttle(name, now, Suggestion("{act} (its default)", "set", name, default))
     return None
 
@@ -92,7 +95,6 @@ def _candidates(seen: Evidence) -> tuple[str, ...]:
         "zfs_vdev_scrub_max_active",
         "zfs_scan_vdev_limit",
         f"zfs_{kind}_min_time_ms",
-        "zfs_vdev_max_active",
         *writes,
     )
 
@@ -132,14 +134,32 @@ def new_disk(seen: Evidence, disk: Disk) -> Suggestion:
     return Suggestion(told)
 
 
+FEW_WRITES = 1e6
+"""Bytes/s written to the disks that a scan reads, up to which applications only read."""
+
+
 def foreground(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
-    """For a scan that gives way to applications."""
+    """For a scan that gives way to applications.
+
+    Its time in a transaction group ends early for dirty data and for who waits for a sync
+    (scan_io_queue_check_suspend, dsl_scan.c), which a rebuild does not look at. While others read
+    it gets its least number of requests (vdev_queue_class_max_active, vdev_queue.c).
+    """
     if seen.version and seen.version < FIRST_SORTED:
         return Suggestion(
             "set zfs_scrub_delay=0 or zfs_resilver_delay=0 to give the scan equal priority"
         )
-    name = f"zfs_{'scrub' if seen.scan.function == 'scrub' else 'resilver'}_min_time_ms"
+    kind = seen.scan.function
+    if kind == "rebuild":
+        name = "zfs_vdev_rebuild_min_active"
+    elif seen.foreground_writes > FEW_WRITES:
+        name = f"zfs_{'scrub' if kind == 'scrub' else 'resilver'}_min_time_ms"
+    else:
+        name = "zfs_vdev_scrub_min_active"
     value = seen.tunables.get(name) or BY_NAME[name].default(seen.version)
+    most = seen.tunables.get(name.replace("_min_active", "_max_active"))
+    if name.endswith("_min_active") and value and most and 2 * value > most:
+        return HOLD  # a least above the most is refused
     to, now = (f" to {2 * value}", f"now {value}, ") if value else ("", "")
     told = f"reduce the load, or {{act}}{to} ({now}slows applications)"
     wanted = Suggestion(told, "increase", name, 2 * value if value else None)

@@ -26,8 +26,8 @@ KEEP_EVERY = 5.0
 """Seconds between two remembered write rates: about a transaction group."""
 SURE_BUSY = 0.1
 TOTALS_KEPT = 8
-LARGE = 128 * 1024.0
-"""Request size from which busy time tells how fast a disk could stream."""
+STREAMED = 128 * 1024.0
+"""Bytes a request from which busy time tells how fast a disk could stream."""
 
 
 class PoolLoad(NamedTuple):
@@ -65,6 +65,9 @@ class LeafStats:
     seen_write: float = 0.0
     """Its best write rate in this scan."""
     writes: list[float] = field(default_factory=list)
+    stuck: float = 0.0
+    """Seconds for which it has had requests in flight and answered none."""
+    _waits: bool = False
     _has_queues: bool = False
     _kept: float = float("-inf")
     _read: float = 0.0
@@ -73,6 +76,10 @@ class LeafStats:
 
     def add(self, clock: float, vdev: Vdev, rates: IoRates) -> None:
         """Take in one sample."""
+        sent = any(active for name, (_, active) in vdev.queues.items() if name != "trim")
+        waits = sent and not rates.read_ops and not rates.write_ops
+        self.stuck = clock - self._last + self.stuck if waits and self._waits else 0.0
+        self._waits = waits
         self._mix(clock, vdev.queues)
         self.best_read = max(self.best_read, _possible(rates.read, rates.read_ops, rates))
         self.best_write = max(self.best_write, _possible(rates.write, rates.write_ops, rates))
@@ -84,8 +91,8 @@ class LeafStats:
             self._kept = clock
 
     def begin(self) -> None:
-        """Forget write rates when another scan begins: they don't carry over."""
-        self.seen_write = 0.0
+        """Forget write rates and waits when another scan begins: they don't carry over."""
+        self.seen_write, self._waits = 0.0, False
         self.writes.clear()
 
     def _mix(self, clock: float, queues: Mapping[str, tuple[int, int]]) -> None:
@@ -125,7 +132,7 @@ def _possible(rate: float | None, ops: float | None, rates: IoRates) -> float:
         return 0.0
     both = (rates.read_ops or 0.0) + (rates.write_ops or 0.0)
     usable = rates.busy is not None and ops > 0.9 * both
-    return rate / rates.busy if usable and rate / ops >= LARGE and rates.busy else rate
+    return rate / rates.busy if usable and rate / ops >= STREAMED and rates.busy else rate
 
 
 def _variation(rates: Sequence[float], enough: int, unknown: float) -> float:
@@ -260,8 +267,11 @@ def _both(scan: Scan, walked: int, issued: int) -> bool:
 
 FOREGROUND = ("sync_r", "sync_w", "async_r")
 """Queue classes that only applications use, the last by reading ahead of them (ZIO_PRIORITY,
-include/sys/zio_priority.h; what a scan reads ahead is of its own class, dsl_scan.c)."""
+include/sys/zio_priority.h). What a scan reads ahead is of its own class since OpenZFS 0.8; before,
+its metadata was read as async_r (dsl_scan.c)."""
 SCANNING = ("scrub", "rebuild")
+TRICKLE = 1e6
+"""Bytes/s up to which a disk hardly moves anything."""
 
 
 class WatchedScan(NamedTuple):
@@ -329,6 +339,11 @@ class Disk(NamedTuple):
         return sum(self.past.pending.get(name, 0.0) for name in names)
 
     @property
+    def in_flight(self) -> float:
+        """Requests that ZFS has sent and not got back, averaged over the last samples."""
+        return sum(self.past.active.values())
+
+    @property
     def others(self) -> float | None:
         """Share of the requests in flight from applications; None without queue figures."""
         return _of_applications(self.past.active)
@@ -392,8 +407,8 @@ class Evidence(NamedTuple):
 
     @property
     def moving(self) -> tuple[Disk, ...]:
-        """The disks with more than a trickle of 1 MB/s."""
-        return tuple(disk for disk in self.disks if disk.rate > 1e6)
+        """The disks with more than a TRICKLE."""
+        return tuple(disk for disk in self.disks if disk.rate > TRICKLE)
 
     @property
     def busy(self) -> float:

@@ -29,6 +29,11 @@ LEAST_GAIN = 0.05
 """Share of the rate below which a step brought nothing: a scan varies by that much."""
 
 
+LARGE_RAISE = 1.5
+"""Times the value before, from which a raise tells whether the next one helps; an autopilot's do
+not. What is suggested is twice the value, or more."""
+
+
 class TunableStep(NamedTuple):
     """The newest large raise of a tunable."""
 

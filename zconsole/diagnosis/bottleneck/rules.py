@@ -1,21 +1,29 @@
 """What limits a running scan: the first rule whose signs are there.
 
 RULES, at the end, is the table: a cause, its signs, its words, what could be done. A rule stands
-above those whose limit would look the same: a disk that does not answer, scanning metadata, the
-processor, one disk that the others wait for, queues that are kept short, applications, a shared
-link, memory, seeks, disks at their streaming rate, and last idle disks. Where nothing is clear, the
-limit is "unclear" rather than a guess. Thresholds stand above the signs that use them.
+above those whose limit would look the same: a frozen scan, disks that nobody measured, a disk that
+does not answer, scanning metadata, the processor, one disk that the others wait for, queues that
+are kept short, a shingled new disk, any new disk, applications, a shared link, slow disks, memory,
+seeks, disks at their best rate, and last idle disks. Where nothing is clear, the limit is "unclear"
+rather than a guess. Thresholds stand above the signs that use them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck import advice
-from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence, middle
+from zconsole.diagnosis.bottleneck.evidence import (
+    NO_DISK,
+    STREAMED,
+    TRICKLE,
+    Disk,
+    Evidence,
+    middle,
+)
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Suggestion, Verdict
 from zconsole.pool.model import NOTHING
 from zconsole.units import duration, latency, percent, rate, size
@@ -27,12 +35,11 @@ SATURATED = 0.85
 in a user's report, the others 20 %."""
 IDLE = 0.6
 """Busy share below which a disk surely has time left."""
-MANY = 4
-"""Disks from which equal figures speak for what they share rather than for chance."""
-EVEN = 1.35
-"""Most that the fastest of disks behind one link moves, in times the slowest."""
 EVEN_LOAD = 0.08
 """Variation of the rate of a shared link; disks that seek vary more."""
+FLASH = 0.001
+"""Seconds a request in which no heads move. Flash works at many requests at once: that one always
+is in flight does not mean that it is at its limit."""
 
 
 class Signs(NamedTuple):
@@ -100,6 +107,12 @@ def judge(seen: Evidence) -> Verdict | None:
     )
 
 
+def _frozen(seen: Evidence) -> Signs | None:
+    """The tunable is set that keeps scans where they are, whatever else is going on."""
+    frozen = seen.tunables.get(advice.FREEZE)
+    return Signs(0.95, {"busy": seen.busiest}) if frozen else None
+
+
 def _unmeasured(seen: Evidence) -> Signs | None:
     """Disks of which nobody knows how busy they are must not be taken for idle ones."""
     return None if all(disk.measured for disk in seen.disks) else Signs(0.0, {})
@@ -110,14 +123,25 @@ ANSWERS = 0.5
 
 
 def _hangs(seen: Evidence, is_new: bool) -> Signs | None:
-    """One disk always has requests in flight and answers none; everything waits for it."""
-    silent = [d for d in seen.disks if (d.busy or 0.0) >= SATURATED and d.requests < ANSWERS]
+    """One disk always has requests in flight and answers none; everything waits for it.
+
+    Linux 5.0 to about 5.17 counts busy time as a request begins or ends only (update_io_ticks,
+    block/blk-core.c): a disk that is stuck looks idle, but for what ZFS has sent to it.
+    """
+    silent = [
+        d
+        for d in seen.disks
+        if ((d.busy or 0.0) >= SATURATED or d.past.stuck >= LEAST_SECONDS)
+        and d.requests < ANSWERS
+        and d.rate <= TRICKLE
+    ]
     others = [d.busy for d in seen.disks if d not in silent]
     if len(silent) != 1 or not others or middle(others) >= IDLE or silent[0].target != is_new:
         return None
     disk = silent[0]
     figures = {"busy": disk.busy or 0.0, "others_busy": middle(others), "answers": disk.requests}
-    return Signs(0.9, figures, disk)
+    looks_idle = figures["busy"] < SATURATED
+    return Signs(0.9, figures, disk, {"sent": disk.in_flight} if looks_idle else NOTHING)
 
 
 def _walks_by_turns(seen: Evidence) -> Signs | None:
@@ -126,9 +150,12 @@ def _walks_by_turns(seen: Evidence) -> Signs | None:
 
 
 def _walks(seen: Evidence) -> Signs | None:
-    """Scanning metadata; a scan that is frozen never gets to the end of that."""
+    """Scanning metadata, unless a dying disk is what makes that long."""
     walking = seen.stage == "scanning" and seen.scan.function != "rebuild" and seen.scan.two_stage
-    if not walking or seen.tunables.get(advice.FREEZE):
+    if not walking:
+        return None
+    slow = _straggles(seen) or _all_slow(seen)
+    if slow is not None and _per_mib(slow.disk, slow.disk.service) >= SLOW_REQUEST:
         return None
     return Signs(0.9, {"walked": seen.walked or 0.0})
 
@@ -138,10 +165,15 @@ PROCESSOR = 0.9
 
 
 def _processor(seen: Evidence) -> Signs | None:
-    """Checksums and parity take all of the processor, and disks have time left."""
-    if seen.cpu is None or seen.cpu < PROCESSOR or seen.busiest >= SATURATED:
+    """All of the processor is taken, by whatever, and disks have time left."""
+    full = any((d.busy or 0.0) >= SATURATED and not _is_flash(d) for d in seen.disks)
+    if seen.cpu is None or seen.cpu < PROCESSOR or full:
         return None
     return Signs(0.9, {"cpu": seen.cpu, "busy": seen.busiest})
+
+
+def _is_flash(disk: Disk) -> bool:
+    return disk.rates.latency is not None and disk.rates.latency < FLASH
 
 
 STRAGGLING = 1.4
@@ -173,7 +205,16 @@ def _straggles(seen: Evidence) -> Signs | None:
 WAITING = 8.0
 """Requests waiting to be sent, from which a queue counts as kept short."""
 SLOW_REQUEST = 0.05
-"""Device seconds a request that no working disk needs: longer than any seek."""
+"""Device seconds that no working disk needs for a request of up to 1 MiB, nor for each MiB of a
+larger one: longer than any seek, and 21 MB/s. ZFS sends up to 16 MiB at once (recordsize)."""
+MIB = 1 << 20
+
+
+def _per_mib(disk: Disk, seconds: float | None) -> float:
+    """Seconds a request, or a MiB of a larger one; 0 where unknown."""
+    return (seconds or 0.0) / max(1.0, (disk.request or 0.0) / MIB)
+
+
 AT_WORK = 0.1
 """Busy share up to which a disk that is filled has too little to do to judge its queue by."""
 
@@ -181,19 +222,19 @@ AT_WORK = 0.1
 def _few_writes(seen: Evidence) -> Signs | None:
     """Requests wait for the disk being filled though it is idle at times: few are sent at once.
 
-    A disk that is busy most of the time may be at its own limit, whatever waits for it. So may a
-    slow one: the kernel adds to the busy time when a request ends, and one whose writes take half a
-    second looks idle in between.
+    A disk with heads that is busy most of the time may be at its own limit, whatever waits for it.
+    So may a slow one: the kernel adds to the busy time when a request ends, and one whose writes
+    take half a second looks idle in between.
     """
     disk = _busiest_new(seen)
-    if disk.pending < WAITING or not AT_WORK < (disk.busy or 1.0) < SATURATED:
+    busy = disk.busy or 0.0
+    if disk.pending < WAITING or busy <= AT_WORK or (busy >= SATURATED and not _is_flash(disk)):
         return None
-    if (disk.rates.latency or 0.0) >= SLOW_REQUEST:
+    if _per_mib(disk, disk.rates.latency) >= SLOW_REQUEST:
         return None
-    flight = sum(disk.past.active.values())
-    figures = {"pending": disk.pending, "in_flight": flight, "busy": disk.busy or 0.0}
+    figures = {"pending": disk.pending, "in_flight": disk.in_flight, "busy": busy}
     said = {"each": latency(disk.rates.latency, "-"), "name": disk.name}
-    return Signs(0.8, figures, said=said)
+    return Signs(0.8 if busy < SATURATED else 0.6, figures, said=said)
 
 
 def _busiest_new(seen: Evidence) -> Disk:
@@ -222,8 +263,8 @@ COLLAPSE = 0.4
 """A disk that writes less than this share of its best rate has slowed down."""
 UNSTEADY = 0.15
 """Variation of write rates from which they count as unsteady: a held disk is held evenly."""
-LARGE = 64 * 1024
-"""Bytes a write from which it is not the number of writes that slows a disk down."""
+SEEK = 0.025
+"""Device seconds that a seek takes at most, over the whole disk and for a turn of it."""
 
 
 def _collapsed(seen: Evidence) -> Signs | None:
@@ -233,9 +274,10 @@ def _collapsed(seen: Evidence) -> Signs | None:
         return None
     disk = filled.disk
     best, unsteady = disk.past.seen_write, disk.past.unsteady
-    large = (disk.request or 0.0) >= LARGE
-    if not large or disk.rate >= COLLAPSE * best or unsteady < UNSTEADY:
+    if disk.rate >= COLLAPSE * best or unsteady < UNSTEADY:
         return None
+    if (disk.service or 0.0) < SEEK + (disk.request or 0.0) / best:
+        return None  # as slow as seeks alone make any disk
     figures = {"write_rate": disk.rate, "best_write_rate": best, "busy": disk.busy or 0.0}
     figures |= {"unsteady": unsteady, "others_busy": seen.busy}
     return Signs(0.85, figures, disk)
@@ -258,12 +300,16 @@ def _applications(seen: Evidence) -> Signs | None:
     # Samples may miss the few requests of a scan that goes on: never "100 %" while it does.
     nearly = share > 0.95 and seen.rate > 0
     said: dict[str, float | str] = {"part": "nearly all" if nearly else percent(share)}
-    if seen.foreground_writes > 1e6:
+    if seen.foreground_writes > advice.FEW_WRITES:
         said["writes"] = seen.foreground_writes
     figures = {"others": share, "busy": busy, "other_writes": seen.foreground_writes}
     return Signs(0.8, figures, said=said)
 
 
+MANY = 4
+"""Disks from which equal figures speak for what they share rather than for chance."""
+EVEN = 1.35
+"""Most that the fastest of disks behind one link moves, in times the slowest."""
 ALONE = 0.65
 """Share of what a disk read when fewer were at work, below which it is held back now."""
 FLAT = 0.85
@@ -279,35 +325,29 @@ def _crowded(seen: Evidence) -> Signs | None:
     like a working one. Only the sum, which stays the same with any number of disks, shows it.
     """
     moving, load = seen.moving, seen.load
-    if not _are_even(moving) or middle(d.busy for d in moving) < SATURATED:
+    rates = [disk.rate for disk in moving]
+    if len(rates) < MANY or max(rates) > EVEN * min(rates):
         return None
     faster = [d for d in moving if not d.target and d.rate < ALONE * d.past.seen_read]
     flat = load.now > FLAT * load.most and load.unsteady < EVEN_LOAD
     able = sum(max(d.rate, d.past.seen_read) for d in moving)
-    if len(faster) < MANY or not flat or able < SHORT * load.most:
+    full = middle(d.busy for d in moving) >= SATURATED
+    if not full or len(faster) < MANY or not flat or able < SHORT * load.most:
         return None
-    alone, wait = middle(d.past.seen_read for d in faster), middle(d.rates.latency for d in moving)
-    signs = _link(seen, 0.8, alone=alone, latency=wait)
-    return signs._replace(said={**signs.said, "faster": str(len(faster))})
-
-
-def _are_even(moving: Sequence[Disk]) -> bool:
-    rates = [disk.rate for disk in moving]
-    return len(rates) >= MANY and max(rates) <= EVEN * min(rates)
-
-
-def _link(seen: Evidence, sure: float, **more: float) -> Signs:
-    total, count = sum(d.rate for d in seen.moving), len(seen.moving)
-    figures = {"rate": total, "disks": float(count), "busy": seen.busiest, **more}
-    return Signs(sure, figures, said={"each": total / count})
+    figures = {"rate": sum(rates), "disks": float(len(rates)), "busy": seen.busiest}
+    figures["alone"] = middle(d.past.seen_read for d in faster)
+    figures["latency"] = middle(d.rates.latency for d in moving)
+    said: dict[str, float | str] = {"each": sum(rates) / len(rates), "faster": str(len(faster))}
+    return Signs(0.8, figures, said=said)
 
 
 def _all_slow(seen: Evidence) -> Signs | None:
     """The only source, or all, take longer than any seek: failing or throttled disks."""
-    services = [d.service for d in seen.sources if d.service is not None]
-    if not services or seen.busy < SATURATED or middle(services) < SLOW_REQUEST:
+    known = [d for d in seen.sources if d.service is not None]
+    usual = middle(_per_mib(d, d.service) for d in known)
+    if seen.busy < SATURATED or usual < SLOW_REQUEST:
         return None
-    disk = max(seen.sources, key=lambda d: d.service or 0.0)
+    disk = max(known, key=lambda d: _per_mib(d, d.service))
     figures = {"busy": seen.busy, "rate": disk.rate, "service": disk.service or 0.0}
     return Signs(0.7, figures, disk, {"request": size(disk.request)})
 
@@ -356,7 +396,7 @@ def _seek(seen: Evidence) -> bool:
 SMALL = 256 * 1024.0
 """Bytes a request below which seeks surely are what takes its time."""
 BIG = 512 * 1024.0
-"""Bytes a request from which a link that is shared looks the same, where all goes evenly."""
+"""Bytes a request from which waiting for a link looks the same, where all goes evenly."""
 
 
 def _small_reads(seen: Evidence) -> Signs | None:
@@ -365,10 +405,9 @@ def _small_reads(seen: Evidence) -> Signs | None:
 
 
 def _seeks_or_link(seen: Evidence) -> Signs | None:
-    """Reads so large and even that the disks may as well wait for a link they share."""
-    big = seen.request >= BIG
-    even = len(seen.sources) >= MANY and seen.load.unsteady < EVEN_LOAD
-    return _scattered(seen, 0.4) if big and even else None
+    """Reads so large and even that the disks may as well wait for a link, shared or slow."""
+    even = seen.load.unsteady < EVEN_LOAD
+    return _scattered(seen, 0.4) if seen.request >= BIG and even else None
 
 
 def _scattered(seen: Evidence, sure: float = 0.7) -> Signs | None:
@@ -380,24 +419,16 @@ def _scattered(seen: Evidence, sure: float = 0.7) -> Signs | None:
 
 
 def _streaming(seen: Evidence) -> Signs | None:
-    """The disks stream at their maximum, in large requests."""
+    """The disks are always at work, and not seeking: at their best where requests are large.
+
+    Small ones that do not wait for heads are answered by flash, which could do more at once.
+    """
     if seen.busy < SATURATED:
         return None
-    return Signs(0.8, {"rate": middle(d.rate for d in seen.sources), "busy": seen.busy})
-
-
-LINK_RATE = 80e6
-"""Bytes/s of all disks below which no link is blamed: even plain PCI (133 MB/s) carries more."""
-
-
-def _idle_together(seen: Evidence) -> Signs | None:
-    """Many disks do the same, moderate amount with more waiting: a link they share."""
-    moving = seen.moving
-    if seen.busiest >= IDLE or not _are_even(moving) or advice.held(seen) is not None:
-        return None
-    waiting = any(d.pending >= 1 for d in moving)
-    enough = sum(d.rate for d in moving) >= LINK_RATE and (seen.cpu or 0.0) < PROCESSOR
-    return _link(seen, 0.6) if waiting and enough else None
+    large = seen.request >= STREAMED
+    order = "sequential" if large else f"in requests of {size(seen.request)}"
+    figures = {"rate": middle(d.rate for d in seen.sources), "busy": seen.busy}
+    return Signs(0.8 if large else 0.4, figures, said={"order": order})
 
 
 def _idle(seen: Evidence) -> Signs | None:
@@ -418,6 +449,7 @@ def _unclear(seen: Evidence) -> Signs:
 
 
 _SILENT = "does not answer: {busy:%} busy, siblings {others_busy:%}"
+_SENT = "; {sent:.0f} requests in flight"
 _ALTERNATES = (
     "scan memory: scanning and issuing alternate, {walked:%} of the metadata is scanned; "
     "only part of the blocks can be sorted at a time"
@@ -426,27 +458,28 @@ _SCATTERED = (
     "scattered reads: {ops:.0f} reads/s of {request_bytes:B} ({each:B/s}) per disk, "
     "{busy:%} busy, mostly seeking"
 )
-_SHARED = "a shared link: {disks:.0f} disks move {rate:B/s} together, {each:B/s} each"
-_CHECK_LINK = advice.says(
-    "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
-    "spread the disks over more ports"
-)
 _CHECK_STUCK = advice.says(
     "check the kernel's log and {disk}'s cable, power and SMART; pull it if it stays stuck"
 )
 
 RULES = (
+    LimitRule(
+        "throttle",
+        _frozen,
+        [f"a throttle or tunable: the scan is frozen, {advice.FREEZE} is 1"],
+        advice.thaw,
+    ),
     LimitRule("unclear", _unmeasured, ["unclear: how busy the disks are is unknown here"]),
     LimitRule(
         "new-disk",
         partial(_hangs, is_new=True),
-        [f"the new disk, {{disk}}, {_SILENT}"],
+        [f"the new disk, {{disk}}, {_SILENT}", _SENT],
         _CHECK_STUCK,
     ),
     LimitRule(
         "slow-disk",
         partial(_hangs, is_new=False),
-        [f"a source disk, {{disk}}, {_SILENT}"],
+        [f"a source disk, {{disk}}, {_SILENT}", _SENT],
         _CHECK_STUCK,
     ),
     LimitRule("memory", _walks_by_turns, [_ALTERNATES], advice.memory),
@@ -459,8 +492,11 @@ RULES = (
     LimitRule(
         "cpu",
         _processor,
-        ["the processor: {cpu:%} busy with checksums and parity, disks at most {busy:%}"],
-        advice.says("leave the scan more CPU; a cheaper checksum affects new writes only"),
+        ["the processor: {cpu:%} busy, disks at most {busy:%}"],
+        advice.says(
+            "leave the scan more CPU (top shows who has it); "
+            "a cheaper checksum affects new writes only"
+        ),
     ),
     LimitRule(
         "slow-disk",
@@ -516,11 +552,14 @@ RULES = (
         "bus",
         _crowded,
         [
-            _SHARED,
+            "a shared link: {disks:.0f} disks move {rate:B/s} together, {each:B/s} each",
             "; {faster} of them read {alone:B/s} each when fewer were active; "
             "latency of all: {latency:s}",
         ],
-        _CHECK_LINK,
+        advice.says(
+            "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
+            "spread the disks over more ports"
+        ),
     ),
     LimitRule(
         "slow-disk",
@@ -544,12 +583,11 @@ RULES = (
     LimitRule(
         "random",
         _seeks_or_link,
-        [_SCATTERED, ", or waiting for a shared link"],
+        [_SCATTERED, ", or waiting for a link: a shared one, or USB"],
         advice.reorder("scattered blocks"),
     ),
     LimitRule("random", _scattered, [_SCATTERED], advice.reorder("scattered blocks")),
-    LimitRule("disks", _streaming, ["disk throughput: {rate:B/s} each, sequential, {busy:%} busy"]),
-    LimitRule("bus", _idle_together, [_SHARED, ", only {busy:%} busy"], _CHECK_LINK),
+    LimitRule("disks", _streaming, ["disk throughput: {rate:B/s} each, {order}, {busy:%} busy"]),
     LimitRule(
         "throttle",
         _idle,

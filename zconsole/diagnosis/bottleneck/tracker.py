@@ -15,7 +15,13 @@ from zconsole.diagnosis.bottleneck.evidence import (
     disks_of,
     sorted_share,
 )
-from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, TunableStep, Verdict
+from zconsole.diagnosis.bottleneck.finding import (
+    LARGE_RAISE,
+    TOO_LITTLE,
+    Ceiling,
+    TunableStep,
+    Verdict,
+)
 from zconsole.pool.model import IoRates, Sample, Vdev, parse_version
 from zconsole.pool.topology import Placed
 from zconsole.tunables.effect import ENOUGH, SETTLE, WINDOW, EffectSample, measure
@@ -253,9 +259,6 @@ def _basis(seen: Evidence) -> str:
     return "the best observed rates of the disks, summed"
 
 
-LARGE = 1.5
-"""Times the value before, from which a raise tells whether the next one helps; an autopilot's do
-not. What is suggested is twice the value, or more."""
 MOST_RARE = 4 * ENOUGH
 """Samples kept however long ago they were: where they are rare, these are what both sides need."""
 
@@ -285,7 +288,7 @@ class TunableTrials:
                 tried = self.steps.get(name)
                 if tried is not None and before < value < tried.after:
                     continue  # as an autopilot puts back what it found: more than that was tried
-                if value >= LARGE * before:
+                if value >= LARGE_RAISE * before:
                     self.steps[name] = TunableStep(before, value, at=clock)
                     self._changed[name] = clock
                 elif value < before and self._changed.pop(name, None) is not None:

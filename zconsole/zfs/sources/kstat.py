@@ -76,6 +76,7 @@ PARAMETERS = (
     "zfs_vdev_max_active",
     "zfs_vdev_scrub_min_active",
     "zfs_vdev_scrub_max_active",
+    "zfs_vdev_rebuild_min_active",
     "zfs_vdev_rebuild_max_active",
     "zfs_vdev_async_write_min_active",
     "zfs_vdev_async_write_max_active",

@@ -10,10 +10,11 @@ import pytest
 from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole import units
+from zconsole.diagnosis.bottleneck import advice
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, LeafStats, PoolLoad, StageCycles
 from zconsole.diagnosis.bottleneck.finding import CAUSES as WORDS
 from zconsole.diagnosis.bottleneck.rules import RULES, SMALL, Figure, judge
-from zconsole.pool.model import IoRates, Scan
+from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
 
@@ -116,7 +117,7 @@ def test_large_reads_that_take_long_and_go_evenly_may_wait_for_a_link(unsteady, 
     found = crowd(disks=disks, load=PoolLoad(200e6, 202e6, unsteady))
     assert found.cause == "random"
     assert (found.sure > 0.5) == sure
-    assert ("shared link" in found.text) == (not sure)
+    assert ("waiting for a link" in found.text) == (not sure)
 
 
 @rows(
@@ -323,3 +324,215 @@ def test_rates_that_a_source_gives_in_whole_numbers_are_told_as_all_are():
     found = judge(Evidence(scan, "issuing", 3000, tuple(idle), seconds=60.0))
     assert found is not None
     assert "2.93K/s" in found.text
+
+
+MIB = float(1 << 20)
+DONE = {"total_bytes": 10**13, "scanned_bytes": 10**13}
+
+
+def disk(name, each, rate, busy, wait=None, *, new=False, past=None, others=0.0):
+    """A disk that reads ``rate`` requests/s of ``each`` bytes, or writes them where it is new."""
+    moved = (0.0, each * rate, others, rate) if new else (each * rate, 0.0, rate, others)
+    service = busy / (rate + others) if rate else None
+    rates = IoRates(*moved, wait if wait is not None else service, busy)
+    return Disk(name, "top", new, rates, past or LeafStats())
+
+
+def judged(*disks, function="scrub", stage="issuing", **changes):
+    """The verdict on a scan that uses these disks."""
+    found = {"rate": 1e6, "seconds": 60.0, "load": PoolLoad(1e8, 1e8, 0.3)} | changes
+    return judge(Evidence(Scan(function, "running", stage, **DONE), stage, disks=disks, **found))
+
+
+@rows(
+    ("each", "rate", "slow"),
+    [
+        (16 * MIB, 9.0, False),
+        (16 * MIB, 2.2, False),
+        (16 * MIB, 0.2, True),
+        (4 * MIB, 3.0, True),
+        (MIB, 9.0, True),
+        (128 * 1024.0, 9.0, True),
+    ],
+)
+def test_a_disk_is_slow_where_its_requests_are_for_their_size(each, rate, slow):
+    """ZFS requests are of up to 16 MiB: at full speed one takes a tenth of a second."""
+    found = judged(*(disk(f"d{n}", each, rate, 0.95) for n in range(2)))
+    assert (found.cause == "slow-disk") == slow, found.text
+
+
+def test_large_writes_that_take_as_long_as_their_bytes_may_be_too_few():
+    past = LeafStats(pending={"async_w": 60.0}, active={"async_w": 2.0})
+    new = disk("new", 16 * MIB, 8.0, 0.7, 0.17, new=True, past=past)
+    found = judged(new, disk("old", 16 * MIB, 8.0, 0.3), function="resilver")
+    assert found.cause == "throttle"
+
+
+def test_a_disk_that_takes_long_for_large_requests_does_answer():
+    new = disk("new", 16 * MIB, 0.2, 0.99, 5.0, new=True)
+    found = judged(new, disk("old", 16 * MIB, 0.2, 0.1), function="resilver")
+    assert found.text.startswith("the new disk new: 99 % busy writing 3.2")
+
+
+@rows(("count", "busy"), [(8, 0.45), (4, 0.59), (18, 0.2)])
+def test_disks_that_are_idle_together_are_sent_too_little_rather_than_share_a_link(count, busy):
+    """Members of a raidz always move as much; who waits for a link has requests in flight."""
+    past = LeafStats(pending={"scrub": 2.0}, active={"scrub": 1.0})
+    found = judged(*(disk(f"d{n}", MIB, 95.0, busy, past=past) for n in range(count)))
+    assert found.cause == "throttle"
+
+
+@rows(
+    ("each", "rate", "cause"),
+    [
+        (64 * 1024.0, 150.0, "new-disk"),
+        (128 * 1024.0, 80.0, "new-disk"),
+        (MIB, 60.0, "new-disk"),
+        (MIB, 21.0, "smr"),
+        (128 * 1024.0, 20.0, "smr"),
+    ],
+)
+def test_a_disk_is_shingled_only_where_its_writes_take_longer_than_seeks(each, rate, cause):
+    writes = [each * rate * (0.7 if n % 2 else 1.3) for n in range(16)]
+    new = disk("new", each, rate, 0.95, new=True, past=LeafStats(seen_write=180e6, writes=writes))
+    found = judged(new, disk("old", each, rate, 0.2), function="resilver")
+    assert found.cause == cause
+
+
+@rows(
+    ("each", "rate", "sequential"),
+    [(8192.0, 40_000.0, False), (65536.0, 9000.0, False), (MIB, 170.0, True), (MIB, 3e3, True)],
+)
+def test_reads_are_called_sequential_only_where_they_are_large(each, rate, sequential):
+    found = judged(*(disk(f"d{n}", each, rate, 0.99) for n in range(2)))
+    assert found.cause == "disks"
+    assert ("sequential" in found.text) == sequential
+    assert (f"requests of {units.size(each)}" in found.text) != sequential
+    assert (found.sure > 0.5) == sequential
+
+
+@rows(
+    ("wait", "pending", "cause"),
+    [(0.0002, 300.0, "throttle"), (0.0002, 0.0, "new-disk"), (0.004, 300.0, "new-disk")],
+)
+def test_flash_is_not_at_its_limit_because_some_request_always_is_in_flight(wait, pending, cause):
+    past = LeafStats(pending={"async_w": pending}, active={"async_w": 2.0})
+    new = disk("new", 128 * 1024.0, 2 / wait, 0.97, wait, new=True, past=past)
+    found = judged(new, disk("old", 128 * 1024.0, 2 / wait, 0.4), function="resilver")
+    assert found.cause == cause
+
+
+def test_flash_that_always_has_a_request_in_flight_may_wait_for_the_processor():
+    disks = [disk(f"d{n}", 65536.0, 20_000.0, 0.97, 0.0002) for n in range(4)]
+    assert judged(*disks, cpu=0.97).cause == "cpu"
+    heads = [disk(f"d{n}", MIB, 170.0, 0.97, 0.018) for n in range(4)]
+    assert judged(*heads, cpu=0.97).cause == "disks"
+
+
+def test_the_processor_is_busy_with_nobody_knows_what():
+    found = judged(disk("d0", MIB, 50.0, 0.3), cpu=0.97)
+    assert found.text == "the processor: 97 % busy, disks at most 30 %"
+
+
+def held_by_applications(**changes):
+    past = LeafStats(active={"sync_r": 2.0, "scrub": 0.1}, flying={"sync_r": 2.0, "scrub": 0.1})
+    return judged(*(disk(f"d{n}", 65536.0, 100.0, 0.7, past=past) for n in range(2)), **changes)
+
+
+@rows("stage", ["scanning", "issuing"])
+@rows("busy", [0.0, 0.7, 0.99])
+def test_what_freezes_a_scan_is_named_first(stage, busy):
+    frozen = {"zfs_scan_suspend_progress": 1}
+    found = judged(disk("d0", 65536.0, 100.0, busy), stage=stage, cpu=0.99, tunables=frozen)
+    assert found.cause == "throttle"
+    assert "zfs_scan_suspend_progress is 1" in found.text
+    assert found.suggestion.tunable == "zfs_scan_suspend_progress"
+    assert held_by_applications(tunables=frozen).cause == "throttle"
+    assert held_by_applications().cause == "foreground"
+
+
+@rows(
+    ("function", "writes", "tunable"),
+    [
+        ("scrub", 0.0, "zfs_vdev_scrub_min_active"),
+        ("scrub", 20e6, "zfs_scrub_min_time_ms"),
+        ("resilver", 0.0, "zfs_vdev_scrub_min_active"),
+        ("resilver", 20e6, "zfs_resilver_min_time_ms"),
+        ("rebuild", 0.0, "zfs_vdev_rebuild_min_active"),
+        ("rebuild", 20e6, "zfs_vdev_rebuild_min_active"),
+    ],
+)
+def test_what_gives_a_scan_its_share_beside_applications_is_suggested(function, writes, tunable):
+    """Scans give way to dirty data and to who waits for a sync: reads alone are neither."""
+    found = held_by_applications(function=function, foreground_writes=writes, version=(2, 3, 0))
+    assert found.suggestion.tunable == tunable
+
+
+@rows(
+    ("wait", "other", "cause"),
+    [(0.4, 0.004, "slow-disk"), (0.4, 0.4, "slow-disk"), (0.01, 0.004, "metadata")],
+)
+def test_a_dying_disk_is_not_waited_for_while_metadata_is_scanned(wait, other, cause):
+    disks = [disk("d0", 16384.0, 1 / wait, 0.99, wait), disk("d1", 16384.0, 5.0, 0.02, 0.004)]
+    if other > 0.1:
+        disks[1:] = [disk("d1", 16384.0, 1 / wait, 0.99, wait)]
+    assert judged(*disks, stage="scanning", walked=0.3).cause == cause
+
+
+def test_a_scan_at_its_memory_limit_does_not_hide_a_dying_disk_either():
+    disks = disk("d0", 16384.0, 2.5, 0.99, 0.4), disk("d1", 16384.0, 2.5, 0.02, 0.004)
+    found = judged(*disks, stage="scanning", walked=0.3, turns=StageCycles(4))
+    assert found.cause == "slow-disk"
+
+
+@rows("busy", [0.0, None])
+@rows(("seconds", "answers", "stuck"), [(20, 0.0, True), (2, 0.0, False), (20, 3.0, False)])
+def test_a_disk_with_requests_in_flight_that_answers_none_is_stuck_however_idle_it_looks(
+    busy, seconds, answers, stuck
+):
+    """Linux 5.0 to about 5.17 counts busy time as a request begins or ends only."""
+    past = LeafStats()
+    rates = IoRates(0.0, 0.0, answers, 0.0, 0.01 if answers else None, busy)
+    for second in range(seconds):
+        vdev = Vdev("sdb", "disk", queues={"sync_r": (4, 0), "scrub": (2, 3)})
+        past.add(float(second), vdev, rates)
+    hangs = Disk("sdb", "top", False, rates, past)
+    found = judged(disk("sda", 16384.0, 1.0, 0.01), hangs)
+    assert ("does not answer" in found.text) == stuck
+    assert not stuck or (found.disk, found.text[-22:]) == ("sdb", "; 3 requests in flight")
+    past.add(float(seconds), Vdev("sdb", "disk", queues={"scrub": (0, 0)}), rates)
+    assert "does not answer" not in judged(disk("sda", 16384.0, 1.0, 0.01), hangs).text
+
+
+@rows(("count", "unsteady", "link"), [(1, 0.02, True), (2, 0.02, True), (1, 0.3, False)])
+def test_even_large_reads_of_few_disks_may_be_as_fast_as_their_link(count, unsteady, link):
+    """As of a disk on USB 2: 35 reads/s of 1 MiB, which heads alone would need no 29 ms for."""
+    disks = [disk(f"d{n}", MIB, 35.0, 0.99, 0.029) for n in range(count)]
+    found = judged(*disks, load=PoolLoad(35e6 * count, 36e6 * count, unsteady))
+    assert ("link" in found.text) == link
+    assert (found.sure < 0.5) == link
+
+
+@rows(
+    ("name", "value", "named"),
+    [
+        ("zfs_vdev_max_active", 999, False),
+        ("zfs_resilver_min_time_ms", 2999, False),
+        ("zfs_resilver_min_time_ms", 300, True),
+        ("zfs_vdev_scrub_max_active", 1, True),
+        ("zfs_scan_vdev_limit", 16 * 10**6, False),
+        ("zfs_scan_vdev_limit", 1 << 20, True),
+    ],
+)
+def test_a_tunable_holds_a_scan_only_where_it_is_well_below_its_default(name, value, named):
+    idle = [disk(f"d{n}", MIB, 20.0, 0.2) for n in range(2)]
+    found = judged(*idle, function="resilver", version=(2, 3, 0), tunables={name: value})
+    assert found.cause == "throttle"
+    assert (name in found.text) == named
+    assert (found.sure > 0.8) == named
+
+
+def test_no_least_is_suggested_above_the_most():
+    least, most = "zfs_vdev_scrub_min_active", "zfs_vdev_scrub_max_active"
+    assert "to 2 (now 1" in held_by_applications(tunables={least: 1, most: 3}).advice
+    assert held_by_applications(tunables={least: 2, most: 3}).suggestion == advice.HOLD

@@ -17,6 +17,7 @@ from zconsole.diagnosis.bottleneck.advice import (
 )
 from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence, LeafStats
 from zconsole.diagnosis.bottleneck.finding import (
+    LARGE_RAISE,
     LEAST_GAIN,
     NOTHING_TO_DO,
     TOO_LITTLE,
@@ -24,7 +25,6 @@ from zconsole.diagnosis.bottleneck.finding import (
     Verdict,
 )
 from zconsole.diagnosis.bottleneck.tracker import (
-    LARGE,
     LASTING,
     Settled,
     TunableTrials,
@@ -269,7 +269,8 @@ class Play:
     @property
     def seen(self) -> Evidence:
         scan = Scan("resilver", state="running")
-        return Evidence(scan, "issuing", RATE, tunables=self.tunables, steps=self.trials.steps)
+        seen = Evidence(scan, "issuing", RATE, tunables=self.tunables, steps=self.trials.steps)
+        return seen._replace(foreground_writes=20e6)
 
 
 def played(name: str, before: int, after: int, gain: float, seconds: int = JUDGED + 1) -> Play:
@@ -353,7 +354,7 @@ def test_a_throttle_goes_on_to_the_next_tunable():
     assert throttle(play.seen).tunable == "zfs_scan_vdev_limit"
 
 
-@rows("after", [3001, int(LARGE * 3000) - 1])
+@rows("after", [3001, int(LARGE_RAISE * 3000) - 1])
 def test_a_small_step_says_nothing(after: int):
     assert played(TIME, 3000, after, 0.0).trials.steps == {}
 
