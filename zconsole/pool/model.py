@@ -68,6 +68,7 @@ class BlockCounters(NamedTuple):
     write_bytes: int
     write_seconds: float
     busy_seconds: float
+    """Of several devices their sum."""
 
 
 class IoRates(NamedTuple):

@@ -149,8 +149,8 @@ def _rates(old: _Reading, new: _Reading) -> IoRates:
         # diskstats counts every request; histograms only say which power of two each fell into.
         latency = waited / requests if requests > 0 else None
     if devices:
-        # In flight time is counted in ticks of the kernel, so a share may come out above 1.
-        busy = min(1.0, in_flight / seconds / len(devices))
+        # Counted in ticks of the kernel, and of several paths each, so a share may be above 1.
+        busy = min(1.0, in_flight / seconds)
     return IoRates(read, write, reads, writes, latency, busy)
 
 

@@ -21,6 +21,7 @@ from zconsole.timeline.rates import (
     RateWindows,
     slow_siblings,
 )
+from zconsole.zfs.decode.devices import Blocks
 
 MIB = 2**20
 
@@ -92,10 +93,27 @@ def test_diskstats_alone_give_bytes_wait_and_busy_share():
     assert found.busy == 0.75
 
 
-def test_busy_is_the_mean_over_the_paths_of_a_multipath_leaf():
-    names = ("sda", "sdb")
-    samples = (0.0, leaf(block=block(0, 0.0, names))), (1.0, leaf(block=block(1, 1.0, names)))
-    assert window(*samples).windowed.busy == 0.5
+PATHS = ("sda", "sdb")
+
+
+@rows(
+    ("now", "busy"),
+    [((90.0, 1.0), 1.0), ((90.4, 0.4), 0.8), ((90.5, 0.5), 1.0), ((91.0, 1.0), 1.0)],
+)
+def test_a_disk_on_several_paths_is_as_busy_as_they_are_in_turns(
+    now: tuple[float, ...], busy: float
+) -> None:
+    """Whichever path was the busier one up to now, as the other before a failover."""
+
+    def counted(seconds: tuple[float, ...]) -> Vdev:
+        rows = [
+            f"8 0 {name} 9 0 9 9 9 0 9 9 0 {each * 1000:.0f} 9"
+            for name, each in zip(PATHS, seconds, strict=True)
+        ]
+        return leaf(block=Blocks({"diskstats": rows, "devices": {"x": PATHS}}).of("x"))
+
+    made = window((0.0, counted((90.0, 0.0))), (1.0, counted(now)))
+    assert made.windowed.busy == pytest.approx(busy)
 
 
 def test_latency_histograms_stand_in_where_there_are_no_diskstats():

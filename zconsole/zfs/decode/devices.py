@@ -44,9 +44,8 @@ class Blocks:
             return None
         counts = list(map(int, _COUNTED(self._rows[known[0]])))
         for name in known[1:]:
-            more = list(map(int, _COUNTED(self._rows[name])))
-            # Devices that carry one leaf's I/O work side by side: as busy as the busiest.
-            counts = [*map(add, counts[:-1], more[:-1]), max(counts[-1], more[-1])]
+            # Busy times too: the paths to one disk take turns (multipath), now and since the start.
+            counts = list(map(add, counts, map(int, _COUNTED(self._rows[name]))))
         check_range(counts, "diskstats")
         reads, sectors_read, reading, writes, sectors_written, writing, busy = counts
         return BlockCounters(

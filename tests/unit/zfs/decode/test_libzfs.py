@@ -109,7 +109,7 @@ class TestTree:
         assert block is not None
         assert block.names == ("sda", "sdb")
         assert (block.read_ops, block.read_bytes, block.write_bytes) == (11, 22 * 512, 55 * 512)
-        assert (block.read_seconds, block.busy_seconds) == (0.033, 0.8)
+        assert (block.read_seconds, block.busy_seconds) == (0.033, 0.88)
         assert leaves[1].block is None
 
 
