@@ -24,7 +24,7 @@ from zconsole.system.records import RecordError, from_json, parse_json
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import Estimate, Forecast
 from zconsole.timeline.eta.pace import HOURS, SLOWEST
-from zconsole.timeline.eta.past import MOST_POINTS, MOST_SECONDS, SHORTEST, PastScan
+from zconsole.timeline.eta.past import LONGEST_SCAN, MOST_POINTS, SHORTEST, PastScan
 from zconsole.timeline.eta.progress import (
     MAX_POINTS,
     SANE,
@@ -330,6 +330,6 @@ def _checked(past: PastScan) -> PastScan:
         raise ValueError("not a scan that this version keeps")
     if not all(SLOWEST / 2 <= factor <= HOURS for factor in past.pace):
         raise ValueError("not a finished scan's pace")
-    if not SHORTEST <= past.seconds <= MOST_SECONDS or past.total < 1:
+    if not SHORTEST <= past.seconds <= LONGEST_SCAN or past.total < 1:
         raise ValueError("not a finished scan's length")
     return past

@@ -22,7 +22,7 @@ from zconsole.timeline.eta.windows import Slopes, expected
 MOST_POINTS = 100
 SHORTEST = 20.0
 """A scan shorter than this tells nothing of another."""
-MOST_SECONDS = 366 * 86400.0
+LONGEST_SCAN = 366 * 86400.0
 """A scan longer than this began or ended by a clock that was wrong."""
 SAME_START = 10.0
 """Seconds by which sources differ about the start of one scan."""
@@ -195,7 +195,7 @@ def past_scan(
     before = max(0.0, ran - seen)
     after = max(0.0, end - points[-1].t) if points else 0.0
     seconds = before + seen + after
-    if not SHORTEST <= seconds <= MOST_SECONDS or totals.issue <= 0:
+    if not SHORTEST <= seconds <= LONGEST_SCAN or totals.issue <= 0:
         return None
     where = places(points, totals) if points else []
     if where and where[-1] < LEAST_ISSUED and after < UNSEEN * seconds:
