@@ -194,7 +194,7 @@ def _straggles(seen: Evidence) -> Signs | None:
         busy, usual = disk.busy or 0.0, middle(d.busy for d in others)
         own, wait = disk.rates.latency, middle(d.rates.latency for d in others)
         gap = STRAGGLING_GAP if len(others) > 1 else PAIR_GAP
-        slower = not wait or (own or 0.0) > STRAGGLING * wait
+        slower = (not wait or (own or 0.0) > STRAGGLING * wait) and not _is_flash(disk)
         if others and slower and busy >= SATURATED and busy > usual + gap:
             figures = {"busy": busy, "others_busy": usual, "rate": disk.rate}
             figures |= {} if own is None else {"latency": own, "others_latency": wait}
@@ -256,7 +256,8 @@ def _filled(seen: Evidence) -> Signs | None:
         figures["request_bytes"] = disk.request
     count = len(seen.targets)
     which = "the new disk" if count == 1 else f"the {count} new disks, first"
-    return Signs(0.95 if busy - usual > 0.3 else 0.8, figures, disk, {"which": which})
+    sure = 0.4 if _is_flash(disk) else 0.95 if busy - usual > 0.3 else 0.8
+    return Signs(sure, figures, disk, {"which": which})
 
 
 COLLAPSE = 0.4

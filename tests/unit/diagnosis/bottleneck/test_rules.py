@@ -536,3 +536,18 @@ def test_no_least_is_suggested_above_the_most():
     least, most = "zfs_vdev_scrub_min_active", "zfs_vdev_scrub_max_active"
     assert "to 2 (now 1" in held_by_applications(tunables={least: 1, most: 3}).advice
     assert held_by_applications(tunables={least: 2, most: 3}).suggestion == advice.HOLD
+
+
+@rows(("wait", "slow"), [(0.0003, False), (0.003, True)])
+def test_flash_that_answers_at_once_is_not_slow_for_being_busier_than_its_siblings(wait, slow):
+    busier = disk("d0", 8192.0, 3000.0, 0.97, wait)
+    found = judged(busier, *(disk(f"d{n}", 8192.0, 3000.0, 0.7, 0.0001) for n in (1, 2, 3)))
+    assert (found.cause == "slow-disk") == slow
+
+
+@rows(("wait", "sure"), [(0.0003, False), (0.003, True)])
+def test_flash_that_always_has_a_write_in_flight_is_perhaps_at_its_limit(wait, sure):
+    new = disk("new", 65536.0, 2 / wait, 0.97, wait, new=True)
+    found = judged(new, disk("old", 65536.0, 2 / wait, 0.4), function="resilver")
+    assert found.cause == "new-disk"
+    assert (found.sure > 0.5) == sure
