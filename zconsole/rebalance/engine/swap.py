@@ -57,11 +57,19 @@ class Swapper:
     def replace(self, item: Item) -> None:
         """Put the copy at every name of the item. On any exception call ``undo``.
 
-        Raises SkipError when somebody changed the original, UnsupportedError, OSError.
+        Whoever watches a directory may have changed the copy by its temporary name since it was
+        verified, so that is examined first; a ctime would not show a change within one tick of
+        the kernel's clock.
+
+        Raises SkipError when somebody changed original or copy, UnsupportedError, OSError.
         """
         now = self.sys.fstat(item.source)
         if (now.st_ctime_ns, now.st_nlink) != (item.status.st_ctime_ns, item.status.st_nlink):
             raise SkipError("changed")
+        try:
+            self._need_pristine(item)
+        except ConflictError as error:
+            raise SkipError("changed") from error
         for place in item.places:
             self._replace_name(item, place)
         after, settled = metadata.read(self.sys, item.source, self.abilities)
@@ -313,7 +321,7 @@ class Swapper:
     def _need_pristine(self, item: Item) -> None:
         """Raise ConflictError unless the copy is as we made it and has no names but ours.
 
-        Others could find it. It may have fewer: what others removed or replaced is theirs.
+        It may have fewer: what others removed or replaced is theirs.
         """
         if not self._copy_untouched(item):
             raise ConflictError
