@@ -324,7 +324,7 @@ class JobRunner:
 
         No file is kept from others meanwhile.
         """
-        if self._engine.results.unsettled:
+        if self._engine.results.unsynced:
             self._sync_all()
         self._engine.results.flush()
 
