@@ -140,6 +140,13 @@ class Control:
         """What was set since the module was loaded, only to be read."""
         return self._memory.peek(self._parameters.era)
 
+    def check_saved(self) -> None:
+        """Raise StateError where what was set can't be read, so that nobody takes it for nothing.
+
+        May take some seconds.
+        """
+        self._memory.read(self._parameters.era)
+
     def list(self) -> tuple[Setting, ...]:
         """Every known tunable, those that this kernel lacks with ``value`` None."""
         saved = self._saved

@@ -197,6 +197,17 @@ async def test_what_cannot_be_restored_is_said_and_tried_again(kernel, other, mo
         assert f"{TIME} restored to 3000" in await console.look()
 
 
+async def test_where_what_was_set_cannot_be_read_nobody_says_that_nothing_was(kernel):
+    async with acting(IDLE, (80, 24)) as a:
+        kernel.console().set({TIME: 5000}, 1.0)
+        (kernel.state / "tunables.json").write_text("{half")
+        console = Seen(a, kernel)
+        await a.press("T", "U")
+        await until(a.pilot, lambda: console.said)
+        assert "tunables.json is damaged, or of another version" in console.said[-1]
+        await a.press("escape")
+
+
 def pools(*scans: str) -> tuple[Pool, ...]:
     """Pools of the machine, each with a scan in a state."""
     return tuple(

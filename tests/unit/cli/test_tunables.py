@@ -98,6 +98,22 @@ def test_a_disk_that_does_not_answer_is_told_of(module, words):
         run(module, *words)
 
 
+def test_originals_that_cannot_be_read_are_told_of(module, tmp_path, capsys):
+    assert run(module, "set", f"{TIME}=5000") == 0
+    (tmp_path / "state/tunables.json").write_text("{half")
+    for words in ([f"{TIME}=6000"], ["zfs_scan_suspend_progress=0"]):
+        with pytest.raises(StateError, match=r"tunables\.json is damaged, or of another version"):
+            run(module, "set", *words)
+    for words in ([], [TIME]):
+        with pytest.raises(StateError, match=r"tunables\.json is damaged, or of another version"):
+            run(module, "restore", *words)
+    capsys.readouterr()
+    assert run(module, "list") == 0
+    shown = capsys.readouterr()
+    assert "tunables.json is damaged, or of another version" in shown.err
+    assert "5000" in shown.out
+
+
 def test_set_and_restore(module, capsys):
     assert run(module, "set", f"{TIME}=5000", "--json") == 0
     assert (lines(capsys)[TIME]["set_by_us"], (module / "parameters" / TIME).read_text()) == (

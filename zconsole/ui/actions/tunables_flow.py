@@ -239,6 +239,7 @@ async def _restore(context: FlowContext) -> None:
     control = context.backend.control
     ours = [s for s in await in_daemon_thread(control.list) if s.set_by_us is not None]
     if not ours:
+        await in_daemon_thread(control.check_saved)
         raise ZconsoleError("nothing to restore: no tunable was set here")
     said = [
         Span(_change(s.tunable.name, s.value, s.original, context.look.glyphs.arrow), "bold")
