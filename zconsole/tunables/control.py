@@ -181,15 +181,13 @@ class Control:
             written = False
             try:
                 with self._memory.open(self._parameters.era) as saved:
-                    for name, value in values.items():
-                        self._write(saved, record, name, value)
+                    self._write(saved, record, values)
                     written = True
             except StateError:
                 if not written:
                     raise
                 # Each original was on the disk before its value was in the kernel; what the disk
                 # would not take is the time of the change.
-        self._have_watched()
         return tuple(self.setting(name) for name in values)
 
     def restore(
@@ -217,7 +215,7 @@ class Control:
         seen = scans or Scans()
         due = self._due(self._saved, seen)
         restored = self._restore(t, lambda now: self._due(now, seen)) if due else ()
-        self._have_watched()
+        self._have_watched(self._saved)
         return restored
 
     def watched(self) -> tuple[Hold, ...]:
@@ -225,9 +223,9 @@ class Control:
         holds = self._holds(self._saved).values()
         return tuple(hold for hold in holds if hold.is_left or (hold.process and not hold.own))
 
-    def _have_watched(self) -> None:
+    def _have_watched(self, saved: SavedTunables) -> None:
         """Have the keeper restore later what is to be, whatever becomes of this process."""
-        if any(hold.is_left or hold.process for hold in self._holds(self._saved).values()):
+        if any(hold.is_left or hold.process for hold in self._holds(saved).values()):
             # Where no keeper can be started, a console that runs restores it, or the next one.
             with contextlib.suppress(OSError, ZconsoleError):
                 self._wake()
@@ -254,7 +252,7 @@ class Control:
                 owner = (entry.owner if holds[name].process else self._owner) if on else None
                 guid = pool_guid if on else None
                 saved.values[name] = replace(entry, owner=owner, until=guid)
-        self._have_watched()
+        self._have_watched(self._saved)
         return on
 
     def past(self) -> Past:
@@ -348,29 +346,37 @@ class Control:
                 return f"{low}={least} would exceed {high}={most}"
         return None
 
-    def _write(self, saved: SavedTunables, record: TunableRecord, name: str, value: int) -> None:
-        """Remember first, then write: after a crash between, what was there before is still known.
+    def _write(
+        self, saved: SavedTunables, record: TunableRecord, values: Mapping[str, int]
+    ) -> None:
+        """Remember first, have it watched, then write: a crash at any time loses no original.
 
         See ``SavedTunables.has_set``.
         """
-        before = self._parameters.read(name)
-        if before is None or before == value:
-            return
-        entry = saved.values.get(name)
-        original = entry.original if entry and saved.has_set(name, before) else before
-        previous = dict(saved.values)
-        try:
-            if value == original:
-                saved.values.pop(name, None)
-            else:
+        previous, changes = dict(saved.values), []
+        for name, value in values.items():
+            before, entry = self._parameters.read(name), saved.values.get(name)
+            if before is None or before == value:
+                continue
+            changes.append(Change(record.t, name, before, value))
+            original = entry.original if entry and saved.has_set(name, before) else before
+            if value != original:
                 saved.values[name] = SavedTunable(original, value, record.t, self._owner)
-                saved.save()  # durable before the kernel has the value: a crash must find it
-            self._parameters.write(name, value)
-        except BaseException:
-            saved.values = previous
+        try:
+            saved.save()
+            self._have_watched(saved)
+            for change in changes:
+                self._parameters.write(change.name, change.after)
+                if saved.values[change.name].original == change.after:
+                    del saved.values[change.name]
+                record.done.append(change)
+                saved.changes.append(change)
+        except ZconsoleError:
+            for change in changes[len(record.done) :]:  # the kernel does not have these
+                del saved.values[change.name]
+                if change.name in previous:
+                    saved.values[change.name] = previous[change.name]
             raise
-        record.done.append(Change(record.t, name, before, value))
-        saved.changes.append(record.done[-1])
 
     def _put_all_back(
         self, saved: SavedTunables, record: TunableRecord, names: Iterable[str]

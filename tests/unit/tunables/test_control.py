@@ -101,6 +101,19 @@ def test_what_the_kernel_refuses_is_not_remembered(kernel, monkeypatch):
     assert kernel.console().setting(TIME).original is None
 
 
+def test_an_interruption_as_the_kernel_gets_the_value_loses_no_original(kernel, monkeypatch):
+    def write(_parameters, name, value):
+        kernel.write(name, value)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SysfsParameters, "write", write)
+        with pytest.raises(KeyboardInterrupt):
+            kernel.console().set({TIME: 5000}, 1.0)
+    assert [entry.put_back for entry in kernel.console().restore(2.0)] == [True]
+    assert kernel.read(TIME) == 3000
+
+
 def test_somebody_elses_value_is_left_alone(kernel):
     console = kernel.console()
     console.set({TIME: 5000}, 1.0)

@@ -17,6 +17,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.system.host import process_mark
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.holds import Scans, promise
+from zconsole.tunables.parameters import SysfsParameters
 from zconsole.tunables.store import PILOT
 
 TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
@@ -111,6 +112,26 @@ def test_what_a_console_holds_is_watched_from_the_start_and_what_stays_is_not(ke
             console.until("77")
         assert len(woken) == times
         console.restore(2.0)
+
+
+@pytest.mark.parametrize("dies_at", [TIME, SCRUB])
+def test_what_the_kernel_is_given_is_watched_before_whatever_happens_then(
+    kernel, live, monkeypatch, dies_at
+):
+    """A death, or a second value that the kernel refuses, leaves none without a keeper."""
+    woken: list[set[str]] = []
+
+    def write(_parameters, name, value):
+        assert any(name in names for names in woken)
+        if name == dies_at:
+            raise ZconsoleError("refused")
+        kernel.write(name, value)
+
+    monkeypatch.setattr(SysfsParameters, "write", write)
+    console = kernel.console(live)
+    console._wake = lambda: woken.append({*kernel.console("1:1").past().holds})
+    with pytest.raises(ZconsoleError, match="refused"):
+        console.set({TIME: 5000, SCRUB: 2000}, 1.0)
 
 
 def test_a_keeper_that_cannot_be_started_stops_nobody(kernel, live):
