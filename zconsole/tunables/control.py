@@ -238,20 +238,20 @@ class Control:
     def until(self, pool_guid: str) -> bool:
         """Switch whether what we set goes back at the end of this pool's scan; whether it will.
 
-        What nobody restores then, this console does; what shall not go back is set to stay. What a
-        guard or the autopilot holds is left to them. Raises UsageError when nothing else was set.
+        What nobody restores then, this console does; what shall not go back is set to stay. What
+        another console, a guard or the autopilot holds is left to them. Raises UsageError when
+        nothing else was set.
         """
         with self._memory.open(self._parameters.era) as saved:
             holds = self._holds(saved)
-            ours = [n for n, h in holds.items() if h.by in (Setter.CONSOLE, Setter.COMMAND)]
+            ours = [name for name, hold in holds.items() if hold.can_switch]
             if not ours:
-                raise UsageError("nothing to restore: no tunable was set here")
+                others = ", or another process holds it" if holds else ""
+                raise UsageError(f"nothing to restore: no tunable was set here{others}")
             on = any(holds[name].until != pool_guid for name in ours)
+            owner, guid = (self._owner, pool_guid) if on else (None, None)
             for name in ours:
-                entry = saved.values[name]
-                owner = (entry.owner if holds[name].process else self._owner) if on else None
-                guid = pool_guid if on else None
-                saved.values[name] = replace(entry, owner=owner, until=guid)
+                saved.values[name] = replace(saved.values[name], owner=owner, until=guid)
         self._have_watched(self._saved)
         return on
 

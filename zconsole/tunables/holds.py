@@ -53,6 +53,11 @@ class Hold:
         return not self.process and (self.by is not Setter.COMMAND or self.until is not None)
 
     @property
+    def can_switch(self) -> bool:
+        """Whether this console may say when it is restored: nobody else holds it."""
+        return self.by in (Setter.CONSOLE, Setter.COMMAND) and (self.own or not self.process)
+
+    @property
     def brief(self) -> str:
         """How it is held, for the column of a list; empty where only that it was set."""
         if self.is_left:

@@ -141,7 +141,8 @@ async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, oth
         assert await console.look() == ""
         assert kernel.read(TIME) == 5000
         said = " ".join((await a.read(a.press("T"))).split())
-        assert f"once the console of process {other.pid} is gone and no scan runs" in said
+        assert f"once the console of process {other.pid} is gone and no scan runs; U r" in said
+        assert "E when the scan ends" not in said, "that is up to the other one"
         await a.press("escape")
         kill(other)
         assert f"{TIME} restored to 3000" in await console.look()

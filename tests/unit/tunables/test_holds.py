@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
-from zconsole.errors import ZconsoleError
+from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.host import process_mark
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.holds import Scans, promise
@@ -299,6 +299,21 @@ def test_what_guards_and_autopilots_hold_is_not_switched_to_the_end_of_the_scan(
     assert console.until("77")
     holds = console.past().holds
     assert (holds[FROZEN].until, holds[TIME].until) == (None, "77")
+
+
+@pytest.mark.parametrize("until", [None, "77"])
+def test_what_another_console_holds_is_switched_by_that_one_alone(kernel, live, until):
+    leave(kernel, live, until)
+    leave(kernel, DEAD, name=SCRUB)
+    console = kernel.console("1:1")
+    for switched in (True, False):
+        assert console.until("77") is switched
+        assert kernel.console(live).past().holds[TIME].own
+        assert console.past().holds[TIME].until == until
+    console.restore(2.0, [SCRUB])
+    with pytest.raises(UsageError, match="another process"):
+        console.until("77")
+    assert console.past().holds[TIME].until == until
 
 
 def test_due_values_go_back_where_nothing_can_be_written(kernel, monkeypatch):

@@ -120,7 +120,7 @@ def _promised(context: FlowContext, hold: Hold | None) -> str:
         return ""
     keys = context.look.keys
     said = f"{promise(hold, context.scans())}; {keys.shown('restore')} restores it now"
-    if hold.by not in (Setter.CONSOLE, Setter.COMMAND):
+    if not hold.can_switch:
         return said
     ends = "keeps it" if hold.until is not None else "when the scan ends"
     return f"{said}, {keys.shown('restore-at-end')} {ends}"
