@@ -122,7 +122,10 @@ def promise(hold: Hold, scans: Scans | None = None) -> str:
     if hold.until is None:
         return f"restored by the keeper or a console once {gone} and no scan runs"
     scan = "the next scan" if hold.until in scans.idle else "the scan"
-    return f"restored when {scan}{_of_pool(hold, scans)} ends, even if {gone} by then"
+    ends = f"restored when {scan}{_of_pool(hold, scans)} ends"
+    # No scan is waited for that may never begin: see `is_due`.
+    waits = hold.until in scans.running
+    return f"{ends}, even if {gone} by then" if waits else f"{ends}, or once {gone} while none runs"
 
 
 def restored_later(hold: Hold, scans: Scans) -> str:

@@ -153,6 +153,9 @@ def test_the_console_that_restores_at_the_end_of_a_scan_is_named(kernel, live):
     assert says(kernel, RUNS) == (
         f"restored when the scan of tank ends, even if the console of process {pid} is gone by then"
     )
+    assert says(kernel, Scans()) == (
+        f"restored when the scan ends, or once the console of process {pid} is gone while none runs"
+    )
     kernel.console(live).settle(4.0, ENDED)
     assert kernel.read(TIME) == 3000
     assert kernel.console().setting(TIME).hold is None
@@ -194,13 +197,26 @@ def test_at_the_end_of_no_scan_a_console_restores_what_it_holds_itself(kernel, l
 def test_what_waits_for_the_next_scan_is_said_so_and_not_restored_before(kernel, live):
     leave(kernel, live, "77")
     console = kernel.console(live)
-    assert says(kernel, IDLE, mark=live).startswith(
-        "restored when the next scan of tank ends, even if this"
+    assert says(kernel, IDLE, mark=live) == (
+        "restored when the next scan of tank ends, or once this console is gone (or ssh drops)"
+        " while none runs"
     )
     console.settle(2.0, IDLE)
     assert kernel.read(TIME) == 5000
     console.settle(3.0, ENDED)
     assert kernel.read(TIME) == 3000
+
+
+@pytest.mark.parametrize("scans", [IDLE, RUNS, GONE, PART, Scans()])
+def test_no_scan_is_waited_for_after_a_console_unless_it_was_seen_to_run(kernel, live, scans):
+    """What is promised while a console lives is what is done without it."""
+    leave(kernel, live, "77")
+    said = says(kernel, scans, mark=live)
+    os.kill(pid := int(live.partition(":")[0]), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    kernel.console("1:1").settle(2.0, IDLE)
+    assert kernel.read(TIME) == 3000, "it is not kept for a scan that begins later"
+    assert ("even if this console is gone" in said) == (scans is RUNS)
 
 
 @pytest.mark.parametrize("scans", [IDLE, RUNS, GONE, Scans()])
