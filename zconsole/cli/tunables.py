@@ -156,7 +156,11 @@ def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> N
         if stopped:
             say("the autopilot ended; the original values are restored")
         else:
-            say("no autopilot runs" + (": restored what a killed one left" if left else ""))
+            back = any(entry.put_back for entry in left)
+            say("no autopilot runs" + ": restored what a killed one left" * back)
+        for entry in left:
+            if not entry.put_back:
+                say(f"{entry.name}: {entry.text}")
         return
     asked = order(args.words)
     make_way(control)

@@ -183,6 +183,7 @@ class Autopilot:
         """Why it has to end."""
         self._ends = False
         """Whether it restores, or has."""
+        self._is_restored = False
 
     def due(self, now: float) -> float:
         """See Duty: it looks whether to end more often than it samples."""
@@ -211,9 +212,11 @@ class Autopilot:
         return False
 
     async def undo(self) -> None:
-        """Restore, as it was told to stop."""
+        """Restore, as it was told to stop. Raises what the kernel answered to what it refused."""
         if not self._ends:
             await self._end(self._over or "told to stop")
+        elif not self._is_restored:
+            await self._restore()
 
     async def _steered(self) -> str:
         """Take a round; why to end, or nothing."""
@@ -257,20 +260,20 @@ class Autopilot:
         self._claim.tell(Status(mark, t, wanted.words, level, names, watch, pilot.slowest))
 
     async def _end(self, why: str) -> None:
-        """Restore, and say why it ended."""
+        """Say why it ends, and restore; what could not be, `act` and `undo` try again."""
         self._over, self._ends = why, True
         try:
             await self._restore()
-            self._log.note(self._wall(), "ended", kind="autopilot", action=ACTION, result=why)
         finally:
+            self._log.note(self._wall(), "ended", kind="autopilot", action=ACTION, result=why)
             try:
                 await in_daemon_thread(self._claim.drop)
             finally:
                 await self._source.aclose()
 
     async def _restore(self) -> None:
-        with contextlib.suppress(ZconsoleError, OSError):
-            await in_daemon_thread(self._pilot.restore, self._wall())
+        await in_daemon_thread(self._pilot.restore, self._wall())
+        self._is_restored = True
 
 
 @dataclass(slots=True)

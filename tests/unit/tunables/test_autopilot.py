@@ -273,6 +273,37 @@ async def test_what_it_sets_after_it_was_told_to_stop_goes_back_as_well(kernel, 
     assert (kernel.read(TIME), kernel.read(NAME)) == (3000, 3)
 
 
+def refuse_until(monkeypatch, accepts: threading.Event) -> None:
+    """Have the kernel refuse every value until then."""
+    write = SysfsParameters.write
+
+    def refused(parameters: SysfsParameters, name: str, value: int) -> None:
+        if not accepts.is_set():
+            raise ZconsoleError(f"{name}={value}: refused: Invalid argument")
+        write(parameters, name, value)
+
+    monkeypatch.setattr(SysfsParameters, "write", refused)
+
+
+@pytest.mark.parametrize("way", ["act", "undo"])
+async def test_what_the_kernel_does_not_take_back_is_not_said_to_be_restored(
+    flown, way, monkeypatch
+):
+    accepts = threading.Event()
+    refuse_until(monkeypatch, accepts)
+    if way == "act":
+        flown.duty._over = "its console ended"
+    for _ in range(2):
+        with pytest.raises(ZconsoleError, match="refused"):
+            await getattr(flown.duty, way)()
+        assert flown.duty.due(flown.now) == 0.0, "it tries again"
+    accepts.set()
+    assert not await getattr(flown.duty, way)()
+    assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
+    ended = [r for r in flown.kernel.log.records if r.get("kind") == "autopilot"]
+    assert len(ended) == 1
+
+
 async def test_told_to_stop_after_it_failed_it_restores_though_its_console_ended(flown):
     flown.duty._over = "its console ended"  # seen while it was not to act yet
     await flown.duty.undo()

@@ -16,6 +16,7 @@ from zconsole.system.host import process_mark
 from zconsole.system.state_dir import try_lock
 from zconsole.tunables import guard
 from zconsole.tunables.guard import Guard, Guarded, TunableDuty
+from zconsole.tunables.parameters import SysfsParameters
 
 NAME = "zfs_scan_suspend_progress"
 DEAD = "999999999:1"
@@ -81,6 +82,22 @@ async def test_of_two_the_first_that_is_over_puts_it_back(kernel):
     await first.act()
     assert kernel.read(NAME) == 0
     assert second.due(0.0) == 0.0
+
+
+@pytest.mark.parametrize("way", ["act", "undo"])
+async def test_what_the_kernel_does_not_take_back_is_tried_again(kernel, way, monkeypatch):
+    held = await freeze(kernel)
+
+    def refused(*_: object) -> None:
+        raise ZconsoleError("refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SysfsParameters, "write", refused)
+        for _ in range(2):
+            with pytest.raises(ZconsoleError, match="refused"):
+                await getattr(held, way)()
+    await getattr(held, way)()
+    assert kernel.read(NAME) == 0
 
 
 async def test_it_says_when_it_cannot_write(kernel):
