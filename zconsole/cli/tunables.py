@@ -23,6 +23,7 @@ from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
 from zconsole.tunables import autopilot, guard
+from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.control import Control, Setting, known
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.hold_plan import order, plan
@@ -188,7 +189,7 @@ def _restore(args: argparse.Namespace, control: Control) -> int:
         _remembered()  # raises if the directory does not answer
         control.check_saved()
         say("nothing to restore")
-    _show(args, [control.setting(entry.name) for entry in done])
+    _show(args, [control.setting(entry.name) for entry in done if entry.name in BY_NAME])
     return ExitCode.OK
 
 

@@ -11,7 +11,7 @@ from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.host import alive
 from zconsole.system.state_dir import StateError
-from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, explain
+from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, exact, explain
 from zconsole.tunables.holds import Hold, Scans, Setter, is_due
 from zconsole.tunables.parameters import NOT_LOADED, Parameters
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore
@@ -397,10 +397,10 @@ class Control:
 
     def _put_back(self, saved: SavedTunables, record: TunableRecord, name: str) -> Restored:
         entry, hold = saved.values[name], self._hold(name, saved)
-        live, tunable = self._parameters.read(name), known(name)
+        live = self._parameters.read(name)
         if not saved.has_set(name, live):
             del saved.values[name]
-            now, ours = tunable.exact(live), tunable.exact(entry.value)
+            now, ours = exact(name, live), exact(name, entry.value)
             changed = f"left at {now}: somebody else changed it ({ours} was set here)"
             # After a death just before the write, or where restoring it could not be written down.
             back = f"is {now} already"
@@ -411,7 +411,7 @@ class Control:
         saved.changes.append(record.done[-1])
         other = hold.by is Setter.CONSOLE and hold.process and not hold.own
         held = f", which the console of process {hold.process} held" if other else ""
-        return Restored(name, True, f"restored to {tunable.exact(entry.original)}{held}")
+        return Restored(name, True, f"restored to {exact(name, entry.original)}{held}")
 
 
 def known(name: str) -> Tunable:

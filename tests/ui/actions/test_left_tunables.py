@@ -209,6 +209,24 @@ async def test_where_what_was_set_cannot_be_read_nobody_says_that_nothing_was(ke
         await a.press("escape")
 
 
+async def test_what_another_version_set_is_shown_and_restored(kernel):
+    async with acting(SCANS, (100, 30)) as a:
+        t = a.app.view_state.frame.t
+        kernel.console().set({TIME: 5000}, t)
+        kernel.console().set({TIME: 6000}, t)
+        file = kernel.state / "tunables.json"
+        file.write_text(file.read_text().replace(TIME, "zfs_new"))
+        kernel.write("zfs_new", 6000)
+        await Seen(a, kernel).look()
+        await a.pass_time(2, 1)
+        said = [event.text for event in a.app.view_state.frame.events]
+        assert "zfs_new 3000 to 5000 and 1 more" in "; ".join(said)
+        assert "zfs_new  set by another version" in await a.read(a.press("T", "U"))
+        assert "zfs_new restored to 3000" in await a.read(a.press(*RUN))
+        assert kernel.read("zfs_new") == 3000
+        await a.press("escape", "U", "escape")
+
+
 def pools(*scans: str) -> tuple[Pool, ...]:
     """Pools of the machine, each with a scan in a state."""
     return tuple(

@@ -272,6 +272,18 @@ def test_who_holds_a_value_and_what_restores_it_is_said(module, capsys, owner, h
     assert listed["zfs_scan_suspend_progress"]["promise"] is None
 
 
+def test_what_another_version_set_is_listed_no_more_once_it_is_restored(module, tmp_path, capsys):
+    assert run(module, "set", f"{TIME}=5000") == 0
+    file = tmp_path / "state/tunables.json"
+    file.write_text(file.read_text().replace(TIME, "zfs_new"))
+    (module / "parameters/zfs_new").write_text("5000\n")
+    capsys.readouterr()
+    assert run(module, "restore") == 0
+    assert capsys.readouterr() == ("", "zconsole: zfs_new: restored to 3000\n")
+    assert run(module, "restore") == 0
+    assert "nothing to restore" in capsys.readouterr().err
+
+
 def test_what_is_set_by_a_command_is_said_to_stay(module, capsys):
     assert run(module, "set", f"{TIME}=5000") == 0
     assert f"{TIME}: set to stay: nothing restores it" in capsys.readouterr().err

@@ -114,6 +114,24 @@ def test_an_interruption_as_the_kernel_gets_the_value_loses_no_original(kernel, 
     assert kernel.read(TIME) == 3000
 
 
+def test_a_tunable_that_this_version_does_not_know_goes_back_as_well(kernel):
+    """Set by another version in this boot."""
+    kernel.console().set({TIME: 5000, SCRUB: 2000}, 1.0)
+    file = kernel.state / "tunables.json"
+    file.write_text(file.read_text().replace(TIME, "zfs_new"))
+    for value, back, text in (
+        (5000, True, "restored to 3000"),
+        (7777, False, "left at 7777: somebody else changed it (5000 was set here)"),
+    ):
+        content = file.read_bytes()
+        kernel.write("zfs_new", value)
+        done = {entry.name: entry for entry in kernel.console().restore(2.0)}
+        assert (done["zfs_new"].put_back, done["zfs_new"].text) == (back, text)
+        assert kernel.read("zfs_new") == (3000 if back else value)
+        assert kernel.console().past().holds == {}
+        file.write_bytes(content)
+
+
 def test_somebody_elses_value_is_left_alone(kernel):
     console = kernel.console()
     console.set({TIME: 5000}, 1.0)
