@@ -248,9 +248,9 @@ class Autopilot:
 
         What a pool that doesn't answer would bear, nobody knows.
         """
-        pools = await every_pool(self._source)
-        active = scanning(pools or ())
-        return pools if all("sync_r" in histograms(pool) for pool in active) else None
+        pools, whole = await every_pool(self._source)
+        told = all("sync_r" in histograms(pool) for pool in scanning(pools))
+        return pools if whole and told else None
 
     def tell(self, pools: Sequence[Pool] = ()) -> None:
         """Write down what it does, while ``pools`` scan; may take seconds."""
@@ -345,13 +345,12 @@ async def begin(
     return made
 
 
-async def every_pool(source: Source) -> tuple[Pool, ...] | None:
-    """The pools that a source has now; None unless each answered."""
+async def every_pool(source: Source) -> tuple[tuple[Pool, ...], bool]:
+    """The pools of a source that answer now, and whether those are all it has."""
     try:
         raws = await source.sample() or ()
         found = [each for raw in raws for each in decode(raw)]
     except ZconsoleError:
-        return None
-    if any(isinstance(each, SampleFailure) and not each.absent for each in found):
-        return None
-    return tuple(each.pool for each in found if isinstance(each, Sample))
+        return (), False
+    whole = not any(isinstance(each, SampleFailure) and not each.absent for each in found)
+    return tuple(each.pool for each in found if isinstance(each, Sample)), whole

@@ -237,20 +237,20 @@ def pools(*scans: str) -> tuple[Pool, ...]:
 
 @pytest.mark.parametrize("guid", [None, "77"])
 @pytest.mark.parametrize(
-    ("every", "value"),
+    ("every", "whole", "value"),
     [
-        (pools("running"), 5000),
-        (pools("finished", "paused"), 5000),
-        (None, 5000),
-        (pools("finished"), 3000),
-        ((), 3000),
+        (pools("running"), True, 5000),
+        (pools("finished", "paused"), True, 5000),
+        (pools("finished"), False, 5000),
+        (pools("finished"), True, 3000),
+        ((), True, 3000),
     ],
 )
 async def test_a_console_of_some_pools_asks_whether_another_scans(
-    kernel, other, guid, every, value
+    kernel, other, guid, every, whole, value
 ):
     async def every_pool():
-        return every
+        return every, whole
 
     async with acting(IDLE, (80, 24), pools=("vault",)) as a:
         leave(kernel, other, guid)

@@ -26,7 +26,7 @@ from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.pilot import Pilot
+from zconsole.tunables.pilot import Pilot, scanning
 from zconsole.tunables.store import PILOT
 from zconsole.tunables.targets import Targets
 
@@ -115,6 +115,18 @@ async def test_a_pool_that_does_not_answer_for_a_while_does_not_end_it(kernel):
     flight = Flight(kernel, Rounds("scrub", "failed", "refused", "failed", "failed", "scrub"))
     assert await flight.fly() == ""
     assert flight.steps
+
+
+async def test_pools_that_answer_are_told_beside_one_that_does_not():
+    class Half(ScrubSource):
+        async def sample(self):
+            (raw,) = await super().sample()
+            silent = {"t": raw["t"], "clock": raw["clock"], "pool": "ice", "problem": "no answer"}
+            return (silent, raw)
+
+    seen, whole = await autopilot.every_pool(Half())
+    assert ([pool.name for pool in scanning(seen)], whole) == (["mirrors"], False)
+    assert (await autopilot.every_pool(Rounds("refused"))) == ((), False)
 
 
 async def test_it_ends_when_no_pool_has_answered_for_a_minute(kernel):
