@@ -21,8 +21,9 @@ from zconsole.output.tunables import promises, record, table
 from zconsole.system.audit import MemoryLog, audit_log
 from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
-from zconsole.system.state_dir import state_dir, state_dirs
+from zconsole.system.state_dir import StateError, state_dir, state_dirs
 from zconsole.tunables import autopilot, guard
+from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.control import Control, Setting, known
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.hold_plan import order, plan
@@ -92,6 +93,10 @@ def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
         raise UsageError(f"list takes no names: {args.words[0]!r}")
     control = Control(parameters, TunableStore(_remembered()), MemoryLog())
     _show(args, control.list())
+    try:
+        control.check_saved()
+    except StateError as error:
+        say(f"what was set is not known: {error}")
     if parameters.era:
         return ExitCode.OK
     say(f"no values to show: {NOT_LOADED}")
@@ -152,7 +157,11 @@ def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> N
         if stopped:
             say("the autopilot ended; the original values are restored")
         else:
-            say("no autopilot runs" + (": restored what a killed one left" if left else ""))
+            back = any(entry.put_back for entry in left)
+            say("no autopilot runs" + ": restored what a killed one left" * back)
+        for entry in left:
+            if not entry.put_back:
+                say(f"{entry.name}: {entry.text}")
         return
     asked = order(args.words)
     make_way(control)
@@ -178,8 +187,9 @@ def _restore(args: argparse.Namespace, control: Control) -> int:
         say(f"{entry.name}: {entry.text}")
     if not done:
         _remembered()  # raises if the directory does not answer
+        control.check_saved()
         say("nothing to restore")
-    _show(args, [control.setting(entry.name) for entry in done])
+    _show(args, [control.setting(entry.name) for entry in done if entry.name in BY_NAME])
     return ExitCode.OK
 
 

@@ -140,10 +140,11 @@ class Keeper:
         hearing.cancel()
         await asyncio.wait([hearing])
         listening.close()
-        await asyncio.gather(*map(self._undo, list(self.duties)))
+        held = list(self.duties)
+        await asyncio.gather(*map(self._undo, held))
         if self._serving:  # one that begins now must be undone as well
             await asyncio.wait(self._serving, timeout=BEGUN)
-        await asyncio.gather(*map(self._undo, list(self.duties)))
+        await asyncio.gather(*(self._undo(duty) for duty in list(self.duties) if duty not in held))
 
     def _is_needed(self) -> bool:
         return bool(self.duties or self._serving) or self._clock() < self._until
@@ -176,22 +177,28 @@ class Keeper:
         del self._acting[duty]
         self._woken.set()
 
-    def _note_failure(self, duty: Duty, error: Exception) -> None:
+    def _note_failure(self, duty: Duty, error: Exception) -> str:
         why = str(error) or type(error).__name__
         if self._failed.get(duty, (0.0, ""))[1] != why:
             self._log.note(time.time(), "noted", kind="keeper", duty=duty.name, result=why)
         self._failed[duty] = self._clock() + RETRY, why
+        return why
 
-    async def _undo(self, duty: Duty) -> None:
-        """End a duty: what it is at comes to its end before, as far as its deadline allows."""
-        self.duties.pop(duty, None)  # so that it does not act beside its undoing
+    async def _undo(self, duty: Duty) -> str:
+        """End a duty: what it is at comes to its end before, as far as its deadline allows.
+
+        Why it could not be undone, empty where it was; it is kept then, to try again.
+        """
+        since = self.duties.pop(duty, time.time())  # so that it does not act beside its undoing
         if (task := self._acting.get(duty)) is not None:
             await asyncio.wait([task], timeout=duty.deadline)
         try:
             async with asyncio.timeout(duty.deadline):
                 await duty.undo()
         except Exception as error:  # the others are undone all the same
-            self._note_failure(duty, error)
+            self.duties[duty] = since
+            return f"{duty.name}: {self._note_failure(duty, error)}"
+        return ""
 
     def _look(self) -> None:
         """Have each standing duty look into its file; it is over at once where nothing is kept."""
@@ -256,7 +263,9 @@ class Keeper:
             return {"done": {"process": os.getppid(), "duties": told}}
         if name == END:
             ended = [duty for duty in self.duties if order["duty"] in ("", duty.name)]
-            await asyncio.gather(*map(self._undo, ended))
+            failed = await asyncio.gather(*map(self._undo, ended))
+            if why := "; ".join(filter(None, failed)):
+                return {"error": f"not ended: {why}"}
             return {"done": len(ended)}
         try:
             duty = await self._orders[name](order)

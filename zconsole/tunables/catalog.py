@@ -116,6 +116,12 @@ TUNABLES = tuple(_tunable(*row) for row in _TABLE["tunables"].items())
 BY_NAME = {tunable.name: tunable for tunable in TUNABLES}
 
 
+def exact(name: str, value: int | None) -> str:
+    """`Tunable.exact`; of one that another version has set, the number as it is."""
+    tunable = BY_NAME.get(name)
+    return str(value) if tunable is None else tunable.exact(value)
+
+
 def explain(name: str) -> str | None:
     """What an old or FreeBSD name was and what to use; None for a name that is neither."""
     if entry := HISTORICAL.get(name):

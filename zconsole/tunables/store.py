@@ -103,11 +103,11 @@ class TunableStore:
         """What was set in this era, to read and change by one at a time; written back if changed.
 
         ``patience`` is the seconds to wait for one's turn. What was set in another era counts no
-        more. Raises StateError when the directory is not ours to write or doesn't answer, or when
-        another process keeps the lock.
+        more. Raises StateError when the directory is not ours to write or doesn't answer, when
+        another process keeps the lock, or as `read`: what can't be read is not written over.
         """
         with self._file.open(patience) as write:
-            found = self.peek(era)
+            found = self.read(era)
             saved = _file(found)
 
             def _save() -> None:
@@ -127,9 +127,17 @@ class TunableStore:
 
         As it was read last where it cannot be read now, and empty where nothing was set.
         """
-        with contextlib.suppress(OSError, StateError):
-            file, pilot = self._file.read(), self._newest_pilot()
-            self._last = SavedTunables(file.era, dict(file.values), list(file.changes), pilot)
+        with contextlib.suppress(StateError):
+            return self.read(era)
+        return self._last_in(era)
+
+    def read(self, era: str) -> SavedTunables:
+        """As `peek`. Raises StateError where it can't be read now: it hangs, or is damaged."""
+        file, pilot = self._file.read(), self._newest_pilot()
+        self._last = SavedTunables(file.era, dict(file.values), list(file.changes), pilot)
+        return self._last_in(era)
+
+    def _last_in(self, era: str) -> SavedTunables:
         same = self._last.era == era
         return self._last.copy() if same else SavedTunables(era, pilot=self._last.pilot)
 

@@ -217,7 +217,7 @@ async def test_without_a_scan_it_says_at_which_end_values_go_back():
         )
         said = await a.read(a.press("E"))
         assert (
-            "Values set here: restored when the next scan of vault ends, even if this console"
+            "Values set here: restored when the next scan of vault ends, or once this console"
             in said
         )
 

@@ -98,6 +98,22 @@ def test_a_disk_that_does_not_answer_is_told_of(module, words):
         run(module, *words)
 
 
+def test_originals_that_cannot_be_read_are_told_of(module, tmp_path, capsys):
+    assert run(module, "set", f"{TIME}=5000") == 0
+    (tmp_path / "state/tunables.json").write_text("{half")
+    for words in ([f"{TIME}=6000"], ["zfs_scan_suspend_progress=0"]):
+        with pytest.raises(StateError, match=r"tunables\.json is damaged, or of another version"):
+            run(module, "set", *words)
+    for words in ([], [TIME]):
+        with pytest.raises(StateError, match=r"tunables\.json is damaged, or of another version"):
+            run(module, "restore", *words)
+    capsys.readouterr()
+    assert run(module, "list") == 0
+    shown = capsys.readouterr()
+    assert "tunables.json is damaged, or of another version" in shown.err
+    assert "5000" in shown.out
+
+
 def test_set_and_restore(module, capsys):
     assert run(module, "set", f"{TIME}=5000", "--json") == 0
     assert (lines(capsys)[TIME]["set_by_us"], (module / "parameters" / TIME).read_text()) == (
@@ -254,6 +270,18 @@ def test_who_holds_a_value_and_what_restores_it_is_said(module, capsys, owner, h
     listed = lines(capsys)
     assert (listed[TIME]["held_by"], listed[TIME]["promise"]) == (held_by, said)
     assert listed["zfs_scan_suspend_progress"]["promise"] is None
+
+
+def test_what_another_version_set_is_listed_no_more_once_it_is_restored(module, tmp_path, capsys):
+    assert run(module, "set", f"{TIME}=5000") == 0
+    file = tmp_path / "state/tunables.json"
+    file.write_text(file.read_text().replace(TIME, "zfs_new"))
+    (module / "parameters/zfs_new").write_text("5000\n")
+    capsys.readouterr()
+    assert run(module, "restore") == 0
+    assert capsys.readouterr() == ("", "zconsole: zfs_new: restored to 3000\n")
+    assert run(module, "restore") == 0
+    assert "nothing to restore" in capsys.readouterr().err
 
 
 def test_what_is_set_by_a_command_is_said_to_stay(module, capsys):
