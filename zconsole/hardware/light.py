@@ -21,7 +21,7 @@ from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, boot_id
 from zconsole.system.keeper import LONGEST, StandingDuty, wake
-from zconsole.system.patient import NoAnswerError, Patient
+from zconsole.system.patient import NoAnswerError, Patient, StillHangsError
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import StateError, state_dir
 
@@ -380,8 +380,13 @@ class LightDuty(StandingDuty):
 
     def is_empty(self) -> bool:
         """See StandingDuty."""
-        with contextlib.suppress(OSError, ZconsoleError):
+        try:
             self._known = self._lights.waiting()
+        except (NoAnswerError, StillHangsError):
+            if not self._known:
+                raise
+        except (OSError, ZconsoleError):
+            pass
         return not self._known
 
     async def look(self) -> float:

@@ -24,6 +24,10 @@ class NoAnswerError(StateError):
     """A call did not end within its deadline."""
 
 
+class StillHangsError(StateError):
+    """An earlier call has not ended, so this one was not made."""
+
+
 def in_time(job: Callable[[], _T], patience: float = PATIENCE) -> _T:
     """What ``job`` returns, which asks the state directory.
 
@@ -54,11 +58,11 @@ class Patient:
     ) -> _T:
         """What ``job`` returns or raises within ``patience`` seconds.
 
-        ``late`` is given what it returns after that. Raises NoAnswerError, and StateError while an
-        earlier call has not ended.
+        ``late`` is given what it returns after that. Raises NoAnswerError, and StillHangsError
+        while an earlier call has not ended.
         """
         if self._left_behind is not None and not self._left_behind.done():
-            raise StateError("an earlier call still hangs")
+            raise StillHangsError("an earlier call still hangs")
         attempt = begun(job)
         if wait([attempt], patience).done:
             return attempt.result()

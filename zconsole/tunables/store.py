@@ -122,14 +122,18 @@ class TunableStore:
             finally:
                 _save()
 
-    def peek(self, era: str) -> SavedTunables:
+    def peek(self, era: str, must_know: bool = False) -> SavedTunables:
         """What was set in this era, only to be read; without a lock.
 
         As it was read last where it cannot be read now, and empty where nothing was set.
+        ``must_know``: raises StateError, OSError where it was never read.
         """
-        with contextlib.suppress(OSError, StateError):
+        try:
             file, pilot = self._file.read(), self._newest_pilot()
             self._last = SavedTunables(file.era, dict(file.values), list(file.changes), pilot)
+        except (OSError, StateError):
+            if must_know and not self._last.era:
+                raise
         same = self._last.era == era
         return self._last.copy() if same else SavedTunables(era, pilot=self._last.pilot)
 
