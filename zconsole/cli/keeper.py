@@ -61,8 +61,9 @@ HEARS = "hears"
 """Its word to whoever started it, once orders are heard."""
 LOOK = 0.5
 """Seconds between two looks of the parent at its child."""
-PATIENCE = 15.0
-"""Seconds that the child has to undo all once it was told to stop; then it is killed."""
+PATIENCE = 25.0
+"""Seconds that the child has to undo all once it was told to stop, each duty after the act it is
+at; then it is killed, and the parent puts back."""
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a child that was killed is followed by another one: twice as long each time."""
 
@@ -132,11 +133,12 @@ def _parent(args: argparse.Namespace, verdict: int, words: Sequence[str]) -> Non
     if lock is None or line is None:
         return
     life, pause, is_over = os.pipe(), PAUSE, False
+    shared = os.memfd_create("tunables")  # what it has set, also where the directory hangs
     while not is_over:
-        child = _begin_child(args, lock, line, life, words)
+        child = _begin_child(args, lock, line, life, shared, words)
         mark = process_mark(child) or ""
         is_over = _watch(child)
-        _put_back(args, mark)
+        _put_back(args, mark, shared)
         if not is_over:
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -158,20 +160,22 @@ def _begin_child(
     lock: int,
     line: socket.socket,
     life: tuple[int, int],
+    shared: int,
     words: Sequence[str],
 ) -> int:
     """Fork the child that keeps the duties; its process id.
 
     ``life`` is a pipe into which the parent writes nothing: its end tells that the parent is gone.
+    ``shared``: see TunableStore.
     """
     child = os.fork()
     if child == 0:
         code = 1
         try:
             # A thread of the parent may have a lock now, which would stay with this process.
-            _close_all_but(lock, line.fileno(), life[0])
+            _close_all_but(lock, line.fileno(), life[0], shared)
             heard = line.dup()
-            if asyncio.run(_keep(args, line, life[0])):  # what files keep goes on
+            if asyncio.run(_keep(args, line, life[0], shared)):  # what files keep goes on
                 _make_way(lock, heard)
                 # Not by execv(2), which waits for threads that hang in the kernel.
                 run_blocking(own("zconsole.cli.keeper", *words), START)
@@ -211,10 +215,10 @@ def _exit_code(child: int) -> int | None:
     return -signal.SIGKILL
 
 
-def _put_back(args: argparse.Namespace, mark: str) -> None:
+def _put_back(args: argparse.Namespace, mark: str, shared: int) -> None:
     """Restore the tunables that a child held, and drop what its autopilot said."""
     parameters, log = SysfsParameters(args.module, args.boot_id), audit_log()
-    control = Control(parameters, TunableStore(args.state), log, mark)
+    control = Control(parameters, TunableStore(args.state, shared=shared), log, mark)
     with contextlib.suppress(OSError, ZconsoleError):
         if held := control.held():
             control.restore(time.time(), held)
@@ -222,10 +226,11 @@ def _put_back(args: argparse.Namespace, mark: str) -> None:
     log.settle()
 
 
-async def _keep(args: argparse.Namespace, line: socket.socket, life: int) -> bool:
+async def _keep(args: argparse.Namespace, line: socket.socket, life: int, shared: int) -> bool:
     """Keep duties until none is left, or the child is told to end; whether it lost its parent."""
     log, mark = audit_log(), process_mark(os.getpid()) or ""
-    parameters, store = SysfsParameters(args.module, args.boot_id), TunableStore(args.state)
+    parameters = SysfsParameters(args.module, args.boot_id)
+    store = TunableStore(args.state, shared=shared)
 
     def _control(order: Order) -> Control:
         return Control(parameters, store, log.by(order["by"]), mark)
