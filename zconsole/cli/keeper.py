@@ -31,7 +31,7 @@ from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
 from zconsole.output import json
 from zconsole.system.audit import audit_log
-from zconsole.system.host import ROOT, process_mark, text_in
+from zconsole.system.host import ROOT, alive, process_mark
 from zconsole.system.keeper import (
     END,
     LOCK,
@@ -229,7 +229,7 @@ def _exit_code(child: int) -> int | None:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return os.waitstatus_to_exitcode(status)
-        if text_in(Path(f"/proc/{child}/stat")).rpartition(")")[2].split()[:1] != ["Z"]:
+        if alive(process_mark(child) or ""):
             return None
     return -signal.SIGKILL
 
