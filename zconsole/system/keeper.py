@@ -41,7 +41,7 @@ from typing import Any, Protocol
 from zconsole.errors import ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.patient import NoAnswerError, Patient, in_time
+from zconsole.system.patient import NoAnswerError, Patient, StillHangsError, in_time
 from zconsole.system.process import DeadlineError, own, run_blocking
 from zconsole.system.records import parse_json
 from zconsole.system.safe_path import directory
@@ -301,12 +301,17 @@ class StandingDuty(ABC):
     async def act(self) -> bool:
         """See Duty."""
         if self._lock is None:
-            with contextlib.suppress(OSError, ZconsoleError):
+            try:
                 if not await in_daemon_thread(self.is_empty):
                     self._lock = await in_daemon_thread(try_lock, self._path)
                     self._next = self._clock() + LONGEST * (self._lock is None)
                     return True
-            return False  # what can't be read is not kept; whoever reads it next says so
+            except (NoAnswerError, StillHangsError):
+                self._next = self._clock() + LONGEST
+                return True
+            except (OSError, ZconsoleError):  # it is not kept; whoever reads it next says so
+                pass
+            return False
         self._next = self._clock() + await self.look()
         if await in_daemon_thread(self.is_empty):
             await self.undo()
@@ -323,7 +328,10 @@ class StandingDuty(ABC):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError."""
+        """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError.
+
+        Where the disk doesn't answer and nothing is known, NoAnswerError or StillHangsError.
+        """
 
     @abstractmethod
     async def look(self) -> float:

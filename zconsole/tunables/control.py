@@ -219,8 +219,11 @@ class Control:
         return restored
 
     def watched(self) -> tuple[Hold, ...]:
-        """What others set that is to be restored later, or now."""
-        holds = self._holds(self._saved).values()
+        """What others set that is to be restored later, or now.
+
+        Raises StateError where what was set could never be read.
+        """
+        holds = self._holds(self._memory.peek(self._parameters.era, must_know=True)).values()
         return tuple(hold for hold in holds if hold.is_left or (hold.process and not hold.own))
 
     def _have_watched(self, saved: SavedTunables) -> None:

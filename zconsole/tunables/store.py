@@ -7,13 +7,16 @@ again and what was remembered means nothing.
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
 from zconsole.system.patient import Patient
-from zconsole.system.record_file import LockedRecord
+from zconsole.system.record_file import MOST_BYTES, LockedRecord
+from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import StateError, read_private
 
 NAME = "tunables.json"
@@ -87,16 +90,18 @@ class TunableStore:
     A directory that doesn't answer is given up: then the contents are those that were read last.
     """
 
-    def __init__(self, directory: Path | None, pilot: str = "") -> None:
+    def __init__(self, directory: Path | None, pilot: str = "", shared: int | None = None) -> None:
         """Without a directory, all is kept in memory: for a simulated kernel.
 
-        ``pilot`` is the mark of its autopilot.
+        ``pilot`` is the mark of its autopilot. ``shared`` is an open file in memory, by which a
+        process knows what another one knew last: the keeper's parent what its child had set.
         """
         path = directory and directory / NAME
         self._file = LockedRecord(_File("", {}, ()), path, f"{NAME}.lock", PATIENCE)
         self._directory = directory
         self._patient = Patient()
-        self._last = SavedTunables("", pilot=pilot)
+        self._shared = shared
+        self._last = SavedTunables("", pilot=pilot) if shared is None else _recalled(shared)
 
     @contextlib.contextmanager
     def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
@@ -114,7 +119,8 @@ class TunableStore:
                 nonlocal saved
                 if (changed := _file(found)) != saved:
                     write(changed)
-                    saved, self._last = changed, found.copy()
+                    saved = changed
+                    self._remember(found.copy())
 
             found.save = _save
             try:
@@ -122,24 +128,35 @@ class TunableStore:
             finally:
                 _save()
 
-    def peek(self, era: str) -> SavedTunables:
+    def peek(self, era: str, must_know: bool = False) -> SavedTunables:
         """What was set in this era, only to be read; without a lock.
 
         As it was read last where it cannot be read now, and empty where nothing was set.
+        ``must_know``: raises StateError, OSError where it was never read.
         """
-        with contextlib.suppress(StateError):
+        try:
             return self.read(era)
+        except (OSError, StateError):
+            if must_know and not self._last.era:
+                raise
         return self._last_in(era)
 
     def read(self, era: str) -> SavedTunables:
         """As `peek`. Raises StateError where it can't be read now: it hangs, or is damaged."""
         file, pilot = self._file.read(), self._newest_pilot()
-        self._last = SavedTunables(file.era, dict(file.values), list(file.changes), pilot)
+        self._remember(SavedTunables(file.era, dict(file.values), list(file.changes), pilot))
         return self._last_in(era)
 
     def _last_in(self, era: str) -> SavedTunables:
         same = self._last.era == era
         return self._last.copy() if same else SavedTunables(era, pilot=self._last.pilot)
+
+    def _remember(self, found: SavedTunables) -> None:
+        self._last = found
+        if self._shared is not None:
+            newest = {c.name: c for c in found.changes if c.name in found.values}
+            file = _File(found.era, found.values, tuple(newest.values()))
+            os.pwrite(self._shared, json.dumps(asdict(file)).encode("ascii") + b"\n", 0)
 
     def _newest_pilot(self) -> str:
         if self._directory is None:
@@ -159,6 +176,16 @@ class _File:
     values: Mapping[str, SavedTunable]
     changes: tuple[Change, ...]
     version: int = 1
+
+
+def _recalled(shared: int) -> SavedTunables:
+    """What was remembered there last; nothing where a process died as it wrote the first."""
+    line = os.pread(shared, MOST_BYTES, 0).partition(b"\n")[0]
+    try:
+        file = from_json(_File, parse_json(line))
+    except ValueError:
+        return SavedTunables("")
+    return SavedTunables(file.era, dict(file.values), list(file.changes))
 
 
 def _file(saved: SavedTunables) -> _File:
