@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zconsole.actions import conditions as must
+from zconsole.actions.doubts import doubts
 from zconsole.actions.follow import leaf_is, leftover, onlined, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
@@ -27,12 +28,13 @@ def plan_offline(situation: Situation, key: str, temporary: bool = False) -> Act
         action="offline",
         title=f"Take {target.name} offline",
         steps=(Step(argv, "take it offline"),),
+        doubts=doubts(situation.pool, key, healthy=False),
         consequences=(
             f"it stays offline {lasts}",
             _left_without(target),
             "when back online, it is resilvered with what was written meanwhile",
         ),
-        warnings=_offline_warnings(target),
+        warnings=_no_redundancy_left(target),
         preconditions=(
             must.answering(),
             must.present(target),
@@ -83,12 +85,13 @@ def plan_detach(situation: Situation, key: str) -> ActionPlan:
         action="detach",
         title=f"Detach {target.name}",
         steps=(Step(argv, f"remove {target.name}"),),
+        doubts=doubts(situation.pool, key, healthy=False),
         consequences=(_detach_effect(target),),
         not_undone=(
             "drops its copy: to return, it is resilvered in full",
             *(("the pool has one spare fewer; add a new one",) * bool(target.spares)),
         ),
-        warnings=_group_meaning(situation, target),
+        warnings=(*_no_redundancy_left(target), *_group_meaning(situation, target)),
         preconditions=(
             must.answering(),
             must.present(target),
@@ -108,15 +111,20 @@ def _left_without(target: Target) -> str:
 
 
 def _redundancy_without(target: Target) -> int:
-    """How many more devices of its top-level vdev may fail once it is offline."""
+    """How many more devices of its top-level vdev may fail once it is offline or detached."""
     return parity(target.top) - _absent_besides(target) - (not stands_in(target))
 
 
-def _offline_warnings(target: Target) -> tuple[str, ...]:
-    """That it takes the last redundancy, where it does."""
+def _no_redundancy_left(target: Target) -> tuple[str, ...]:
+    """That it takes the last redundancy, where it does, and which of those that stay had errors."""
     if _redundancy_without(target) > 0 or not is_complete(target.vdev) or stands_in(target):
         return ()
-    return (f"leaves {target.top.name} with no redundancy: one more failure loses data",)
+    noisy = [v for v in target.top.leaves() if v.errors.total and v is not target.vdev]
+    errors = (f"; {v.name} has {counted(v.errors.total, 'error')}" for v in noisy)
+    return (
+        f"leaves {target.top.name} with no redundancy: one more failure loses data"
+        + "".join(errors),
+    )
 
 
 def _can_spare(target: Target) -> Precondition:
@@ -169,7 +177,9 @@ def _detach_effect(target: Target) -> str:
     """What is left in its place, and what that means for a replace or a spare."""
     group = target.group
     if group is None:
-        return f"{target.top.name} keeps {len(target.top.children) - 1} sides"
+        sides = counted(len(target.top.children) - 1, "side")
+        left = may_fail(_redundancy_without(target))
+        return f"{target.top.name} keeps {sides}: {left} without losing data"
     others = ", ".join(v.name for v in group.children if v is not target.vdev)
     if group.kind != "spare":
         return f"{others} stays; this ends the replace"
