@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.actions.plan import Facts
-from zconsole.actions.target import Target, find_path
+from zconsole.actions.target import Target, find_path, partition_in, partition_of
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.spares import least_bytes
@@ -73,7 +73,20 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
     device = facts.device(new)
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
-    return judge(pool, target, device, facts).cautions
+    return (*_whole_for_a_part(target, new), *judge(pool, target, device, facts).cautions)
+
+
+def _whole_for_a_part(target: Target, new: str) -> tuple[str, ...]:
+    """That a whole disk takes the place of a partition: no others are made on it."""
+    parts = ((v.name, partition_of(v)) for v in target.vdev.leaves())
+    name, part = next((each for each in parts if each[1] is not None), ("", None))
+    if part is None or partition_in(new) is not None:
+        return ()
+    return (
+        f"{name} is partition {part} of its disk, and {new} is used whole: it can't boot, and gets"
+        f" none of the other partitions. To have them: sgdisk --replicate={new} /dev/OTHER, sgdisk"
+        f" --randomize-guids {new}, then choose {new}-part{part}",
+    )
 
 
 def ashift_of(target: Target) -> int | None:

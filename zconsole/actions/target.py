@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import FAILED, Placed, is_group, placed
+
+_PARTITION = re.compile(r"-part(\d+)$|^/dev/(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)(\d+)$")
+"""udev's links, else the kernel's own names: a whole disk's link may end in a digit, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,22 @@ def disk_path(leaf: Vdev) -> str:
         return leaf.guid or leaf.path or leaf.name
     folder, _, file = leaf.path.rpartition("/")
     return f"{folder}/{leaf.name}" if file.startswith(leaf.name) else leaf.path
+
+
+def partition_in(path: str) -> str | None:
+    """The number of the partition that a path names; None for a whole disk."""
+    match = _PARTITION.search(path)
+    return next(filter(None, match.groups()), None) if match else None
+
+
+def partition_of(leaf: Vdev) -> str | None:
+    """The number of the partition that a leaf is; None for a whole disk.
+
+    Of a whole disk, zpool prints the name without the partition it made itself.
+    """
+    path = leaf.path or ""
+    named = path.rpartition("/")[2] == leaf.name.rpartition("/")[2]
+    return partition_in(path) if named else None
 
 
 def failed(pool: Pool, key: str | None = None) -> tuple[Target, ...]:
