@@ -35,11 +35,11 @@ def plan_expand(situation: Situation, key: str) -> ActionPlan:
     target = find(situation.pool, key)
     if target is None:
         return refuse("expand", "Expand a vdev", situation.pool.name, must.NOT_THERE)
-    top = target.top
+    pool, top = situation.pool, target.top
     gain = space_gained(situation, top)
     steps = tuple(
         Step(
-            zpool("online", "-e", operands=(situation.pool.name, disk_path(leaf))),
+            zpool("online", "-e", operands=(pool.name, disk_path(pool, leaf, expands=True))),
             f"use the whole size of {leaf.name}",
         )
         for leaf in top.leaves()

@@ -55,7 +55,8 @@ def plan_online(situation: Situation, key: str, reopen: bool = False) -> ActionP
     target = find(situation.pool, key)
     if target is None:
         return refuse("online", "Put a device online", situation.pool.name, must.NOT_THERE)
-    argv = zpool("online", operands=(situation.pool.name, disk_path(target.vdev)))
+    device = disk_path(situation.pool, target.vdev, situation.expands)
+    argv = zpool("online", operands=(situation.pool.name, device))
     plan = ActionPlan(
         action="online",
         title=f"Open {target.name} again" if reopen else f"Put {target.name} online",

@@ -332,24 +332,47 @@ def test_a_leftover_group_is_explained_before_a_device_of_it_is_detached():
     )
 
 
+EXPANDS, STAYS = ({"autoexpand": value} for value in ("on", "off"))
+
+
 @rows(
     ("name", "path", "said"),
     [
         ("ata-X", "/dev/disk/by-id/ata-X-part1", "/dev/disk/by-id/ata-X"),
-        ("ata-X-part3", "/dev/disk/by-id/ata-X-part3", "/dev/disk/by-id/ata-X-part3"),
+        ("ata-X-part3", "/dev/disk/by-id/ata-X-part3", "77"),
         ("sdb", "/dev/sdb1", "/dev/sdb"),
         ("nvme0n1", "/dev/nvme0n1p1", "/dev/nvme0n1"),
-        ("/root/file", "/root/file", "/root/file"),
+        ("/root/file", "/root/file", "77"),
         ("77", "/dev/gone", "/dev/gone"),
         ("da0", None, "77"),
     ],
 )
-def test_what_is_put_online_is_named_by_the_disk_and_not_by_guid(name, path, said):
+@rows("properties", [EXPANDS, {}])
+def test_a_whole_disk_that_expands_is_named_by_its_path(name, path, said, properties):
     leaf = replace(disk(name, 77, "OFFLINE"), path=path)
-    s = at(pool(top("mirror", 0, 2, leaf)))
+    s = at(pool(top("mirror", 0, 2, leaf)), replace(FACTS, properties=properties))
     assert plan_online(s, "77").steps[0].argv == ("zpool", "online", "tank", said)
     whole = at(pool(top("mirror", 0, 2, replace(leaf, state="ONLINE"))))
     assert plan_expand(whole, "77").steps[0].argv == ("zpool", "online", "-e", "tank", said)
+
+
+@rows("properties", [EXPANDS, {}, STAYS])
+@rows("state", ["UNAVAIL", "REMOVED"])
+def test_a_device_whose_path_another_has_now_is_named_by_guid(state, properties):
+    """Of two devices with one path, zpool takes the first: one that is off on purpose."""
+    gone = replace(disk("77", 77, state, note="was /dev/sdb1"), path="/dev/sdb1")
+    here = replace(disk("sdb", 78, "OFFLINE"), path="/dev/sdb1")
+    s = at(pool(top("raidz2", 0, 6, here, gone)), replace(FACTS, properties=properties))
+    assert plan_online(s, "77").steps[0].argv == ("zpool", "online", "tank", "77")
+    expanded = at(
+        pool(top("mirror", 0, 2, replace(here, state="ONLINE")), top("mirror", 1, 2, gone))
+    )
+    assert plan_expand(expanded, "78").steps[0].argv[-1] == "78"
+
+
+def test_where_nothing_expands_a_device_is_named_by_guid():
+    s = raidz2(changes=(disk("d00", 1000, "OFFLINE"),), facts=replace(FACTS, properties=STAYS))
+    assert plan_online(s, "1000").steps[0].argv == ("zpool", "online", "tank", "1000")
 
 
 @rows(
