@@ -7,10 +7,11 @@ from collections.abc import Callable
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, find, key_of, members
 from zconsole.pool.model import ERRORS, MULTIHOST, Vdev
 from zconsole.pool.redundancy import parity
-from zconsole.pool.topology import data_vdevs
+from zconsole.pool.topology import FAILED, data_vdevs
 
 
 def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
@@ -19,15 +20,22 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
     if key and target is None:
         return refuse("clear", "Clear errors", situation.pool.name, must.NOT_THERE)
     operands = (situation.pool.name, target.argument) if target else (situation.pool.name,)
+    below = target.vdev if target else situation.pool.root
+    # One that is OFFLINE stays so; all others are opened again (vdev_clear, vdev.c).
+    returns = any(v.state in FAILED and v.state != "OFFLINE" for v in below.leaves())
     whose = target.name if target else situation.pool.name
     plan = ActionPlan(
         action="clear",
         title=f"{'Resume' if situation.suspended else 'Clear errors of'} {whose}",
         steps=(Step(zpool("clear", operands=operands), "clear the counters, reopen"),),
-        consequences=_clear_effects(situation),
+        consequences=(*_clear_effects(situation), *(disturbed(situation) * returns)),
         not_undone=(_clear_erases(situation),),
         warnings=_suspended_warnings(situation),
-        preconditions=(must.of_this_host(), _devices_back()),
+        preconditions=(
+            must.of_this_host(),
+            _devices_back(),
+            *((must.same_scans(situation),) * (returns and not situation.suspended)),
+        ),
         alternatives=_back_first(situation),
         follow=when(_cleared(target), f"the counters of {whose} are cleared"),
         saves_evidence=True,

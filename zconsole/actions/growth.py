@@ -99,7 +99,7 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
         action="attach",
         title=f"Attach {new} to {target.name}",
         steps=(Step(argv, f"add {new} to {target.name}"),),
-        consequences=(*_attach_effects(situation, target), *disturbed(situation, target, False)),
+        consequences=(*_attach_effects(situation, target), *disturbed(situation)),
         not_undone=(
             "overwrites what is on the new device",
             *(("a raidz never gets narrower: you can't remove the disk again",) * raidz),

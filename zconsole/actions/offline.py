@@ -61,7 +61,7 @@ def plan_online(situation: Situation, key: str, reopen: bool = False) -> ActionP
         action="online",
         title=f"Open {target.name} again" if reopen else f"Put {target.name} online",
         steps=(Step(argv, "open it again" if reopen else "put it online"),),
-        consequences=("what it missed is resilvered onto it", *disturbed(situation, target, False)),
+        consequences=("what it missed is resilvered onto it", *disturbed(situation)),
         doubts=must.checkpoint_doubt(situation),
         preconditions=(
             must.answering(),

@@ -36,7 +36,7 @@ def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> 
         doubts=doubts(situation.pool, swap.old),
         consequences=(
             _healing_or_sequential(sequential),
-            *disturbed(situation, target, sequential),
+            *disturbed(situation, target.top if sequential else None),
             *_redundancy_meanwhile(situation, (target,)),
             *_spare_after(target),
             *_spare_meanwhile(situation, target, swap.new),
@@ -131,7 +131,7 @@ def _batch_consequences(
         )
     )
     disturbances = dict.fromkeys(
-        text for t in targets for text in disturbed(situation, t, sequential)
+        text for t in targets for text in disturbed(situation, t.top if sequential else None)
     )
     return (
         f"order: {order}",
