@@ -87,8 +87,9 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
         if ended is not None and is_complete(target.vdev):
             trouble = _trouble(ended, target.vdev, known_errors)
             return ActionOutcome(not trouble, f"{name} is online{trouble or ' and complete'}")
-        runs = any(scan.active and scan.function in REPAIRS for scan in now.pool.scans)
-        word = "has begun" if runs else "begins now"
+        word = "has begun" if now.active("resilver") else "begins now"
+        if now.active("rebuild"):
+            word = "follows the rebuild"
         return ActionOutcome(
             True, f"{name} is online; its resilver {word}: pull no disk before it ends"
         )

@@ -61,13 +61,12 @@ def plan_online(situation: Situation, key: str, reopen: bool = False) -> ActionP
         action="online",
         title=f"Open {target.name} again" if reopen else f"Put {target.name} online",
         steps=(Step(argv, "open it again" if reopen else "put it online"),),
-        consequences=("what it missed is resilvered onto it", *disturbed(situation)),
+        consequences=(_what_it_missed(situation), *disturbed(situation)),
         doubts=must.checkpoint_doubt(situation),
         preconditions=(
             must.answering(),
             must.present(target),
             must.same_scans(situation),
-            must.nothing_runs("rebuild"),
             *((_not_online(target),) if not reopen else ()),
         ),
         urgent=lambda _: True,
@@ -172,6 +171,12 @@ def _not_online(target: Target) -> Precondition:
         "it is offline",
         lambda _, now: f"{now.name} is online" if now.vdev.state == "ONLINE" else None,
     )
+
+
+def _what_it_missed(situation: Situation) -> str:
+    """What fills it; ZFS begins no resilver beside a rebuild (spa_async_thread, spa.c)."""
+    after = ", after the rebuild that is running" if situation.active("rebuild") else ""
+    return f"what it missed is resilvered onto it{after}"
 
 
 def _detach_effect(target: Target) -> str:

@@ -50,3 +50,13 @@ def test_clear_of_a_device_that_is_there_ends_no_scan():
     s = mirror(running("scrub", 90.0), changes=(disk("d00", 1000, "OFFLINE"),))
     assert "discarded" not in said(plan_clear(s))
     assert not any("no scan changed" in text for text in plan_clear(s).checks)
+
+
+@rows("vdev", ["mirror-0", "mirror-1"])
+@rows("state", ["OFFLINE", "UNAVAIL", "REMOVED"])
+def test_a_disk_comes_back_beside_a_rebuild_and_is_filled_after_it(vdev, state):
+    """A wrong disk was pulled, ZED has a distributed spare rebuilt, and the disk is in again."""
+    s = mirror(running("rebuild", vdev=vdev), changes=(disk("d00", 1000, state),))
+    plan = plan_online(s, "1000")
+    assert plan.refused is None
+    assert "what it missed is resilvered onto it, after the rebuild" in said(plan)
