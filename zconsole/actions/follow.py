@@ -81,6 +81,9 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
         target = find(now.pool, key)
         if target is None:
             return ActionOutcome(False, "the device is no longer in the pool")
+        if target.vdev.state in ("FAULTED", "DEGRADED"):
+            text = f"{name} is {target.vdev.state}: remove the cause, then clear its errors"
+            return ActionOutcome(False, text)
         if target.vdev.state != "ONLINE":
             return None
         ended = _ended_since(now, situation)

@@ -166,11 +166,14 @@ def _none_failed_since(target: Target) -> Precondition:
 
 
 def _not_online(target: Target) -> Precondition:
-    return must.of_device(
-        target,
-        "it is offline",
-        lambda _, now: f"{now.name} is online" if now.vdev.state == "ONLINE" else None,
-    )
+    """It is out; what ZFS gave up for its errors stays so until they are cleared (vdev_open)."""
+
+    def _why_not(_: Situation, now: Target) -> str | None:
+        if now.vdev.state in ("FAULTED", "DEGRADED"):
+            return f"{now.name} is {now.vdev.state}, and stays so when put online: clear its errors"
+        return f"{now.name} is online" if now.vdev.state == "ONLINE" else None
+
+    return must.of_device(target, "it is offline", _why_not)
 
 
 def _what_it_missed(situation: Situation) -> str:
