@@ -55,7 +55,9 @@ def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate
     sector, slow = _sectors(target, device)
     used, doubts = _in_use(pool, target, device)
     is_old = used[:1] in ((FAILED_DISK,), (OLD_DISK,))
-    return Candidate(device, (*used, *sized, *sector), (*doubts, *hair, *slow), is_old)
+    stands_in = _only_by_a_spare(target)
+    problems = (*used, *stands_in, *sized, *sector)
+    return Candidate(device, problems, (*doubts, *hair, *slow), is_old)
 
 
 def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
@@ -200,4 +202,17 @@ def unfit_spare(spare: Vdev, target: Target) -> str | None:
     # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
     if spare.kind == "dspare" and spare.name.split("-")[1] != target.top.name.rpartition("-")[2]:
         return "spares are distributed over a dRAID vdev, for its own devices"
+    for group in target.top.walk():
+        original = group.children[0] if group.kind == "spare" and group.children else None
+        if original is not None and target.vdev in original.walk():
+            return f"{group.children[-1].name} stands in already: choose a disk that is no spare"
     return None
+
+
+def _only_by_a_spare(target: Target) -> tuple[str, ...]:
+    """Why a disk cannot take the place of a spare in use (zpool_vdev_attach, libzfs_pool.c)."""
+    group = target.group
+    if group is None or group.kind != "spare" or group.children[0] is target.vdev:
+        return ()
+    original = next(group.children[0].leaves()).name
+    return (f"{target.name} is a spare that stands in: replace {original} instead",)

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import FACTS, NEW, TIB, at, disk, new_disk, pool, raidz2, said, top
+from tests.unit.actions.pools import (
+    FACTS,
+    NEW,
+    TIB,
+    at,
+    disk,
+    group,
+    new_disk,
+    pool,
+    raidz2,
+    said,
+    top,
+)
 from zconsole.actions.candidates import judge, ranked
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
@@ -102,3 +114,30 @@ def test_a_whole_disk_for_a_partition_gets_none_of_the_other_partitions(kind, pl
 )
 def test_only_a_partition_has_a_number(path, part):
     assert partition_in(path) == part
+
+
+SPARE = disk("sp1", 1901, "AVAIL", vclass="spare")
+OLD_LEAF, STANDING, NEWER = disk("d00", 1000, "FAULTED"), disk("sp0", 1900), disk("nd", 1002)
+INNER = group("replacing", OLD_LEAF, NEWER)
+SPARED, RESPARED = group("spare", OLD_LEAF, STANDING), group("spare", INNER, STANDING)
+
+
+@rows(
+    ("member", "old", "new", "why"),
+    [
+        (SPARED, "1000", "sp1", "sp0 stands in already"),
+        (RESPARED, "1000", "sp1", "sp0 stands in already"),
+        (RESPARED, "1002", "sp1", "sp0 stands in already"),
+        (SPARED, "1900", "ata-NEW", "sp0 is a spare that stands in: replace d00 instead"),
+        (SPARED, "1900", "sp1", None),
+        (SPARED, "1000", "ata-NEW", None),
+        (INNER, "1000", "sp1", None),
+        (OLD_LEAF, "1000", "sp1", None),
+    ],
+)
+def test_a_spare_stands_in_once_and_is_replaced_by_a_spare_alone(member, old, new, why):
+    """What spa_vdev_attach (spa.c) and zpool_vdev_attach (libzfs_pool.c) take, and what not."""
+    s = at(pool(top("raidz2", 0, 6, member), spares=(SPARE,)), FACTS)
+    plan = plan_replace(s, Swap(old, f"/dev/disk/by-id/{new}"))
+    assert (plan.refused is None) == (why is None)
+    assert (why or "") in (plan.refused or "")
