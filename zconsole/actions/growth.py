@@ -115,7 +115,7 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
             _attachable(target),
             must.same_device(situation, new),
             must.fits(situation, target, new, spare_serves=False),
-            *(_raidz_needs() if raidz else ()),
+            *(_raidz_needs(target) if raidz else ()),
         ),
         needs_typed=target.vdev.name if raidz else None,
         follow=_expanded(new, target)
@@ -127,13 +127,17 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
 
 
 def _whole(target: Target) -> Precondition:
-    """Every device of the vdev is online and complete; expanding waits for redundancy."""
+    """Every device of the vdev is online and complete; growing waits for redundancy."""
 
     def _why_not(_: Situation, now: Target) -> str | None:
-        top = now.top
-        if all(is_complete(v) for v in top.leaves()) and not any(is_group(v) for v in top.walk()):
+        lacking = next((v for v in now.top.leaves() if not is_complete(v)), None)
+        if lacking is None and not any(is_group(v) for v in now.top.walk()):
             return None
-        return f"{top.name} is not complete yet: expand it after the resilver"
+        why = (
+            f" ({lacking.name} is {lacking.state})" if lacking and lacking.state != "ONLINE" else ""
+        )
+        then = "bring it back or replace it first" if why else "wait for the resilver"
+        return f"{now.top.name} is not complete yet{why}: {then}"
 
     return must.of_device(target, "the vdev is complete", _why_not)
 
@@ -152,6 +156,7 @@ def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
         return (
             "raidz expansion: every block is moved once; this takes long and survives reboots",
             "old blocks keep their old data-to-parity ratio until they are rewritten",
+            "ZFS scrubs the pool afterwards",
         )
     return (
         f"{situation.pool.name} resilvers the new side;"
@@ -159,8 +164,10 @@ def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
     )
 
 
-def _raidz_needs() -> tuple[Precondition, ...]:
+def _raidz_needs(target: Target) -> tuple[Precondition, ...]:
+    """What an expansion needs: it is refused, or stalls, where a device is absent."""
     return (
+        _whole(target),
         must.feature("raidz_expansion", "raidz expansion", (2, 3)),
         must.no_activity("expansion", "a raidz expansion"),
         must.nothing_runs("resilver"),

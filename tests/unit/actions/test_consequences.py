@@ -413,3 +413,27 @@ def test_a_resilver_that_a_checkpoint_would_block_is_doubted_before_it_starts():
         assert "no resilver restores redundancy while it exists" in doubt
         assert "zpool checkpoint -d tank" in doubt
     assert plan_resilver(raidz2(changes=(REPLACING,))).doubts == ()
+
+
+@rows(
+    ("change", "why"),
+    [
+        *(
+            (disk("d00", 1000, state), f"(d00 is {state}): bring it back or replace it first")
+            for state in ("FAULTED", "UNAVAIL", "REMOVED", "OFFLINE", "DEGRADED")
+        ),
+        (REPLACING, "(d00 is FAULTED)"),
+        (group("replacing", disk("d00", 1000), disk("new", 1900)), "wait for the resilver"),
+        (WAITING, "wait for the resilver"),
+    ],
+)
+@rows("kind", ["raidz1", "raidz2", "raidz3"])
+def test_a_raidz_that_lacks_a_device_is_not_expanded(change, why, kind):
+    """It would stall, one-way, and have taken the disk that was there to replace the dead one."""
+    plan = plan_attach(at(pool(top(kind, 0, 6, change)), FACTS), "100", NEW)
+    assert why in (plan.refused or "")
+    assert plan_attach(at(pool(top(kind, 0, 6)), FACTS), "100", NEW).refused is None
+
+
+def test_an_expansion_says_that_a_scrub_follows():
+    assert "scrubs the pool afterwards" in said(plan_attach(raidz2(), "100", NEW))
