@@ -19,7 +19,7 @@ from zconsole.actions.plan import (
     zpool,
 )
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import Target, disk_path, find, find_path, members
+from zconsole.actions.target import Target, disk_path, find, find_path, members, partition_of
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.spares import LABELS
@@ -48,9 +48,7 @@ def plan_expand(situation: Situation, key: str) -> ActionPlan:
         action="expand",
         title=f"Expand {top.name}",
         steps=steps,
-        consequences=(
-            f"{top.name} gains about {size(gain)}" if gain else "the space gained is unknown",
-        ),
+        consequences=(_gain_in_words(top, gain),),
         not_undone=(
             "a vdev never shrinks: from then on, only disks of the new size or larger can replace"
             " its disks",
@@ -78,12 +76,23 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
         device = situation.facts.device(leaf.path) if leaf.path else None
         if device is None or device.size is None:
             return None
+        if partition_of(leaf) is not None and leaf.path not in (device.path, device.node):
+            return None  # the disk's size says nothing of its partition's
         sizes.append(device.size)
     if top.size_bytes is None or not sizes:
         return None
     width = 1 if top.kind in ("mirror", "disk", "file") else len(members(top))
+    width -= top.spares_left or 0  # distributed ones are no space (vdev_draid_min_asize)
     gain = (min(sizes) - LABELS) * width - top.size_bytes
     return gain if gain > top.size_bytes * WORTH else 0
+
+
+def _gain_in_words(top: Vdev, gain: int | None) -> str:
+    if gain:
+        return f"{top.name} gains about {size(gain)}"
+    parts = [leaf.name for leaf in top.leaves() if partition_of(leaf) is not None]
+    only = f": {', '.join(parts)} must have been made larger first" if parts else ""
+    return f"the space gained is unknown{only}"
 
 
 def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:

@@ -437,3 +437,34 @@ def test_a_raidz_that_lacks_a_device_is_not_expanded(change, why, kind):
 
 def test_an_expansion_says_that_a_scrub_follows():
     assert "scrubs the pool afterwards" in said(plan_attach(raidz2(), "100", NEW))
+
+
+def grown(kind: str, part: str = "-part1", **fields) -> Situation:
+    """A vdev of nine disks, each four times as large as what is used of it."""
+    leaves = tuple(disk(f"d0{n}", 1000 + n) for n in range(9))
+    if part != "-part1":
+        leaves = tuple(
+            replace(v, name=v.name + part, path=f"/dev/disk/by-id/{v.name}{part}") for v in leaves
+        )
+    ids = tuple(f"/dev/disk/by-id/d0{n}" for n in range(9))
+    devices = tuple(new_disk(path=i, size=4 * TIB, aliases=(i + part,)) for i in ids)
+    whole = replace(top(kind, 0, 9, *leaves), **fields)
+    return at(pool(whole), replace(FACTS, devices=devices))
+
+
+@rows(
+    ("s", "gained"),
+    [
+        (grown("raidz2"), "raidz2-0 gains about 27.0T"),
+        (grown("draid2", size_bytes=8 * TIB, spares_left=1), "draid2-0 gains about 24.0T"),
+        (grown("draid2", size_bytes=9 * TIB, spares_left=0), "draid2-0 gains about 27.0T"),
+        (grown("mirror"), "mirror-0 gains about 3.00T"),
+        (grown("mirror", "-part3"), "d08-part3 must have been made larger first"),
+        (grown("raidz2", "-part3"), "the space gained is unknown: d00-part3"),
+    ],
+)
+def test_expanding_promises_no_space_that_the_vdev_cannot_have(s, gained):
+    """No distributed spare's, and of a partition's disk not what other partitions have."""
+    plan = plan_expand(s, "1000")
+    assert plan.refused is None
+    assert gained in said(plan)
