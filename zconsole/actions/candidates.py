@@ -98,6 +98,22 @@ def ashift_of(target: Target) -> int | None:
     return next((leaf.ashift for leaf in target.top.leaves() if leaf.ashift), None)
 
 
+def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
+    """``-o ashift`` where zpool would otherwise ask for more than the vdev has.
+
+    It passes on the pool's ashift property (zpool_do_attach_or_replace, zpool_main.c), else some
+    releases choose by the new device's sectors, and the kernel refuses a higher alignment than
+    the vdev's.
+    """
+    ashift, wanted = ashift_of(target), facts.properties.get("ashift", "0")
+    device = facts.device(new)
+    physical = device.physical if device is not None else None
+    more = wanted.isdigit() and ashift is not None and int(wanted) > ashift
+    if ashift is not None and (more or (physical or 0) > 1 << ashift):
+        return ("-o", f"ashift={ashift}")
+    return ()
+
+
 def order(candidate: Candidate) -> tuple[bool, bool]:
     """A key to sort by: what can be used first, the device that is to be replaced last."""
     return candidate.is_old, not candidate.usable

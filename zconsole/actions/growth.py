@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import cautions
+from zconsole.actions.candidates import cautions, own_ashift
 from zconsole.actions.follow import filled, when
 from zconsole.actions.plan import (
     ActionOutcome,
@@ -103,7 +103,8 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
     raidz = target.vdev.kind.startswith("raidz")
     # A raidz is named: a GUID of an interior vdev is not accepted everywhere.
     device = target.vdev.name if target.vdev.children else target.argument
-    argv = zpool("attach", operands=(situation.pool.name, device, new))
+    shift = own_ashift(target, new, situation.facts)
+    argv = zpool("attach", *shift, operands=(situation.pool.name, device, new))
     plan = ActionPlan(
         action="attach",
         title=f"Attach {new} to {target.name}",

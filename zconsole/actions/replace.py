@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import ashift_of, cautions, spares
+from zconsole.actions.candidates import cautions, own_ashift, spares
 from zconsole.actions.doubts import doubts
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
@@ -177,7 +177,7 @@ def _replace_step(situation: Situation, target: Target, new: str, sequential: bo
     argv = zpool(
         "replace",
         *options,
-        *_ashift_option(situation, target),
+        *own_ashift(target, new, situation.facts),
         operands=(situation.pool.name, target.argument, new),
     )
     requires = [
@@ -227,19 +227,6 @@ def _replaceable(target: Target) -> Precondition:
         return None
 
     return must.of_device(target, f"{target.name} is a device that holds data", _why_not)
-
-
-def _ashift_option(situation: Situation, target: Target) -> tuple[str, ...]:
-    """``-o ashift`` where the pool's property would ask for more than the vdev has.
-
-    zpool passes the pool's ashift property to a replace that gives none (zpool_main.c,
-    zpool_do_attach_or_replace), and the kernel refuses a higher alignment than the vdev's.
-    """
-    wanted = situation.facts.properties.get("ashift", "0")
-    ashift = ashift_of(target)
-    if ashift and wanted.isdigit() and int(wanted) > ashift:
-        return ("-o", f"ashift={ashift}")
-    return ()
 
 
 def _work(sequential: bool) -> str:
