@@ -31,8 +31,7 @@ def plan_offline(situation: Situation, key: str, temporary: bool = False) -> Act
         doubts=doubts(situation.pool, key, healthy=False),
         consequences=(
             f"it stays offline {lasts}",
-            _left_without(target),
-            "when back online, it is resilvered with what was written meanwhile",
+            *_left_without(target),
         ),
         warnings=_no_redundancy_left(target),
         preconditions=(
@@ -105,9 +104,23 @@ def plan_detach(situation: Situation, key: str) -> ActionPlan:
     return decide(plan, situation)
 
 
-def _left_without(target: Target) -> str:
+def _left_without(target: Target) -> tuple[str, ...]:
+    """What that means meanwhile, and afterwards."""
+    if target.vdev.vclass == "cache":
+        return ("while it is offline, nothing is cached on it",)
+    if _last_of_log(target):
+        return ("while it is offline, synchronous writes go to the pool's other disks",)
     left = _redundancy_without(target)
-    return f"while it is offline, {may_fail(left)} in {target.top.name} without losing data"
+    return (
+        f"while it is offline, {may_fail(left)} in {target.top.name} without losing data",
+        "when back online, it is resilvered with what was written meanwhile",
+    )
+
+
+def _last_of_log(target: Target) -> bool:
+    """Whether no other side of its log is left: ZFS writes out what is on it first."""
+    log = target.top.vclass == "log"
+    return log and not stands_in(target) and _absent_besides(target) + 1 > parity(target.top)
 
 
 def _redundancy_without(target: Target) -> int:
@@ -119,6 +132,8 @@ def _no_redundancy_left(target: Target) -> tuple[str, ...]:
     """That it takes the last redundancy, where it does, and which of those that stay had errors."""
     if _redundancy_without(target) > 0 or not is_complete(target.vdev) or stands_in(target):
         return ()
+    if target.vdev.vclass == "cache" or _last_of_log(target):
+        return ()
     noisy = [v for v in target.top.leaves() if v.errors.total and v is not target.vdev]
     errors = (f"; {v.name} has {counted(v.errors.total, 'error')}" for v in noisy)
     return (
@@ -128,14 +143,17 @@ def _no_redundancy_left(target: Target) -> tuple[str, ...]:
 
 
 def _can_spare(target: Target) -> Precondition:
-    """The vdev keeps its data without this device (else zpool says "no valid replicas")."""
+    """The vdev keeps its data without this device (else zpool says "no valid replicas").
+
+    A log and a cache may always go (vdev_offline_locked, vdev.c).
+    """
 
     def _why_not(_: Situation, now: Target) -> str | None:
-        if now.vdev.vclass in ("spare", "cache") or now.vdev.children:
+        if now.vdev.vclass == "spare" or now.vdev.kind == "dspare" or now.vdev.children:
             return f"{now.name} cannot be taken offline"
         if now.vdev.state == "OFFLINE":
             return f"{now.name} is offline already"
-        if stands_in(now):
+        if stands_in(now) or now.vdev.vclass == "cache" or now.top.vclass == "log":
             return None
         if _absent_besides(now) + 1 > parity(now.top):
             return f"no valid replicas: {now.top.name} would lose data without {now.name}"

@@ -41,7 +41,7 @@ from zconsole.actions.scrub import (
 from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
-from zconsole.pool.model import Activity, ErrorCounters, Progress
+from zconsole.pool.model import Activity, ErrorCounters, Progress, Vdev
 
 WAITING = disk("d00", 1000, awaiting_resilver=True)
 REPLACING = group("replacing", disk("d00", 1000, "FAULTED"), disk("new", 1900))
@@ -468,3 +468,35 @@ def test_expanding_promises_no_space_that_the_vdev_cannot_have(s, gained):
     plan = plan_expand(s, "1000")
     assert plan.refused is None
     assert gained in said(plan)
+
+
+def beside_data(*tops) -> Situation:
+    return at(pool(top("mirror", 0, 2), *tops))
+
+
+LOG, CACHE = disk("slog", 1500, vclass="log"), disk("l2", 1600, vclass="cache")
+LOGS = top("mirror", 5, 2, disk("slog", 1500, vclass="log"), disk("gone", 1501, "FAULTED"))
+
+
+@rows(
+    ("added", "key", "meanwhile"),
+    [
+        (LOG, "1500", "synchronous writes go to the pool's other disks"),
+        (replace(LOGS, vclass="log"), "1500", "synchronous writes go to the pool's other disks"),
+        (CACHE, "1600", "nothing is cached on it"),
+    ],
+)
+@rows("temporary", [False, True])
+def test_a_log_or_cache_can_always_be_taken_offline(added, key, meanwhile, temporary):
+    plan = plan_offline(beside_data(added), key, temporary)
+    assert plan.refused is None
+    assert meanwhile in said(plan)
+    assert "redundancy" not in said(plan)
+    assert "losing data" not in said(plan)
+    assert "resilvered" not in said(plan)
+
+
+def test_a_distributed_spare_in_use_is_not_taken_offline():
+    spare = Vdev("draid2-0-0", "dspare", guid="1700")
+    s = at(pool(top("draid2", 0, 9, group("spare", disk("d00", 1000), spare))))
+    assert plan_offline(s, "1700").refused == "draid2-0-0 cannot be taken offline"
