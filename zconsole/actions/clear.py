@@ -11,7 +11,7 @@ from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, find, key_of, members
 from zconsole.pool.model import ERRORS, MULTIHOST, Vdev
 from zconsole.pool.redundancy import parity
-from zconsole.pool.topology import FAILED, data_vdevs
+from zconsole.pool.topology import DATA, FAILED, data_vdevs
 
 
 def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
@@ -68,8 +68,12 @@ def _suspended_warnings(situation: Situation) -> tuple[str, ...]:
     if not situation.suspended or situation.pool.suspension == MULTIHOST:
         return ()
     doubt = "if multihost is on, make sure first that no other host has imported it"
+    leaves = (v for v in situation.pool.root.leaves() if v.path and v.vclass in DATA)
+    unread = any(key_of(situation.pool, leaf) not in situation.facts.labels for leaf in leaves)
+    unsure = "not all labels were read (no answer from zdb): make sure that the devices are back"
     return (
         *([doubt] if situation.pool.suspension != ERRORS else []),
+        *([unsure] if unread else []),
         "a reboot or forced export instead loses what was not written yet (the last seconds)",
     )
 
