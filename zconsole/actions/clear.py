@@ -50,18 +50,18 @@ def _clear_effects(situation: Situation) -> tuple[str, ...]:
             "reopens the devices; if they answer, waiting writes continue",
             "what a device missed is resilvered onto it",
         )
+    # A scan that ends rotates the list (spa_errlog_rotate, called in dsl_scan.c alone).
+    stays = "the list of damaged files stays until a scrub has completed"
     return (
         "sets all error counters to 0, and retries a faulted device",
         "a device that returns is resilvered with what it missed",
+        *((stays,) if situation.pool.error_count else ()),
     )
 
 
 def _clear_erases(situation: Situation) -> str:
     first = "as well, if that can be written" if situation.suspended else "first"
-    return (
-        "the counters and the list of damaged files are erased; they are written to the audit log"
-        f" {first}"
-    )
+    return f"the error counters are erased; they are written to the audit log {first}"
 
 
 def _suspended_warnings(situation: Situation) -> tuple[str, ...]:

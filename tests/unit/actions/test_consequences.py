@@ -292,8 +292,16 @@ def test_clear_saves_the_evidence():
     plan = plan_clear(s)
     assert plan.saves_evidence
     assert "audit log first" in said(plan)
+    assert "damaged files" not in said(plan)
     stuck = plan_clear(replace(s, suspended=True))
     assert "audit log as well, if that can be written" in said(stuck)
+
+
+@rows("key", [None, "1000"])
+def test_clear_leaves_the_list_of_damaged_files(key):
+    plan = plan_clear(raidz2(error_count=2), key)
+    assert "the list of damaged files stays" in "; ".join(plan.consequences)
+    assert "damaged files" not in "; ".join(plan.not_undone)
 
 
 @rows(
