@@ -90,12 +90,12 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
         if ended is not None and is_complete(target.vdev):
             trouble = _trouble(ended, target.vdev, known_errors)
             return ActionOutcome(not trouble, f"{name} is online{trouble or ' and complete'}")
-        word = "has begun" if now.active("resilver") else "begins now"
-        if now.active("rebuild"):
-            word = "follows the rebuild"
-        return ActionOutcome(
-            True, f"{name} is online; its resilver {word}: pull no disk before it ends"
-        )
+        word = "a resilver of what it missed, if anything, begins now"
+        if now.active("resilver"):
+            word = "its resilver has begun"
+        elif now.active("rebuild"):
+            word = "its resilver follows the rebuild"
+        return ActionOutcome(True, f"{name} is online; {word}: pull no disk before it ends")
 
     return _follow
 

@@ -27,7 +27,7 @@ def test_a_device_that_is_still_out_is_not_online_yet():
 @rows(
     ("s", "said"),
     [
-        (raidz2(), "its resilver begins now"),
+        (raidz2(), "what it missed, if anything, begins now"),
         (raidz2(running("resilver", start=1001.0, percent=0.0)), "its resilver has begun"),
         (raidz2(running("resilver", state="finished", start=10.0, end=20.0)), "begins now"),
         (raidz2(running("rebuild", vdev="mirror-1")), "its resilver follows the rebuild"),
