@@ -81,17 +81,21 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
         target = find(now.pool, key)
         if target is None:
             return ActionOutcome(False, "the device is no longer in the pool")
+        if target.vdev.state in ("FAULTED", "DEGRADED"):
+            text = f"{name} is {target.vdev.state}: remove the cause, then clear its errors"
+            return ActionOutcome(False, text)
         if target.vdev.state != "ONLINE":
             return None
         ended = _ended_since(now, situation)
         if ended is not None and is_complete(target.vdev):
             trouble = _trouble(ended, target.vdev, known_errors)
             return ActionOutcome(not trouble, f"{name} is online{trouble or ' and complete'}")
-        runs = any(scan.active and scan.function in REPAIRS for scan in now.pool.scans)
-        word = "has begun" if runs else "begins now"
-        return ActionOutcome(
-            True, f"{name} is online; its resilver {word}: pull no disk before it ends"
-        )
+        word = "a resilver of what it missed, if anything, begins now"
+        if now.active("resilver"):
+            word = "its resilver has begun"
+        elif now.active("rebuild"):
+            word = "its resilver follows the rebuild"
+        return ActionOutcome(True, f"{name} is online; {word}: pull no disk before it ends")
 
     return _follow
 

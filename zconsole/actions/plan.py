@@ -67,6 +67,11 @@ class Situation:
         """The pool's GUID, as the sample and ``zpool get`` have it; they may differ."""
         return frozenset(filter(None, (self.pool.guid, self.facts.properties.get("guid"))))
 
+    @property
+    def expands(self) -> bool:
+        """Whether a device that comes online takes all of its disk: autoexpand is not off."""
+        return self.facts.properties.get("autoexpand") != "off"
+
     def device_of(self, leaf: Vdev) -> Device | None:
         """The machine's device below a leaf; None, too, where its path leads to another one now."""
         device = self.facts.device(leaf.path or "")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from zconsole.actions.doubts import suspects
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, failed, find
+from zconsole.actions.target import partition_of as target_partition
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
@@ -22,7 +23,6 @@ STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/d
 """Paths of devices that are made of others: dm-crypt, LVM, multipath, md."""
 LASTING_LINKS = "/dev/disk/"
 """Where udev keeps names of disks that stay over a boot."""
-_PARTITION = re.compile(r"-part(\d+)$|(?<=\d)p(\d+)$|(?<=[a-z])(\d+)$")
 _UNIT = re.compile(r"-(?:lun|nvme)-\d+$")
 """The end of a by-path name that tells units of one disk apart."""
 _AFTER_SERIAL = re.compile(r"(?<=.)(?:_\d{1,3}|-\d+:\d+)$")
@@ -221,15 +221,8 @@ def _serial_in(devid: str) -> str:
 
 
 def partition_of(target: Target) -> str | None:
-    """The number of the partition that a leaf is; None for a whole disk.
-
-    Of a whole disk, zpool prints the name without the partition it made itself.
-    """
-    path = target.vdev.path or ""
-    if path.rpartition("/")[2] != target.vdev.name.rpartition("/")[2]:
-        return None
-    match = _PARTITION.search(path)
-    return next(filter(None, match.groups()), None) if match else None
+    """The number of the partition that a device is; None for a whole disk."""
+    return target_partition(target.vdev)
 
 
 def leaves_of(pool: Pool) -> tuple[Target, ...]:

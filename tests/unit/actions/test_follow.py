@@ -7,6 +7,7 @@ from tests.table import rows
 from tests.unit.actions.pools import MODERN, NEW, at, disk, group, pool, raidz2, running, top
 from zconsole.actions.follow import onlined, scan_ended
 from zconsole.actions.growth import plan_attach
+from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionOutcome, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap
@@ -26,9 +27,10 @@ def test_a_device_that_is_still_out_is_not_online_yet():
 @rows(
     ("s", "said"),
     [
-        (raidz2(), "its resilver begins now"),
+        (raidz2(), "what it missed, if anything, begins now"),
         (raidz2(running("resilver", start=1001.0, percent=0.0)), "its resilver has begun"),
         (raidz2(running("resilver", state="finished", start=10.0, end=20.0)), "begins now"),
+        (raidz2(running("rebuild", vdev="mirror-1")), "its resilver follows the rebuild"),
     ],
 )
 def test_a_device_put_online_is_not_called_complete_before_its_resilver_ended(s, said):
@@ -43,6 +45,20 @@ def test_a_device_put_online_is_not_called_complete_before_its_resilver_ended(s,
 def test_a_device_put_online_is_complete_once_its_resilver_has_ended():
     end = ends(raidz2(running("resilver", state="finished", start=1001.0, end=1002.0)))
     assert end == ActionOutcome(True, "d00 is online and complete")
+
+
+@rows("state", ["FAULTED", "DEGRADED"])
+@rows("plan", [plan_online, lambda s, key: plan_online(s, key, reopen=True)])
+def test_a_device_that_zfs_gave_up_is_told_to_be_cleared(state, plan):
+    """ZFS accepts it, "remains in faulted state … use zpool clear": nothing else ends that."""
+    given_up = raidz2(changes=(disk("d00", 1000, state),))
+    assert "clear its errors" in (plan_online(given_up, "1000").refused or "")
+    ends = plan(AWAY, "1000").follow
+    assert ends is not None
+    end = ends(given_up)
+    assert end is not None
+    assert not end.ok
+    assert "clear its errors" in end.text
 
 
 def test_a_device_that_left_the_pool_is_not_online():

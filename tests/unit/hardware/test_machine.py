@@ -16,6 +16,7 @@ from tests.unit.actions.pools import TIB, at, pool, top
 from tests.unit.hardware.chassis import expander_24, jbod_60
 from zconsole.actions import facts
 from zconsole.actions.candidates import judge, ranked
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import find
@@ -23,7 +24,7 @@ from zconsole.hardware import machine
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.machine import contents_of, disks, file_device
 from zconsole.pool.spares import least_bytes
-from zconsole.system.process import Completed
+from zconsole.system.process import Completed, DeadlineError
 
 BLANK = bytes(256 * 1024)
 
@@ -276,6 +277,24 @@ async def test_a_suspended_pool_is_asked_nothing_but_labels_are_read(tree):
     assert set(runner.asked) == {"zdb"}
     assert found.labels == {"1000": "42", "1001": "42"}
     assert label_of("failed to unpack label 0\n") == ""
+
+
+class Silent:
+    """A zdb that gives no answer in time."""
+
+    async def run(self, argv, _deadline):
+        raise DeadlineError(f"{argv[0]} did not answer")
+
+
+@rows("runner", [Answers(), Silent()])
+async def test_a_zdb_that_tells_nothing_keeps_nobody_from_resuming_a_pool(runner, tree):
+    """That a label was not looked for is no word about it."""
+    stuck = pool(top("mirror", 0, 2))
+    found = await MachineFacts(runner, tree.root)(stuck, True)
+    assert found.labels == {}
+    plan = plan_clear(at(stuck, found, suspended=True))
+    assert plan.refused is None
+    assert any("zdb" in text for text in plan.warnings)
 
 
 @pytest.fixture
