@@ -164,6 +164,12 @@ def held(pool: Pool, device: Device) -> list[str]:
         f" need it, wipe the disk first (wipefs --all {device.node or device.path})"
         for name in found.names
     ]
+    if device.unlisted:
+        numbers = ", ".join(map(str, device.unlisted))
+        said.append(
+            f"may be another host's disk: the kernel doesn't know partition {numbers} of its table."
+            f" If no other host uses it: partprobe {device.node or device.path}, then look again"
+        )
     if found.zfs_pool is not None:
         whose = f"pool {found.zfs_pool}" if found.zfs_pool else "a pool"
         whose = "this pool" if found.zfs_pool == pool.name else whose

@@ -16,6 +16,8 @@ class Contents:
     None without a label in use."""
     unread: bool = False
     """Whether it could not be looked at (no permission, no answer)."""
+    table: tuple[tuple[int, int], ...] = ()
+    """The numbers of the partitions in its GPT, and where they begin, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,9 @@ class Device:
     physical: int | None = None
     contents: Contents = field(default_factory=Contents)
     """What is on it and on its partitions."""
+    unlisted: tuple[int, ...] = ()
+    """Numbers in its GPT of partitions that the kernel does not have, or has elsewhere: another
+    host may have made them since the kernel read the table, and what is in them is unseen."""
     mounted: tuple[str, ...] = ()
     swap: bool = False
     holders: tuple[str, ...] = ()

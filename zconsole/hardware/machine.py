@@ -3,13 +3,14 @@
 Formats: Documentation/ABI/stable/sysfs-block, udev's database (systemd, src/libsystemd/sd-device),
 proc(5) for swaps. What is on a device is told by its first bytes: magic numbers as libblkid knows
 them (util-linux, libblkid/src/superblocks), for what zpool would refuse to overwrite; ZFS by the
-state in its label (zpool_in_use, libzfs_import.c).
+state in its label (zpool_in_use, libzfs_import.c); a partition table by the GPT (UEFI, 5.3).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +37,8 @@ HEAD = 0.2
 """Seconds that each disk may take once HEADS is used up."""
 
 FIRST = 256 * 1024
-"""Bytes of the first vdev label; everything looked for lies in them."""
+"""Bytes of a vdev label (vdev_label_t in vdev_impl.h): everything looked for lies in the first, but
+for the other labels."""
 
 _MAGICS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"XFSB", "xfs"),
@@ -54,7 +56,11 @@ _MAGICS: tuple[tuple[int, bytes, str], ...] = (
     (0x8001, b"CD001", "iso9660"),
 )
 LABEL_NVLIST = 16 * 1024
-"""Where the label's nvlist begins (vdev_label_t in vdev_impl.h), XDR-encoded."""
+"""Where the label's nvlist begins, XDR-encoded."""
+LABEL_END = 128 * 1024
+"""Where it ends."""
+XDR = b"\x01"
+"""The first byte of such an nvlist (NV_ENCODE_XDR)."""
 
 DESTROYED, SPARE, L2CACHE = 2, 3, 4
 """Of pool_state_t: what a destroyed pool leaves is free; spares and caches have no txg."""
@@ -93,14 +99,15 @@ def contents_of(path: Path) -> Contents:
     a GPT does not: its partitions are looked at one by one.
     """
     try:
-        head = _head(path)
+        head, others = _head_and_labels(path)
     except OSError:
         return Contents(unread=True)
-    pool = _label_pool(head)
+    pools = (_label_pool(label) for label in (head, *others))
+    pool = next((name for name in pools if name is not None), None)
     found = [name for offset, magic, name in _MAGICS if head.startswith(magic, offset)]
     if not found and pool is None and _is_mbr(head):
         found.append("an MBR partition table")
-    return Contents(tuple(found), pool)
+    return Contents(tuple(found), pool, table=tuple(_partition_table(head)))
 
 
 def _label_pool(head: bytes) -> str | None:
@@ -108,8 +115,8 @@ def _label_pool(head: bytes) -> str | None:
 
     A detached device's label has txg 0 (``zpool_read_label``, zutil_import.c).
     """
-    nvlist = head[LABEL_NVLIST:]
-    if nvlist[:1] != b"\x01":  # NV_ENCODE_XDR
+    nvlist = head[LABEL_NVLIST:LABEL_END]
+    if not nvlist.startswith(XDR):
         return None
     state, txg = _label_number(nvlist, b"state"), _label_number(nvlist, b"txg")
     if state in (None, DESTROYED) or (not txg and state not in (SPARE, L2CACHE)):
@@ -137,12 +144,43 @@ def _pair(nvlist: bytes, name: bytes, kind: int) -> int | None:
     return None if found < 0 else found + len(mark)
 
 
-def _head(path: Path) -> bytes:
+def _head_and_labels(path: Path) -> tuple[bytes, list[bytes]]:
+    """The first bytes, and the other three labels where the first tells nothing (vdev_label.c).
+
+    Behind a GPT, zpool looks for labels in the partitions alone (check_disk, zpool_vdev_os.c).
+    """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        return os.read(handle, FIRST)
+        head, others = os.pread(handle, FIRST, 0), []
+        if not head.startswith(XDR, LABEL_NVLIST) and _gpt_sector(head) is None:
+            end = os.lseek(handle, 0, os.SEEK_END) // FIRST * FIRST
+            for place in (FIRST, end - 2 * FIRST, end - FIRST):
+                with contextlib.suppress(OSError):  # before the first byte, or a bad sector
+                    others.append(os.pread(handle, LABEL_END, place))
+        return head, others
     finally:
         os.close(handle)
+
+
+def _gpt_sector(head: bytes) -> int | None:
+    """The bytes of a sector by where the header of a GPT is; None without one."""
+    return next((size for size in (512, 4096) if head.startswith(b"EFI PART", size)), None)
+
+
+def _partition_table(head: bytes) -> Iterator[tuple[int, int]]:
+    """The numbers of a GPT's partitions, and where they begin, in bytes."""
+    sector = _gpt_sector(head)
+    if sector is None:
+        return
+
+    def _number(place: int, length: int) -> int:
+        return int.from_bytes(head[place : place + length], "little")
+
+    first, step = _number(sector + 72, 8) * sector, _number(sector + 84, 4)
+    for index in range(min(_number(sector + 80, 4), (len(head) - first) // max(step, 128))):
+        entry = first + index * step
+        if any(head[entry : entry + 16]):  # its type
+            yield index + 1, _number(entry + 32, 8) * sector
 
 
 def _is_mbr(head: bytes) -> bool:
@@ -237,6 +275,7 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
     aliases = [link for p in (name, *parts) for link in (nodes[p], *machine.links.get(p, []))]
     who = Identity(first, machine.root)
     sectors = number_in(entry / "size")
+    contents = _contents(udev, nodes, machine.read)
     where = machine.places.of((name, *members))
     return Device(
         path=_best(machine.links.get(name, []), nodes[name]),
@@ -248,7 +287,8 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
         wwn=who.wwn,
         logical=number_in(entry / "queue/logical_block_size"),
         physical=number_in(entry / "queue/physical_block_size"),
-        contents=_contents(udev, nodes, machine.read),
+        contents=contents,
+        unlisted=_unlisted(contents, (_begin(block / p if members else entry / p) for p in parts)),
         mounted=tuple(m for node in nodes.values() for m in machine.mounted.get(node, [])),
         swap=any(node in machine.swaps for node in nodes.values()),
         holders=tuple(each for each in _holders(entry, parts, block) if each not in parts),
@@ -279,6 +319,28 @@ def _partitions(entry: Path) -> list[str]:
     return sorted(p.name for p in found if (p / "partition").exists())
 
 
+def _begin(partition: Path) -> tuple[int | None, int | None]:
+    """The number of a partition, and where it begins, in bytes; None where the kernel has none."""
+    match = re.match(r"part(\d+)-", text_in(partition / "dm/uuid"))
+    start = number_in(partition / "start")
+    return (
+        int(match[1]) if match else number_in(partition / "partition"),
+        None if start is None else start * SECTOR,
+    )
+
+
+def _unlisted(
+    contents: Contents, known: Iterable[tuple[int | None, int | None]]
+) -> tuple[int, ...]:
+    """The numbers in the partition table of which the kernel has no partition in that place."""
+    begins = dict(known)
+    return tuple(
+        number
+        for number, begin in contents.table
+        if number not in begins or begins[number] not in (None, begin)
+    )
+
+
 def _dm_partitions(entry: Path, block: Path) -> list[str]:
     """Partitions of a multipath disk are devices of their own, built on it (kpartx(8))."""
     with contextlib.suppress(OSError):
@@ -294,6 +356,7 @@ def _contents(
     names: list[str] = []
     pool: str | None = None
     unread = False
+    table: tuple[tuple[int, int], ...] = ()
     for part, props in udev.items():
         found = read(Path(nodes[part]))
         if found.unread:
@@ -301,8 +364,9 @@ def _contents(
             unread = unread or blind
         pool = pool if found.zfs_pool is None else found.zfs_pool
         whole = part == next(iter(udev))
+        table = found.table if whole else table
         names += found.names if whole else (f"{name} on {part}" for name in found.names)
-    return Contents(tuple(dict.fromkeys(names)), pool, unread)
+    return Contents(tuple(dict.fromkeys(names)), pool, unread, table)
 
 
 def _by_udev(props: Mapping[str, str]) -> tuple[Contents, bool]:

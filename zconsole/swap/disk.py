@@ -410,6 +410,7 @@ def free_to_go(view: MachineView) -> str:
         for device in view.devices
         if device.kind == "disk" and device.contents.zfs_pool is None
         if not (device.mounted or device.swap or device.holders or device.contents.names)
+        if not device.unlisted
         if not any(disk.is_on(device) for disk in view.leaf_disks)
     ]
     more = f" and {len(free) - NAMED} more" if len(free) > NAMED else ""

@@ -15,7 +15,7 @@ from tests.table import rows
 from tests.unit.actions.pools import TIB, at, pool, top
 from tests.unit.hardware.chassis import expander_24, jbod_60
 from zconsole.actions import facts
-from zconsole.actions.candidates import judge, ranked
+from zconsole.actions.candidates import judge, judge_new, ranked
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import find
@@ -67,6 +67,20 @@ MBR = image(_450=b"\x83", _510=b"\x55\xaa")
 GPT = image(_450=b"\xee", _510=b"\x55\xaa")
 
 
+def gpt(*entries: tuple[int, int], sector: int = 512) -> bytes:
+    """A partition table with these numbers and first sectors (UEFI, 5.3)."""
+    data = bytearray(GPT)
+    data[sector : sector + 8] = b"EFI PART"
+    data[sector + 72 : sector + 88] = b"".join(
+        number.to_bytes(length, "little") for number, length in ((2, 8), (128, 4), (128, 4))
+    )
+    for number, first in entries:
+        entry = 2 * sector + 128 * (number - 1)
+        data[entry : entry + 16] = b"T" * 16
+        data[entry + 32 : entry + 40] = first.to_bytes(8, "little")
+    return bytes(data)
+
+
 class Tree:
     """A machine under a directory."""
 
@@ -97,7 +111,8 @@ class Tree:
         self.node(name, data, entry, f"E:ID_SERIAL_SHORT=S-{name}\n{udev}")
         for part, contents in (parts or {}).items():
             (entry / part).mkdir()
-            (entry / part / "partition").write_text("1\n")
+            (entry / part / "partition").write_text(f"{part.lstrip(name)}\n")
+            (entry / part / "start").write_text(f"{2048 * int(part.lstrip(name))}\n")
             self.node(part, contents, entry / part, udev)
 
     def node(self, name: str, data: bytes, entry: Path, udev: str) -> None:
@@ -215,6 +230,53 @@ def test_contents(tmp_path, data, names, pool):
     (tmp_path / "d").write_bytes(data)
     found = contents_of(tmp_path / "d")
     assert (found.names, found.zfs_pool, found.unread) == (names, pool, False)
+
+
+@rows(
+    "name, entries, sector, parts, unlisted",
+    [
+        ("sda", [(1, 2048), (9, 18432)], 512, [], (1, 9)),
+        ("sdb", [(1, 2048), (2, 4096)], 512, ["sdb1"], (2,)),
+        ("sdc", [(1, 4096)], 512, ["sdc1"], (1,)),  # it begins elsewhere now
+        ("sdd", [(1, 256), (2, 512)], 4096, ["sdd1"], (2,)),
+        ("sde", [(1, 2048)], 512, ["sde1"], ()),
+        ("sdf", [], 512, ["sdf1"], ()),
+    ],
+)
+def test_a_partition_table_that_the_kernel_has_not_read_is_in_doubt(
+    tree, name, entries, sector, parts, unlisted
+):
+    # Another host with the same shelf partitioned the disk after this one had looked at it.
+    tree.disk(name, gpt(*entries, sector=sector), parts=dict.fromkeys(parts, BLANK))
+    device = disks(tree.root)[-1]
+    assert device.unlisted == unlisted
+    p = at(pool(top("raidz2", 0, 6))).pool
+    target = find(p, "1000")
+    assert target is not None
+    candidate = judge(p, target, device, Facts(devices=(device,)))
+    added = judge_new(p, device, 12)
+    assert candidate.usable is added.usable is (not unlisted)
+    for why in (*candidate.problems, *added.problems):
+        assert "another host" in why
+        assert f"partprobe {device.node}" in why
+
+
+@rows("offset", [256 << 10, 512 << 10, 768 << 10])
+def test_a_pools_label_is_found_where_the_first_was_wiped(tmp_path, offset):
+    # Two labels are at the beginning and two at the end (vdev_label_offset, vdev_label.c).
+    data = bytearray(1 << 20)
+    data[offset : offset + len(ZFS)] = ZFS
+    device = tmp_path / "d"
+    device.write_bytes(data + bytes(4096))
+    assert contents_of(device).zfs_pool == "old"
+    # Behind a partition table, zpool looks at the partitions alone (check_disk, zpool_vdev_os.c).
+    data[: len(GPT)] = gpt((1, 2048))
+    device.write_bytes(data)
+    assert contents_of(device).zfs_pool is None
+    # What is free by its first label is free.
+    data[: len(GPT)] = DESTROYED
+    device.write_bytes(data)
+    assert contents_of(device).zfs_pool is None
 
 
 class Answers:
