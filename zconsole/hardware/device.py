@@ -22,7 +22,10 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One whole disk, or a file; ``path`` is the name to give to zpool."""
+    """One whole disk, a partition, or a file; ``path`` is the name to give to zpool.
+
+    A partition has the identity and place of its disk, and all else of its own.
+    """
 
     path: str
     """The by-id link where there is one, else the node: names that survive a reboot first."""
@@ -31,7 +34,7 @@ class Device:
     aliases: tuple[str, ...] = ()
     """Every other path of the device and of its partitions."""
     kind: str = "disk"
-    """disk or file."""
+    """disk, partition or file."""
     size: int | None = None
     model: str = ""
     serial: str = ""
@@ -64,3 +67,7 @@ class Device:
     """Whether udev has yet to name it: its links, and with them ``path``, are still to come."""
     port: str = ""
     """The by-path name of where it is plugged in: the next disk in that place has it too."""
+    number: str = ""
+    """The number of a partition."""
+    parts: tuple[Device, ...] = ()
+    """The partitions of a disk, each as a device that may be given to a pool by itself."""

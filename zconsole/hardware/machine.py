@@ -22,6 +22,7 @@ from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.identity import Identity
 from zconsole.hardware.links import DiskLinks, links
 from zconsole.hardware.location import Locations, is_multipath, locations
+from zconsole.hardware.sysfs import names_in
 from zconsole.system import mounts
 from zconsole.system.host import ROOT, number_in, text_in
 from zconsole.system.patient import NoAnswerError, Patient
@@ -241,7 +242,9 @@ def _without_shared_serials(found: Iterable[Device]) -> tuple[Device, ...]:
     disks = tuple(found)
     counts = Counter(each.serial for each in disks if each.serial and not each.wwn)
     return tuple(
-        replace(each, serial="") if not each.wwn and counts[each.serial] > 1 else each
+        replace(each, serial="", parts=tuple(replace(part, serial="") for part in each.parts))
+        if not each.wwn and counts[each.serial] > 1
+        else each
         for each in disks
     )
 
@@ -262,43 +265,105 @@ def file_device(path: str, read: _Read = contents_of) -> Device | None:
     return Device(path, kind="file", size=status.st_size, contents=read(Path(path)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A disk without its partitions, or one of its partitions."""
+
+    name: str
+    links: tuple[str, ...]
+    """Every path of it, ``/dev/NAME`` first."""
+    size: int | None
+    contents: Contents
+    """Names and pool, by udev where we may not look."""
+    mounted: tuple[str, ...]
+    swap: bool
+    holders: tuple[str, ...]
+    read_only: bool
+    unnamed: bool
+    number: int | None
+    """Of a partition; None of a disk."""
+    begin: int | None
+    """Where a partition begins, in bytes; None where that is unknown."""
+
+
+def _node(machine: _Machine, entry: Path) -> _Node:
+    """What the machine tells of a block device by its folder in /sys."""
+    name, dev = entry.name, machine.root / "dev"
+    links = (str(dev / name), *machine.links.get(name, ()))
+    # Mounts are told by this name, also where udev has made no link of it.
+    called = dict.fromkeys((*links, str(dev / "mapper" / text_in(entry / "dm/name"))))
+    sectors, start = number_in(entry / "size"), number_in(entry / "start")
+    udev = udev_properties(entry, machine.root)
+    contents = machine.read(dev / name)
+    part = re.match(r"part(\d+)-", text_in(entry / "dm/uuid"))
+    return _Node(
+        name=name,
+        links=links,
+        size=sectors and sectors * SECTOR,
+        contents=_by_udev(udev) if contents.unread else contents,
+        mounted=tuple(where for path in called for where in machine.mounted.get(path, ())),
+        swap=not machine.swaps.isdisjoint(called),
+        holders=tuple(names_in(entry / "holders")),
+        read_only=text_in(entry / "ro") == "1",
+        unnamed=_is_unnamed(udev, machine.root),
+        number=int(part[1]) if part else number_in(entry / "partition"),
+        begin=None if start is None else start * SECTOR,
+    )
+
+
 def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
     """One disk; ``members`` are the paths to it where it has several."""
     block = machine.root / "sys/block"
     entry, first = block / name, block / (members[0] if members else name)
     parts = _dm_partitions(entry, block) if members else _partitions(entry)
-    udev = {name: udev_properties(entry, machine.root)}
-    for part in parts:
-        place = block / part if members else entry / part
-        udev[part] = udev_properties(place, machine.root)
-    nodes = {part: str(machine.root / "dev" / part) for part in (name, *parts)}
-    aliases = [link for p in (name, *parts) for link in (nodes[p], *machine.links.get(p, []))]
+    own = _node(machine, entry)
+    inside = [_node(machine, block / part if members else entry / part) for part in parts]
+    nodes = (own, *inside)
     who = Identity(first, machine.root)
-    sectors = number_in(entry / "size")
-    contents = _contents(udev, nodes, machine.read)
     where = machine.places.of((name, *members))
-    return Device(
-        path=_best(machine.links.get(name, []), nodes[name]),
-        node=nodes[name],
-        aliases=tuple(aliases),
-        size=sectors and sectors * SECTOR,
+    whole = Device(
+        path=_best(own.links),
+        node=own.links[0],
+        aliases=tuple(link for node in nodes for link in node.links),
+        size=own.size,
         model=who.model,
         serial=who.serial,
         wwn=who.wwn,
         logical=number_in(entry / "queue/logical_block_size"),
         physical=number_in(entry / "queue/physical_block_size"),
-        contents=contents,
-        unlisted=_unlisted(contents, (_begin(block / p if members else entry / p) for p in parts)),
-        mounted=tuple(m for node in nodes.values() for m in machine.mounted.get(node, [])),
-        swap=any(node in machine.swaps for node in nodes.values()),
-        holders=tuple(each for each in _holders(entry, parts, block) if each not in parts),
-        read_only=text_in(entry / "ro") == "1",
+        contents=_together(own, inside),
+        unlisted=_unlisted(own, inside),
+        mounted=tuple(place for node in nodes for place in node.mounted),
+        swap=any(node.swap for node in nodes),
+        holders=tuple(each for node in nodes for each in node.holders if each not in parts),
+        read_only=own.read_only,
         locate=next(filter(None, (_led(block / path) for path in members or (name,))), None),
         enclosure=where.enclosure,
         slot=where.slot,
         bay=where.bay,
-        unnamed=_is_unnamed(udev[name], machine.root),
+        unnamed=own.unnamed,
         port=where.port,
+    )
+    return replace(whole, parts=tuple(_partition(whole, own, parts, part) for part in inside))
+
+
+def _partition(whole: Device, disk: _Node, parts: Sequence[str], own: _Node) -> Device:
+    """One partition by itself, and in use where all of its disk is, as a disk without any."""
+    pool = disk.contents.zfs_pool if own.contents.zfs_pool is None else own.contents.zfs_pool
+    return replace(
+        whole,
+        path=_best(own.links),
+        node=own.links[0],
+        aliases=own.links,
+        kind="partition",
+        number=str(own.number or ""),
+        size=own.size,
+        contents=replace(own.contents, zfs_pool=pool),
+        mounted=(*disk.mounted, *own.mounted),
+        swap=disk.swap or own.swap,
+        holders=(*(each for each in disk.holders if each not in parts), *own.holders),
+        read_only=disk.read_only or own.read_only,
+        unnamed=disk.unnamed or own.unnamed,
     )
 
 
@@ -319,24 +384,12 @@ def _partitions(entry: Path) -> list[str]:
     return sorted(p.name for p in found if (p / "partition").exists())
 
 
-def _begin(partition: Path) -> tuple[int | None, int | None]:
-    """The number of a partition, and where it begins, in bytes; None where the kernel has none."""
-    match = re.match(r"part(\d+)-", text_in(partition / "dm/uuid"))
-    start = number_in(partition / "start")
-    return (
-        int(match[1]) if match else number_in(partition / "partition"),
-        None if start is None else start * SECTOR,
-    )
-
-
-def _unlisted(
-    contents: Contents, known: Iterable[tuple[int | None, int | None]]
-) -> tuple[int, ...]:
+def _unlisted(disk: _Node, inside: Iterable[_Node]) -> tuple[int, ...]:
     """The numbers in the partition table of which the kernel has no partition in that place."""
-    begins = dict(known)
+    begins = {part.number: part.begin for part in inside}
     return tuple(
         number
-        for number, begin in contents.table
+        for number, begin in disk.contents.table
         if number not in begins or begins[number] not in (None, begin)
     )
 
@@ -349,36 +402,32 @@ def _dm_partitions(entry: Path, block: Path) -> list[str]:
     return []
 
 
-def _contents(
-    udev: Mapping[str, Mapping[str, str]], nodes: dict[str, str], read: _Read
-) -> Contents:
-    """What is on a disk and its partitions together; udev's word where we may not look."""
-    names: list[str] = []
-    pool: str | None = None
-    unread = False
-    table: tuple[tuple[int, int], ...] = ()
-    for part, props in udev.items():
-        found = read(Path(nodes[part]))
-        if found.unread:
-            found, blind = _by_udev(props)
-            unread = unread or blind
-        pool = pool if found.zfs_pool is None else found.zfs_pool
-        whole = part == next(iter(udev))
-        table = found.table if whole else table
-        names += found.names if whole else (f"{name} on {part}" for name in found.names)
-    return Contents(tuple(dict.fromkeys(names)), pool, unread, table)
+def _together(disk: _Node, inside: Sequence[_Node]) -> Contents:
+    """What is on a disk and its partitions together."""
+    found = [disk.contents, *(part.contents for part in inside)]
+    names = [f"{name} on {part.name}" for part in inside for name in part.contents.names]
+    pools = [each.zfs_pool for each in found if each.zfs_pool is not None]
+    return Contents(
+        tuple(dict.fromkeys((*disk.contents.names, *names))),
+        pools[-1] if pools else None,
+        any(each.unread for each in found),
+        disk.contents.table,
+    )
 
 
-def _by_udev(props: Mapping[str, str]) -> tuple[Contents, bool]:
-    """What udev found when it looked, and whether it never did."""
+def _by_udev(props: Mapping[str, str]) -> Contents:
+    """What udev found when it looked; unread where it never did."""
     kind = props.get("ID_FS_TYPE")
     if kind == "zfs_member":
-        return Contents(zfs_pool=props.get("ID_FS_LABEL", "")), False
-    return Contents((kind,) if kind else ()), not props
+        return Contents(zfs_pool=props.get("ID_FS_LABEL", ""))
+    return Contents((kind,) if kind else (), unread=not props)
 
 
-def _best(links: Sequence[str], node: str) -> str:
-    """The link to give to zpool: by-vdev, the name of a multipath device, by-id with the model."""
+def _best(links: Sequence[str]) -> str:
+    """The path to give to zpool: by-vdev, the name of a multipath device, by-id with the model.
+
+    The node, which is first, where none of these is among them.
+    """
 
     def _rank(link: str) -> tuple[int, str]:
         name = os.path.basename(link)  # noqa: PTH119 (a string, not a path to open)
@@ -388,9 +437,9 @@ def _best(links: Sequence[str], node: str) -> str:
             return (1, link)
         if "/by-id/" in link:
             return (3 if name.startswith(("wwn-", "nvme-eui.", "scsi-3")) else 2, link)
-        return (4, link)
+        return (5, link) if link == links[0] else (4, link)
 
-    return min(links, key=_rank, default=node)
+    return min(links, key=_rank)
 
 
 def _mounted(root: Path) -> _Lists:
@@ -405,13 +454,6 @@ def _mounted(root: Path) -> _Lists:
 def _swaps(root: Path) -> frozenset[str]:
     """The nodes that are swapped to."""
     return frozenset(line.split()[0] for line in text_in(root / "proc/swaps").splitlines()[1:])
-
-
-def _holders(entry: Path, parts: list[str], block: Path) -> Iterator[str]:
-    """What is built on a disk or on its partitions, those of a multipath disk lying beside it."""
-    for place in (entry, *(entry / part for part in parts), *(block / part for part in parts)):
-        with contextlib.suppress(OSError):
-            yield from sorted(p.name for p in (place / "holders").iterdir())
 
 
 def _led(entry: Path) -> str | None:

@@ -11,17 +11,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import TIB, at, pool, top
+from tests.unit.actions.pools import GIB, MODERN, TIB, at, pool, top
 from tests.unit.hardware.chassis import expander_24, jbod_60
 from zconsole.actions import facts
+from zconsole.actions.add import plan_add
 from zconsole.actions.candidates import judge, judge_new, ranked
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
-from zconsole.actions.plan import Facts
-from zconsole.actions.target import find
+from zconsole.actions.growth import plan_attach
+from zconsole.actions.layout import Layout
+from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.target import Swap, find
 from zconsole.hardware import machine
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.machine import contents_of, disks, file_device
+from zconsole.pool.model import Vdev
 from zconsole.pool.spares import least_bytes
 from zconsole.system.process import Completed
 
@@ -112,8 +118,10 @@ class Tree:
         for part, contents in (parts or {}).items():
             (entry / part).mkdir()
             (entry / part / "partition").write_text(f"{part.lstrip(name)}\n")
+            (entry / part / "size").write_text(f"{size // 2 // 512}\n")
+            (entry / part / "holders").mkdir()
             (entry / part / "start").write_text(f"{2048 * int(part.lstrip(name))}\n")
-            self.node(part, contents, entry / part, udev)
+            self.node(part, contents, entry / part, f"E:DEVTYPE=partition\n{udev}")
 
     def node(self, name: str, data: bytes, entry: Path, udev: str) -> None:
         self.minor += 1
@@ -259,6 +267,112 @@ def test_a_partition_table_that_the_kernel_has_not_read_is_in_doubt(
     for why in (*candidate.problems, *added.problems):
         assert "another host" in why
         assert f"partprobe {device.node}" in why
+
+
+VFAT = image(_54=b"FAT16   ")
+
+
+@pytest.fixture
+def shared(tree):
+    """A disk with a partition of every kind, of which only the third is free."""
+    parts = dict(enumerate((VFAT, BLANK, BLANK, BLANK, BLANK, ZFS, EXT, BLANK), 1))
+    table = gpt(*((n, 2048 * n) for n in parts))
+    tree.disk("sda", table, parts={f"sda{n}": data for n, data in parts.items()})
+    dev = tree.root / "dev"
+    (tree.root / "proc/self/mountinfo").write_text(
+        f"22 1 8:3 / / rw shared:1 - ext4 {dev}/disk/by-id/wwn-sda-part2 rw\n"
+    )
+    (tree.root / "proc/swaps").write_text(f"Filename\n{dev}/sda4 partition 1 0 -2\n")
+    (tree.root / "sys/block/sda/sda5/holders/md0").touch()
+    (tree.root / "sys/block/sda/sda8/ro").write_text("1\n")
+    return tree
+
+
+MEMBER = Vdev("log", "disk", guid="77", vclass="log", size_bytes=GIB)
+
+
+def _part(tree: Tree, path: str) -> Situation:
+    """A pool with a log on the disk's second partition; ``path`` is that of the partition meant."""
+    log = MEMBER._replace(path=str(tree.root / "dev/disk/by-id/ata-sda-part2"))
+    facts = replace(MODERN, devices=disks(tree.root))
+    assert facts.named(path) is not None
+    return at(pool(top("mirror", 0, 2), log), facts)
+
+
+@rows("link", ["dev/disk/by-id/ata-sda-part{}", "dev/sda{}"])
+@rows(
+    "number, problem",
+    [
+        (1, "holds vfat; "),
+        (2, "in this pool already, as log"),
+        (3, ""),
+        (4, "used as swap"),
+        (5, "in use by md0"),
+        (6, "has a label of pool old"),
+        (7, "holds ext2, 3 or 4; "),
+        (8, "read-only"),
+    ],
+)
+def test_a_partition_is_judged_by_itself(shared, link, number, problem):
+    path = str(shared.root / link.format(number))
+    s = _part(shared, path)
+    plans = (plan_replace(s, Swap("1000", path)), plan_add(s, Layout("log"), (path,)))
+    for plan in (*plans, plan_attach(s, "1000", path)):
+        why = plan.refused or ""
+        assert why.startswith(f"{path}: {problem}") if problem else not why, why
+        if "wipefs" in why:
+            assert f"wipefs --all {shared.root}/dev/sda{number})" in why
+    device = s.facts.named(path)
+    assert device is not None
+    assert (device.size, device.serial, device.number) == (TIB, "S-sda", str(number))
+    whole = str(shared.root / "dev/sda")
+    assert plan_replace(s, Swap("1000", whole)).refused is not None
+
+
+@rows("number", [2, 3])
+def test_a_mounted_partition_is_no_free_one(shared, number):
+    device = Facts(devices=disks(shared.root)).named(str(shared.root / f"dev/sda{number}"))
+    assert device is not None
+    assert device.mounted == (("/",) if number == 2 else ())
+
+
+def test_a_partition_is_in_use_where_all_of_its_disk_is(shared):
+    path, dev = str(shared.root / "dev/sda3"), shared.root / "dev"
+
+    def why() -> str:
+        return plan_replace(_part(shared, path), Swap("1000", path)).refused or ""
+
+    assert not why()
+    (shared.root / "sys/block/sda/holders/dm-3").touch()
+    assert why() == f"{path}: in use by dm-3"
+    (shared.root / "sys/block/sda/holders/dm-3").unlink()
+    (shared.root / "proc/self/mountinfo").write_text(f"2 1 8:1 / /x rw - ext4 {dev}/sda rw\n")
+    assert why() == f"{path}: mounted on /x"
+    (shared.root / "proc/self/mountinfo").write_text("")
+    (shared.root / "dev/sda").write_bytes(ZFS)
+    assert why().startswith(f"{path}: has a label of pool old")
+    (shared.root / "dev/sda").write_bytes(gpt((1, 2048), (11, 99999)))
+    assert "another host" in why()
+
+
+def test_partitions_of_one_disk_are_no_redundancy_for_each_other(shared):
+    (shared.root / "proc/swaps").write_text("Filename\n")
+    third, fourth, whole = (str(shared.root / "dev" / name) for name in ("sda3", "sda4", "sda"))
+    s = _part(shared, third)
+    assert plan_add(s, Layout("log"), (third, fourth)).refused is None
+    mirror = plan_add(s, Layout("log", "mirror"), (third, fourth)).refused
+    assert mirror is not None
+    assert mirror.startswith("on one disk: ")
+    assert plan_add(s, Layout("log"), (third, whole)).refused == "a device is named twice"
+    ids = str(shared.root / "dev/disk/by-id/ata-sda-part3")
+    assert plan_add(s, Layout("log"), (third, ids)).refused == "a device is named twice"
+    beside = plan_attach(s, "77", third)
+    assert beside.refused is None
+    assert "on one disk with log: both fail with it" in beside.warnings
+    a, b = (MEMBER._replace(name=n, guid=n, path=p) for n, p in (("8", fourth), ("9", "/dev/x")))
+    paired = replace(s, pool=pool(Vdev("mirror-1", "mirror", guid="5", children=(a, b))))
+    why = plan_replace(paired, Swap("9", third)).refused
+    assert why == f"{third}: on one disk with 8: mirror-1 would lose both with it"
 
 
 @rows("offset", [256 << 10, 512 << 10, 768 << 10])
