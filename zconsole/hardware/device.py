@@ -22,8 +22,9 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One whole disk, a partition, or a file; ``path`` is the name to give to zpool.
+    """One whole disk, a partition, a file, or what is made of these.
 
+    ``path`` is the name to give to zpool.
     A partition has the identity and place of its disk, and all else of its own.
     """
 
@@ -34,7 +35,7 @@ class Device:
     aliases: tuple[str, ...] = ()
     """Every other path of the device and of its partitions."""
     kind: str = "disk"
-    """disk, partition or file."""
+    """disk, partition, file, or stacked: dm-crypt, LVM, md, loop and the like."""
     size: int | None = None
     model: str = ""
     serial: str = ""

@@ -22,14 +22,16 @@ from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.identity import Identity
 from zconsole.hardware.links import DiskLinks, links
 from zconsole.hardware.location import Locations, is_multipath, locations
-from zconsole.hardware.sysfs import names_in
+from zconsole.hardware.sysfs import names_in, real
 from zconsole.system import mounts
 from zconsole.system.host import ROOT, number_in, text_in
 from zconsole.system.patient import NoAnswerError, Patient
-from zconsole.zfs.sources.blockdev import SECTOR, slaves, udev_properties
+from zconsole.zfs.sources.blockdev import SECTOR, node_name, slaves, udev_properties
 
-SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
-"""Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
+STACKED = ("loop", "nbd", "dm-", "md")
+"""Kernel names of what is made of disks, files or a network: read where it is typed as a path."""
+SKIPPED = (*STACKED, "ram", "zram", "sr", "fd", "zd")
+"""Kernel names that are no disks to give to a pool."""
 
 HEADS = 3.0
 """Seconds that disks may take altogether without an answer: one that is dying may take minutes, and
@@ -193,9 +195,43 @@ def _is_mbr(head: bytes) -> bool:
 
 
 def devices(root: Path = ROOT, files: Iterable[str] = ()) -> tuple[Device, ...]:
-    """The machine's disks, and those of ``files`` that are regular files; may take seconds."""
-    read = _in_time()
-    return (*disks(root, read), *filter(None, (file_device(path, read) for path in files)))
+    """The machine's disks, and what ``files`` name besides them: files, and block devices.
+
+    May take seconds.
+    """
+    machine = _machine(root, _in_time())
+    found = list(_disks(machine))
+    for path in files:
+        if (file := file_device(path, machine.read)) is not None:
+            found.append(file)
+        elif (name := node_name(path, root)) is not None:
+            node = str(root / "dev" / name)
+            if not any(node in device.aliases for device in found):
+                found += _stacked(machine, name)
+            found = [_linked(device, node, path) for device in found]
+    return tuple(found)
+
+
+def _stacked(machine: _Machine, name: str) -> Iterator[Device]:
+    """A block device that is none of the disks, or the one that has it as a partition."""
+    entry = real(machine.root / "sys/class/block" / name)
+    whole = entry.parent if (entry / "partition").exists() else entry
+    # Without a path, a device that joins them is a disk that was pulled.
+    if not whole.name.startswith(STACKED) or is_multipath(whole.name, machine.root):
+        return
+    if number_in(whole / "size"):
+        found = _disk(machine, whole.name, ())
+        # It is called as it was typed, whatever udev has yet to make.
+        parts = tuple(replace(part, unnamed=False) for part in found.parts)
+        yield replace(found, kind="stacked", unnamed=False, parts=parts)
+
+
+def _linked(device: Device, node: str, path: str) -> Device:
+    """The device with ``path`` as one more name of this node, where it is its or a partition's."""
+    if node not in device.aliases or path in device.aliases:
+        return device
+    parts = tuple(_linked(part, node, path) for part in device.parts)
+    return replace(device, aliases=(*device.aliases, path), parts=parts)
 
 
 def _in_time() -> _Read:
@@ -219,9 +255,15 @@ def disks(root: Path = ROOT, read: _Read = contents_of) -> tuple[Device, ...]:
 
     A disk with several paths is one, called by the device that joins them.
     """
-    machine = _Machine(
-        root, links(root, *LINKS), _mounted(root), _swaps(root), locations(root), read
-    )
+    return _disks(_machine(root, read))
+
+
+def _machine(root: Path, read: _Read) -> _Machine:
+    return _Machine(root, links(root, *LINKS), _mounted(root), _swaps(root), locations(root), read)
+
+
+def _disks(machine: _Machine) -> tuple[Device, ...]:
+    root = machine.root
     joined = {name: slaves(name, root) for name in _names(root) if is_multipath(name, root)}
     members = {member for each in joined.values() for member in each}
     return _without_shared_serials(
@@ -315,9 +357,10 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
     """One disk; ``members`` are the paths to it where it has several."""
     block = machine.root / "sys/block"
     entry, first = block / name, block / (members[0] if members else name)
-    parts = _dm_partitions(entry, block) if members else _partitions(entry)
+    mapped = name.startswith("dm-")
+    parts = _dm_partitions(entry, block) if mapped else _partitions(entry)
     own = _node(machine, entry)
-    inside = [_node(machine, block / part if members else entry / part) for part in parts]
+    inside = [_node(machine, (block if mapped else entry) / part) for part in parts]
     nodes = (own, *inside)
     who = Identity(first, machine.root)
     where = machine.places.of((name, *members))
@@ -395,7 +438,7 @@ def _unlisted(disk: _Node, inside: Iterable[_Node]) -> tuple[int, ...]:
 
 
 def _dm_partitions(entry: Path, block: Path) -> list[str]:
-    """Partitions of a multipath disk are devices of their own, built on it (kpartx(8))."""
+    """Partitions of a device-mapper device are devices of their own, built on it (kpartx(8))."""
     with contextlib.suppress(OSError):
         names = sorted(p.name for p in (entry / "holders").iterdir())
         return [name for name in names if text_in(block / name / "dm/uuid").startswith("part")]

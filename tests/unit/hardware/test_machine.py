@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import threading
 import time
@@ -30,6 +31,7 @@ from zconsole.hardware.machine import contents_of, disks, file_device
 from zconsole.pool.model import Vdev
 from zconsole.pool.spares import least_bytes
 from zconsole.system.process import Completed
+from zconsole.zfs.sources.blockdev import node_name
 
 BLANK = bytes(256 * 1024)
 
@@ -131,6 +133,22 @@ class Tree:
         link = name if name.isalpha() else f"{name[:-1]}-part{name[-1]}"
         (self.root / "dev/disk/by-id" / f"ata-{link}").symlink_to(f"../../{name}")
         (self.root / "dev/disk/by-id" / f"wwn-{link}").symlink_to(f"../../{name}")
+
+    def block(self, node: str, data: bytes = BLANK, size: int = 2 * TIB, **dm: str) -> Path:
+        """A block device that is no disk."""
+        entry = self.root / "sys/block" / node
+        for place in ("queue", "holders", *(("dm",) * bool(dm))):
+            (entry / place).mkdir(parents=True)
+        (entry / "size").write_text(f"{size // 512}\n")
+        for key, value in dm.items():
+            (entry / "dm" / key).write_text(f"{value}\n")
+        self.listed(node, entry)
+        (self.root / "dev" / node).write_bytes(data)
+        return entry
+
+    def listed(self, name: str, entry: Path) -> None:
+        (self.root / "sys/class/block").mkdir(parents=True, exist_ok=True)
+        (self.root / "sys/class/block" / name).symlink_to(entry)
 
 
 @pytest.fixture
@@ -373,6 +391,96 @@ def test_partitions_of_one_disk_are_no_redundancy_for_each_other(shared):
     paired = replace(s, pool=pool(Vdev("mirror-1", "mirror", guid="5", children=(a, b))))
     why = plan_replace(paired, Swap("9", third)).refused
     assert why == f"{third}: on one disk with 8: mirror-1 would lose both with it"
+
+
+@pytest.fixture
+def stacked(tree):
+    """A machine with devices that are made of others."""
+    tree.disk("sda")
+    dev = tree.root / "dev"
+    for folder in ("mapper", "vg", "disk/by-uuid"):
+        (dev / folder).mkdir(exist_ok=True)
+    tree.block("dm-0", uuid="CRYPT-LUKS2-0-luks-b", name="luks-b")
+    (dev / "mapper/luks-b").symlink_to("../dm-0")
+    held = tree.block("dm-1", uuid="LVM-1", name="vg-pool")
+    (held / "holders/dm-9").touch()
+    tree.block("dm-2", uuid="LVM-2", name="vg-srv")
+    (dev / "vg/srv").symlink_to("../dm-2")
+    tree.block("dm-3", uuid="LVM-3", name="vg-swap")
+    tree.block("dm-4", ZFS, uuid="LVM-4", name="vg-zfs")
+    tree.block("dm-5", gpt((1, 2048)), uuid="LVM-5", name="vg-guest")
+    tree.block("dm-6", size=TIB // 2, uuid="LVM-6", name="vg-small")
+    tree.block("dm-7", uuid="mpath-7", name="mpath7")
+    tree.block("md0", EXT)
+    array = tree.block("md1", gpt((1, 2048), (2, 4096)))
+    for number, data in ((1, VFAT), (2, BLANK)):
+        part = array / f"md1p{number}"
+        part.mkdir()
+        for file, value in (("partition", number), ("start", 2048 * number), ("size", TIB // 512)):
+            (part / file).write_text(f"{value}\n")
+        (dev / part.name).write_bytes(data)
+        tree.listed(part.name, part)
+    (dev / "disk/by-uuid/aa").symlink_to("../../md1p2")
+    tree.block("loop0")
+    tree.block("loop7", size=0)
+    tree.block("zd0")
+    tree.block("sr0")
+    (dev / "null").touch()
+    (tree.root / "proc/self/mountinfo").write_text(
+        f"22 1 8:3 / /srv rw shared:1 - ext4 {dev}/mapper/vg-srv rw\n"
+        f"23 1 8:4 / /loop rw shared:1 - ext4 {dev}/loop0 rw\n"
+    )
+    (tree.root / "proc/swaps").write_text(f"Filename\n{dev}/dm-3 partition 1 0 -2\n")
+    return tree
+
+
+@rows(
+    "path, problem",
+    [
+        ("/dev/mapper/luks-b", ""),
+        ("/dev/dm-0", ""),
+        ("/dev/dm-1", "in use by dm-9"),
+        ("/dev/dm-2", "mounted on /srv"),
+        ("/dev/vg/srv", "mounted on /srv"),
+        ("/dev/dm-3", "used as swap"),
+        ("/dev/dm-4", "has a label of pool old"),
+        ("/dev/dm-5", "may be another host's disk"),
+        ("/dev/dm-6", "too small"),
+        ("/dev/dm-7", " is not a device"),  # a disk that was pulled
+        ("/dev/md0", "holds ext2, 3 or 4; "),
+        ("/dev/md1", "holds vfat on md1p1; "),
+        ("/dev/md1p1", "holds vfat; "),
+        ("/dev/md1p2", ""),
+        ("/dev/disk/by-uuid/aa", ""),
+        ("/dev/loop0", "mounted on /loop"),
+        ("/dev/loop7", " is not a device"),
+        ("/dev/zd0", " is not a device"),
+        ("/dev/sr0", " is not a device"),
+        ("/dev/null", " is not a device"),
+        ("/dev/nothing", " is not a device"),
+        ("/dev", " is not a device"),
+    ],
+)
+async def test_a_typed_block_device_is_judged_as_a_disk_is(stacked, path, problem):
+    facts = await MachineFacts(Answers(), stacked.root)(pool(top("mirror", 0, 2)), False, (path,))
+    s = at(pool(top("mirror", 0, 2)), replace(MODERN, devices=facts.devices))
+    for plan in (plan_replace(s, Swap("1000", path)), plan_attach(s, "1000", path)):
+        why = plan.refused or ""
+        assert why.removeprefix(f"{path}: ").removeprefix(path).startswith(problem), why
+        assert bool(why) is bool(problem)
+    assert [d.node for d in disks(stacked.root)] == [str(stacked.root / "dev/sda")]
+    assert all(d.kind == "disk" or problem != " is not a device" for d in facts.devices)
+
+
+def test_a_character_device_is_no_block_device_of_the_same_number(tmp_path):
+    numbers = tmp_path / "sys/dev/block"
+    numbers.mkdir(parents=True)
+    (tmp_path / "sys/class/block").mkdir(parents=True)
+    null = Path("/dev/null").stat().st_rdev
+    (tmp_path / "sys/block/loop3").mkdir(parents=True)
+    (numbers / f"{os.major(null)}:{os.minor(null)}").symlink_to("../../block/loop3")
+    (tmp_path / "dev").symlink_to("/dev")
+    assert node_name("/dev/null", tmp_path) is None
 
 
 @rows("offset", [256 << 10, 512 << 10, 768 << 10])
