@@ -20,7 +20,8 @@ class Redundancy(NamedTuple):
 
 
 REPAIRS = frozenset({"resilver", "rebuild"})
-_LAYOUTS = ("mirror", "raidz", "draid", *GROUP_KINDS)
+_PARENTS = ("mirror", "raidz", "draid")
+_LAYOUTS = (*_PARENTS, *GROUP_KINDS)
 
 
 def may_fail(left: int) -> str:
@@ -59,7 +60,8 @@ def by_vdev(
     the repair has nothing else to fill. Of a dRAID's failure domain, no stripe has two devices
     (vdev_draid.c): however many of them are missing, they count as one.
     ``checkpoint``: whether one exists. It alone can keep a replacing vdev whose newcomer is whole.
-    Vdevs of which too little is shown (``is_incomplete``) have no entry.
+    Vdevs of which too little is shown (``is_incomplete``) have no entry. Nor have, without the row
+    of the pool, devices at the top: they may be those of a vdev whose row is not shown either.
     """
     known = tuple(scans)
     repairs = [scan for scan in known if scan.active and scan.function in REPAIRS]
@@ -77,8 +79,9 @@ def by_vdev(
         else:
             marked = _repaired(own[id(vdev)], _has_failed(known, vdev), checkpoint)
         entry = _of_top_level(marked, name)
+        loose = root.state == "UNKNOWN" and not vdev.kind.startswith(_PARENTS)
         # What a text that was cut off does not show can only make it worse.
-        if not is_incomplete(vdev) and not (vdev.partial and entry.left):
+        if not (loose or is_incomplete(vdev) or (vdev.partial and entry.left)):
             entries.append((vdev, entry))
     return tuple(entries)
 

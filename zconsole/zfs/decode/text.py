@@ -13,7 +13,8 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import Activity, Pool, Vdev
+from zconsole.pool.model import UNKNOWN_KIND, Activity, Pool, Vdev
+from zconsole.pool.redundancy import is_incomplete
 from zconsole.pool.topology import data_vdevs
 from zconsole.zfs.decode.builders import check_rows, pool_of
 from zconsole.zfs.decode.devices import Devices
@@ -247,7 +248,7 @@ def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> b
     A table alone, a list of pools to import and a text that ends above its table show none.
     ``unread``: tags of the sections of which no line is of a known form.
     """
-    if block.first("pool") is None or block.first("id") is not None:
+    if block.first("pool") is None or _lists_imports(block):
         return False
     if not set(_SCAN_LINES).isdisjoint(unread):
         return False
@@ -255,20 +256,44 @@ def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> b
 
 
 def _lacks(block: _Block, root: Vdev, state: str | None, unread: Sequence[str]) -> str | None:
-    """Which part is missing of a text that names its pool, as of one that was cut off.
+    """Which part is missing of a text, as of one that was cut off.
 
-    Nothing can be missing of a table that somebody quoted alone, nor ``errors:`` of a list of pools
-    to import. ``unread``: tags of the sections of which no line is of a known form.
+    Below the pool's own row nothing can be missing of a table that somebody quoted alone.
+    ``unread``: tags of the sections of which no line is of a known form.
     """
-    alone = all(section.tag in _ALONE for section in block.sections)
-    if block.first("pool") is None and (alone or not root.children):
-        return None if root.children else "the text has neither a state nor a table"
-    if block.first("pool") is not None and state is None:
-        return "the text ends before its state: line"
-    if root.state == UNKNOWN_STATE and not root.children:
-        return "the text ends before its table"
-    if block.first("id") is not None:
+    named = block.first("pool") is not None
+    if root.state == UNKNOWN_STATE and root.children:
+        return "the pool's own row is not shown"
+    if not named and not root.children:
+        return "the text has neither a state nor a table"
+    if root.state == UNKNOWN_STATE or (named and state is None):
+        return f"the text ends before its {'table' if state else 'state: line'}"
+    if not named and all(section.tag in _ALONE for section in block.sections):
         return None
+    return _lacks_devices(root) if _lists_imports(block) else _lacks_errors(block, unread)
+
+
+def _lists_imports(block: _Block) -> bool:
+    """Whether it is one of a list of pools to import, which has no scan, counters or ``errors:``.
+
+    Solaris 11.4 prints an ``id:`` line of every pool.
+    """
+    if block.first("id") is None or any(block.all(*_SCAN_LINES, "errors")):
+        return False
+    return not any(Columns.of(line) for section in block.all(*_TABLES) for line in section.lines)
+
+
+def _lacks_devices(root: Vdev) -> str | None:
+    """That fewer devices are listed than the last vdev of a healthy pool has at least."""
+    last = root.children[-1] if root.children else None
+    cut = last is None or (
+        last.state == "ONLINE" and last.kind != UNKNOWN_KIND and is_incomplete(last)
+    )
+    return "the text ends within its table" if cut else None
+
+
+def _lacks_errors(block: _Block, unread: Sequence[str]) -> str | None:
+    """Which line is missing below the table, or is of no known form."""
     if block.first("errors") is None:
         return "the text ends before its errors: line"
     told = _errors(block) != (None, None) or _tells_damage(block)
@@ -284,7 +309,8 @@ def _ends_in_table(block: _Block) -> bool:
     last = block.sections[-1]
     # What the last newline ends, perhaps with the blanks that the next row would begin with.
     below = last.lines if last.lines[-1].strip() else last.lines[:-1]
-    return last.tag == "config" and block.first("id") is None and bool(below and below[-1].strip())
+    amid = last.tag == "config" and bool(below and below[-1].strip())
+    return amid and not _lists_imports(block)
 
 
 def _cut_short(root: Vdev) -> Vdev:

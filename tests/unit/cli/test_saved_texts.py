@@ -1,0 +1,137 @@
+"""Kinds of saved ``zpool status`` text, and what ``zconsole status --from`` says of each.
+
+Each case is as small as shows its kind; whole outputs of public reports are in ``test_reports``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.table import rows
+from zconsole.__main__ import main
+
+HEADING = "NAME STATE READ WRITE CKSUM"
+GOOD = "errors: No known data errors\n"
+
+
+def table(*lines: str) -> str:
+    """The ``config:`` section of a pool, each row with counters where it has only a state."""
+    shown = (f"{line} 0 0 0" if line.split()[-1].isupper() else line for line in lines)
+    return "".join(f"\t{line}\n" for line in shown)
+
+
+def text(
+    *lines: str,
+    state: str = "ONLINE",
+    above: str = "",
+    scan: str = "none requested",
+    end: str = GOOD,
+) -> str:
+    """A whole output about the pool ``tank`` with these rows below its own."""
+    head = f"  pool: tank\n state: {state}\n{above}  scan: {scan}\nconfig:\n\n"
+    return f"{head}{table(HEADING, f'tank {state}', *lines)}\n{end}"
+
+
+MIRROR = ("  mirror-0 ONLINE", "    sda ONLINE", "    sdb ONLINE")
+
+
+class Said(NamedTuple):
+    """What is said of the last pool of a text."""
+
+    word: str
+    code: int
+    redundancy: Mapping[str, int]
+    report: str
+    sample: Mapping[str, Any]
+
+
+@pytest.fixture
+def said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Said]:
+    """Return what is said of a text."""
+    monkeypatch.setenv("TZ", "UTC")
+
+    def of(output: str) -> Said:
+        file = tmp_path / "status.txt"
+        file.write_text(output)
+        code = main(["status", "--from", str(file), "--exit-status"])
+        report = capsys.readouterr().out
+        main(["status", "--from", str(file), "--json"])
+        sample = json.loads(capsys.readouterr().out.splitlines()[-1])
+        return Said(sample["health"]["word"], code, sample["redundancy"], report, sample)
+
+    return of
+
+
+LOOSE = table("    sdd ONLINE", "    sde ONLINE")
+
+
+@rows(
+    ("output", "redundancy"),
+    [
+        (LOOSE, {}),
+        (f"{LOOSE}\n{GOOD}", {}),
+        (f"{table('    sdb ONLINE', *MIRROR)}\n{GOOD}", {"mirror-0": 1}),
+        (f"{table('    spare-2 ONLINE', '      sdb ONLINE', '      sdc ONLINE')}\n{GOOD}", {}),
+    ],
+)
+def test_a_text_without_the_row_of_its_pool_is_unknown(
+    said: Callable[[str], Said], output: str, redundancy: Mapping[str, int]
+) -> None:
+    """Its rows may be of vdevs whose own rows, and bad devices, stood above."""
+    found = said(output)
+    assert (found.word, found.code, found.redundancy) == ("UNKNOWN", 5, redundancy)
+    assert "the pool's own row is not shown" in found.report
+
+
+SOLARIS = text(*MIRROR, "  mirror-1 ONLINE", "    sdc ONLINE", "    sdd ONLINE").replace(
+    " state:", "    id: 8654581339273442104\n state:"
+)
+LISTED = """\
+   pool: tank
+     id: 16911161038176216381
+  state: ONLINE
+ action: The pool can be imported using its name or numeric identifier.
+ config:
+
+\ttank        ONLINE
+\t  raidz1-0  ONLINE
+\t    sda     ONLINE
+\t    sdb     ONLINE
+"""
+
+
+@rows("output", [SOLARIS, LISTED])
+def test_a_whole_text_with_the_number_of_its_pool_is_ok(
+    said: Callable[[str], Said], output: str
+) -> None:
+    assert said(output)[:2] == ("OK", 0)
+
+
+@rows(
+    ("output", "cut"),
+    [
+        (SOLARIS, "\nerrors"),
+        (SOLARIS, "errors"),
+        (SOLARIS, "\t    sdd"),
+        (SOLARIS, "\t  mirror-1"),
+        (SOLARIS, "sdd"),
+        (LISTED, "\t    sdb"),
+        (LISTED, "\t    sda"),
+        (LISTED, "\t  raidz1-0"),
+        (LISTED, "\ttank"),
+    ],
+)
+def test_a_cut_text_with_the_number_of_its_pool_is_unknown(
+    said: Callable[[str], Said], output: str, cut: str
+) -> None:
+    """An ``id:`` line stands in lists of pools to import, and on Solaris 11.4 everywhere."""
+    found = said(output[: output.index(cut)])
+    assert (found.word, found.code) == ("UNKNOWN", 5)
+    assert "  the text ends " in found.report
