@@ -6,7 +6,7 @@ Each case is as small as shows its kind; whole outputs of public reports are in 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -135,3 +135,32 @@ def test_a_cut_text_with_the_number_of_its_pool_is_unknown(
     found = said(output[: output.index(cut)])
     assert (found.word, found.code) == ("UNKNOWN", 5)
     assert "  the text ends " in found.report
+
+
+LOST = ("  mirror-0 ONLINE", "    sda ONLINE", "    sdb ONLINE", "  sdc UNAVAIL")
+
+
+@rows(
+    ("state", "lines", "redundancy"),
+    [
+        ("UNAVAIL", LOST, {"mirror-0": 1, "sdc": 0}),
+        ("FAULTED", MIRROR, {"mirror-0": 1}),
+        ("FAULTED", (*MIRROR, "logs", "  sdc UNAVAIL"), {"mirror-0": 1}),
+    ],
+)
+def test_nothing_is_missing_of_a_pool_that_could_not_be_opened(
+    said: Callable[[str], Said], state: str, lines: Sequence[str], redundancy: Mapping[str, int]
+) -> None:
+    """Below its table there is neither a blank line nor an ``errors:`` line."""
+    found = said(text(*lines, state=state, end="").removesuffix("\n"))
+    assert (found.word, found.code, found.redundancy) == (state, 11, redundancy)
+    never = ("ends before", "not all of it", "last full scrub")
+    assert [part for part in never if part in found.report] == []
+    assert found.sample["error_count"] is None
+
+
+def test_more_devices_may_have_failed_below_the_end_of_a_text(
+    said: Callable[[str], Said],
+) -> None:
+    failed = ("  raidz2-0 DEGRADED", "    sda ONLINE", "    sdb ONLINE", "    sdc UNAVAIL")
+    assert said(text(*failed, state="UNAVAIL", end="").removesuffix("\n")).redundancy == {}

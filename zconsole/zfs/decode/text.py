@@ -61,6 +61,8 @@ _DETAILS = "device details"
 _SCAN_LINES = ("scan", "scrub")
 _SCANS = (_UNTAGGED, *_SCAN_LINES)
 _WORK = ("remove", "checkpoint", "expand", "condense")
+_UNOPENED = ("FAULTED", "UNAVAIL")
+"""States of a pool that could not be opened; one that is open may have them as well."""
 
 
 class _Section(NamedTuple):
@@ -221,6 +223,7 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     running = next((s.function for s in scans if s.active), None)
     root = config_of(rows, name, running, zone, devices)
     lacks = _lacks(block, root, state, unread)
+    unopened = state in _UNOPENED and block.first("errors") is None
     if state is None and root.state != UNKNOWN_STATE:
         state = root.state
     count, names = _errors(block)
@@ -231,13 +234,15 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     told = {
         "suspension": suspension(state, message, printed["moreinfo"], block.first("errors")),
         "lacks": lacks,
-        "scans_told": _tells_scans(block, lacks, unread),
+        "scans_told": not unopened and _tells_scans(block, lacks, unread),
         "scans": scans,
         "activities": activities,
         "damaged": count is None
         and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
-    root = _with_leaving(_cut_short(root) if _ends_in_table(block) else root, activities)
+    if _ends_in_table(block):
+        root = _cut_short(root, unopened and running is None)
+    root = _with_leaving(root, activities)
     figures = {"state": state or None, "error_count": count, "errlist": names}
     return pool_of({**printed, **figures}, root, told)
 
@@ -270,7 +275,9 @@ def _lacks(block: _Block, root: Vdev, state: str | None, unread: Sequence[str]) 
         return f"the text ends before its {'table' if state else 'state: line'}"
     if not named and all(section.tag in _ALONE for section in block.sections):
         return None
-    return _lacks_devices(root) if _lists_imports(block) else _lacks_errors(block, unread)
+    if _lists_imports(block):
+        return _lacks_devices(root)
+    return _lacks_errors(block, unread, state in _UNOPENED)
 
 
 def _lists_imports(block: _Block) -> bool:
@@ -292,11 +299,15 @@ def _lacks_devices(root: Vdev) -> str | None:
     return "the text ends within its table" if cut else None
 
 
-def _lacks_errors(block: _Block, unread: Sequence[str]) -> str | None:
-    """Which line is missing below the table, or is of no known form."""
-    if block.first("errors") is None:
+def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str | None:
+    """Which line is missing below the table, or is of no known form.
+
+    Of a pool that could not be opened, zpool knows of no errors, and prints no such line.
+    """
+    ended = block.first("errors") is None
+    if ended and not unopened:
         return "the text ends before its errors: line"
-    told = _errors(block) != (None, None) or _tells_damage(block)
+    told = ended or _errors(block) != (None, None) or _tells_damage(block)
     cut = "errors" if not told else unread[0] if unread else None
     return f"its {cut}: line is cut off, or of no known form" if cut else None
 
@@ -313,10 +324,13 @@ def _ends_in_table(block: _Block) -> bool:
     return amid and not _lists_imports(block)
 
 
-def _cut_short(root: Vdev) -> Vdev:
-    """The tree whose last top-level vdev, if it holds data, may have more devices than shown."""
+def _cut_short(root: Vdev, unopened: bool) -> Vdev:
+    """The tree whose last top-level vdev, if it holds data, may have more devices than shown.
+
+    In a pool that could not be opened nothing is resilvered: a vdev that is ONLINE lacks none.
+    """
     last = root.children[-1] if root.children else None
-    if last is None or last not in data_vdevs(root):
+    if last is None or last not in data_vdevs(root) or (unopened and last.state == "ONLINE"):
         return root
     return root._replace(children=(*root.children[:-1], last._replace(partial=True)))
 
