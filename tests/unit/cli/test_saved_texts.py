@@ -164,3 +164,43 @@ def test_more_devices_may_have_failed_below_the_end_of_a_text(
 ) -> None:
     failed = ("  raidz2-0 DEGRADED", "    sda ONLINE", "    sdb ONLINE", "    sdc UNAVAIL")
     assert said(text(*failed, state="UNAVAIL", end="").removesuffix("\n")).redundancy == {}
+
+
+BEGUN = "resilver in progress since Sat Mar  9 09:00:01 2024\n\t"
+WALKING = "412G / 8.73T scanned, 0B / 8.73T issued\n\t0B resilvered, 0.00% done"
+
+
+@rows(
+    "scan",
+    [
+        BEGUN + WALKING,
+        f"{BEGUN}1G scanned at 1G/s, 0B issued at 0B/s, 8T total\n\t0B resilvered, 0.00% done",
+        f"{BEGUN}1.23G scanned out of 5.41T at 123M/s, 12h53m to go\n\t0 resilvered, 0.02% done",
+        f"resilver (mirror-0) in progress since Sat Mar  9 09:00:01 2024\n\t{WALKING}",
+        "resilver in progress for 0h0m, 0.02% done, 7h20m to go",
+    ],
+)
+def test_redundancy_is_unknown_until_a_repair_marks_a_device(
+    said: Callable[[str], Said], scan: str
+) -> None:
+    tops = (*MIRROR, "  sdc ONLINE")
+    found = said(text(*tops, scan=scan))
+    assert (found.word, found.code, found.redundancy) == ("ATTENTION", 0, {"sdc": 0})
+    assert " marks no device yet: redundancy unknown\n" in found.report
+    assert "redundancy unknown: mirror-0 (no device is marked yet)\n" in found.report
+    marked = [line.replace("sdb ONLINE", "sdb ONLINE 0 0 0 (resilvering)") for line in tops]
+    assert said(text(*marked, scan=scan)).redundancy == {"mirror-0": 0, "sdc": 0}
+
+
+@rows(
+    "scan",
+    [
+        BEGUN + WALKING.replace("0B / 8.73T", "41G / 8.73T").replace("0.00", "0.28"),
+        f"resilver (mirror-1) in progress since Sat Mar  9 09:00:01 2024\n\t{WALKING}",
+        f"scrub in progress since Sat Mar  9 09:00:01 2024\n\t{WALKING}",
+    ],
+)
+def test_redundancy_is_known_beside_a_repair_that_is_elsewhere_or_on_its_way(
+    said: Callable[[str], Said], scan: str
+) -> None:
+    assert said(text(*MIRROR, scan=scan)).redundancy == {"mirror-0": 1}
