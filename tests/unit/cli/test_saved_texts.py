@@ -204,3 +204,38 @@ def test_redundancy_is_known_beside_a_repair_that_is_elsewhere_or_on_its_way(
     said: Callable[[str], Said], scan: str
 ) -> None:
     assert said(text(*MIRROR, scan=scan)).redundancy == {"mirror-0": 1}
+
+
+def flat(output: str) -> str:
+    """A text without the blanks that lines begin with."""
+    return "".join(line.lstrip(" \t") for line in output.splitlines(keepends=True))
+
+
+THREE = ("  raidz1-0 ONLINE", "    sda ONLINE", "    sdb ONLINE", "    sdc ONLINE")
+SECOND = ("  mirror-1 ONLINE", "    sdd ONLINE", "    sde ONLINE")
+
+
+@rows(
+    ("lines", "redundancy", "unknown"),
+    [
+        ((*MIRROR, *SECOND), {"mirror-0": 1, "mirror-1": 1}, ""),
+        ((*THREE, *SECOND), {"raidz1-0": 1, "mirror-1": 1}, ""),
+        ((*MIRROR, "  sdx ONLINE", *SECOND), {"mirror-0": 2, "mirror-1": 1}, ""),
+        ((*MIRROR, "  sdx ONLINE"), {}, "mirror-0"),
+        ((*MIRROR, "  sdx ONLINE", "logs", *SECOND), {}, "mirror-0"),
+        ((*THREE, "  sdx ONLINE"), {}, "raidz1-0"),
+        ((*THREE, "  sdx UNAVAIL"), {"raidz1-0": 0}, ""),
+        (("  mirror ONLINE", *MIRROR[1:], "  sdx ONLINE", *MIRROR), {"mirror-0": 1}, "mirror"),
+        (
+            (*MIRROR, "  sdx ONLINE", "  mirror-2 ONLINE", *SECOND[1:], "  sdy ONLINE"),
+            {},
+            "mirror-0, mirror-2",
+        ),
+    ],
+)
+def test_redundancy_without_indentation_is_unknown_where_a_group_may_have_ended_before(
+    said: Callable[[str], Said], lines: Sequence[str], redundancy: Mapping[str, int], unknown: str
+) -> None:
+    found = said(flat(text(*lines)))
+    told = f"  redundancy unknown: {unknown} (too little of it is shown)\n"
+    assert (found.redundancy, told in found.report) == (redundancy, bool(unknown))
