@@ -80,14 +80,13 @@ def health(
     if unrestored or pool.error_count or pool.damaged:
         return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
     doubts = (*errors, *unsteady, *_doubts(pool, bool(errors)))
-    bare = not pool.root.children and bool(lacks or pool.state is None)
     # By its devices, whatever the pool's own state.
     data = (v for v in away if v.vclass not in APART)
     impaired = any(v.state not in ("", "UNKNOWN") for v in data)
-    if not bare and (pool.state not in (None, "ONLINE") or impaired):
+    if pool.state not in (None, "ONLINE") or (impaired and pool.root.children):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
-    if bare or lacks:
+    if lacks or (pool.state is None and not pool.root.children):
         known = (reason for reason in reasons if reason not in lacks)
         return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
     if doubts or blocked or hidden or any(spare.severity == "warning" for spare in spares):

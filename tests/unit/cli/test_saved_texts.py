@@ -239,3 +239,37 @@ def test_redundancy_without_indentation_is_unknown_where_a_group_may_have_ended_
     found = said(flat(text(*lines)))
     told = f"  redundancy unknown: {unknown} (too little of it is shown)\n"
     assert (found.redundancy, told in found.report) == (redundancy, bool(unknown))
+
+
+NAMED = "  pool: tank\n state: "
+
+
+@rows(
+    ("output", "word", "code"),
+    [
+        (f"{NAMED}DEGRADED\n", "DEGRADED", 10),
+        (f"{NAMED}DEGRADED\n{GOOD}", "DEGRADED", 10),
+        (f"{NAMED}DEGRADED\n{GOOD}{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 10),
+        (f"{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 5),
+        (f"{NAMED}UNAVAIL\n", "UNAVAIL", 11),
+        (f"{NAMED}ONL", "UNKNOWN", 5),
+        (f"{NAMED}DEGR", "UNKNOWN", 5),
+        (text(*MIRROR).replace("state: ONLINE", "state: FINE"), "UNKNOWN", 5),
+    ],
+)
+def test_a_stated_state_is_known_without_a_table(
+    said: Callable[[str], Said], output: str, word: str, code: int
+) -> None:
+    assert said(output)[:2] == (word, code)
+
+
+@rows(
+    ("state", "word", "code"),
+    [("ONLINE", "ATTENTION", 0), ("DEGRADED", "DEGRADED", 10), ("FAULTED", "FAULTED", 11)],
+)
+def test_a_destroyed_pool_has_a_known_state(
+    said: Callable[[str], Said], state: str, word: str, code: int
+) -> None:
+    found = said(LISTED.replace("ONLINE", f"{state} (DESTROYED)", 1))
+    assert (found.word, found.code, found.sample["state"]) == (word, code, state)
+    assert "The pool was destroyed." in found.report

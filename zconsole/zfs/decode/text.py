@@ -20,7 +20,7 @@ from zconsole.zfs.decode.builders import check_rows, pool_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import in_order
 from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of
-from zconsole.zfs.decode.text_rows import Columns, looks_like_row
+from zconsole.zfs.decode.text_rows import KNOWN_STATES, Columns, looks_like_row
 from zconsole.zfs.decode.text_scan import activity_of, scan_of
 from zconsole.zfs.decode.values import unspaced
 from zconsole.zfs.decode.words import suspension
@@ -60,6 +60,7 @@ _DETAILS = "device details"
 """Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
 _SCAN_LINES = ("scan", "scrub")
 _SCANS = (_UNTAGGED, *_SCAN_LINES)
+_NO_KNOWN_FORM = "its {}: line is cut off, or of no known form"
 _WORK = ("remove", "checkpoint", "expand", "condense")
 _UNOPENED = ("FAULTED", "UNAVAIL")
 """States of a pool that could not be opened; one that is open may have them as well."""
@@ -207,7 +208,7 @@ def _is_listing(section: _Section | None) -> bool:
 
 
 def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
-    state = block.first("state")
+    state, _, fate = (block.first("state") or "").partition(" ")
     rows = [line for section in block.all(*_TABLES) for line in section.lines]
     name = block.first("pool")
     read = [(section, scan_of(section.lines, zone)) for section in block.all(*_SCANS)]
@@ -220,16 +221,20 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         for section, found in (*read, *work)
         if section.tag and found is None and " ".join(section.lines).strip() not in nothing
     ]
+    if state and state not in KNOWN_STATES:
+        unread.insert(0, "state")
     running = next((s.function for s in scans if s.active), None)
     root = config_of(rows, name, running, zone, devices)
     lacks = _lacks(block, root, state, unread)
     unopened = state in _UNOPENED and block.first("errors") is None
-    if state is None and root.state != UNKNOWN_STATE:
+    if state not in KNOWN_STATES and root.state != UNKNOWN_STATE:
         state = root.state
     count, names = _errors(block)
     tags = {"pool_guid": "id", "moreinfo": "see"}
     tags |= {tag: tag for tag in ("status", "action", "comment")}
     printed = {name: block.first(tag) or None for name, tag in tags.items()}
+    if fate == "(DESTROYED)":
+        printed["status"] = f"The pool was destroyed. {printed['status'] or ''}".rstrip()
     message = printed["status"]
     told = {
         "suspension": suspension(state, message, printed["moreinfo"], block.first("errors")),
@@ -243,7 +248,11 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     if _ends_in_table(block):
         root = _cut_short(root, unopened and running is None)
     root = _with_leaving(root, activities)
-    figures = {"state": state or None, "error_count": count, "errlist": names}
+    figures = {
+        "state": state if state in KNOWN_STATES else None,
+        "error_count": count,
+        "errlist": names,
+    }
     return pool_of({**printed, **figures}, root, told)
 
 
@@ -260,24 +269,25 @@ def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> b
     return lacks is None or any(block.all("scan", "scrub", "config"))
 
 
-def _lacks(block: _Block, root: Vdev, state: str | None, unread: Sequence[str]) -> str | None:
+def _lacks(block: _Block, root: Vdev, state: str, unread: Sequence[str]) -> str | None:
     """Which part is missing of a text, as of one that was cut off.
 
     Below the pool's own row nothing can be missing of a table that somebody quoted alone.
     ``unread``: tags of the sections of which no line is of a known form.
     """
+    if "state" in unread:
+        return _NO_KNOWN_FORM.format("state")
     named = block.first("pool") is not None
     if root.state == UNKNOWN_STATE and root.children:
         return "the pool's own row is not shown"
     if not named and not root.children:
         return "the text has neither a state nor a table"
-    if root.state == UNKNOWN_STATE or (named and state is None):
+    if root.state == UNKNOWN_STATE or (named and not state):
         return f"the text ends before its {'table' if state else 'state: line'}"
-    if not named and all(section.tag in _ALONE for section in block.sections):
-        return None
     if _lists_imports(block):
         return _lacks_devices(root)
-    return _lacks_errors(block, unread, state in _UNOPENED)
+    alone = not named and all(section.tag in _ALONE for section in block.sections)
+    return None if alone else _lacks_errors(block, unread, state in _UNOPENED)
 
 
 def _lists_imports(block: _Block) -> bool:
@@ -309,7 +319,7 @@ def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str |
         return "the text ends before its errors: line"
     told = ended or _errors(block) != (None, None) or _tells_damage(block)
     cut = "errors" if not told else unread[0] if unread else None
-    return f"its {cut}: line is cut off, or of no known form" if cut else None
+    return _NO_KNOWN_FORM.format(cut) if cut else None
 
 
 def _ends_in_table(block: _Block) -> bool:
