@@ -107,7 +107,7 @@ def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
     the vdev's.
     """
     ashift, wanted = ashift_of(target), facts.properties.get("ashift", "0")
-    device = facts.device(new)
+    device = facts.named(new)
     physical = device.physical if device is not None else None
     more = wanted.isdigit() and ashift is not None and int(wanted) > ashift
     if ashift is not None and (more or (physical or 0) > 1 << ashift):
