@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -105,9 +106,16 @@ def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
 
 def _remembered() -> Path:
     """Where originals are kept: our own directory, else the machine's."""
-    own, *others = state_dirs()
-    places = (place for place in (own, *others) if (place / NAME).exists())
-    return in_time(lambda: next(places, own))
+    places = state_dirs()
+
+    def _first() -> Path:
+        for place in places:
+            with contextlib.suppress(OSError):  # none there, or a directory that is not for us
+                (place / NAME).stat()
+                return place
+        return places[0]
+
+    return in_time(_first)
 
 
 def _set(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -112,6 +113,18 @@ def test_originals_that_cannot_be_read_are_told_of(module, tmp_path, capsys):
     shown = capsys.readouterr()
     assert "tunables.json is damaged, or of another version" in shown.err
     assert "5000" in shown.out
+
+
+def test_tunables_are_listed_though_the_home_may_not_be_looked_into(module, capsys, monkeypatch):
+    def stat(path, *args, **options):
+        if "state" in Path(path).parts:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return asking(path, *args, **options)
+
+    asking = os.stat
+    monkeypatch.setattr(os, "stat", stat)
+    assert run(module, "list") == 0
+    assert TIME in capsys.readouterr().out
 
 
 def test_set_and_restore(module, capsys):
