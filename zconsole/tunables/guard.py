@@ -128,6 +128,7 @@ class TunableDuty(StandingDuty):
 
     def is_empty(self) -> bool:
         """See StandingDuty."""
+        self._control.check_saved()
         return not self._control.watched()
 
     async def look(self) -> float:

@@ -13,7 +13,7 @@ from tests.unit.tunables.conftest import Kernel
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system.host import process_mark
-from zconsole.system.state_dir import try_lock
+from zconsole.system.state_dir import StateError, try_lock
 from zconsole.tunables import guard
 from zconsole.tunables.guard import Guard, Guarded, TunableDuty
 from zconsole.tunables.parameters import SysfsParameters
@@ -194,6 +194,24 @@ async def test_what_is_due_for_a_pool_waits_for_no_other_one_that_does_not_answe
     watch.pools, watch.whole = scan("finished"), False
     assert await watch.look() == (None if value == 3000 else guard.SCANS)
     assert kernel.read(TIME) == value
+
+
+async def test_what_cannot_be_read_for_a_while_is_not_taken_for_nothing(kernel):
+    leave(kernel, DEAD, "77")
+    watch = Watch(kernel)
+    watch.pools = scan("running")
+    assert await watch.look() == guard.SCANS
+    file = kernel.state / "tunables.json"
+    file.chmod(0o666)
+    with pytest.raises(StateError, match=r"tunables\.json"):
+        await watch.duty.act()
+    with pytest.raises(StateError, match=r"tunables\.json"):
+        Watch(kernel).duty.is_empty()
+    file.chmod(0o600)
+    assert await watch.look() == guard.SCANS
+    watch.pools = scan("finished")
+    assert await watch.look() is None
+    assert kernel.read(TIME) == 3000
 
 
 async def test_what_a_killed_guard_of_another_version_left_waits_for_no_pool(kernel):
