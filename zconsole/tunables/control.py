@@ -198,10 +198,11 @@ class Control:
     ) -> tuple[Restored, ...]:
         """Put back what we set, where the live value is still ours; all of it by default.
 
-        ``known`` goes back also where the file has lost it. Never waits for the audit log, and
-        needs no disk that can be written or that answers: what can't be forgotten is found restored
-        already the next time. May take some seconds. Raises, once all the others are back, what the
-        kernel answered to the first it refused.
+        Never waits for the audit log, and needs no disk that can be written: what can't be
+        forgotten is found restored already the next time. Where the file can't be read, ``known``
+        goes back, and what was read of it before; of the rest nobody is told but by `check_saved`.
+        May take some seconds. Raises, once all the others are back, what the kernel answered to the
+        first it refused.
         """
         chosen = None if names is None else tuple(names)
         choose = (lambda saved: tuple(saved.values)) if chosen is None else (lambda _: chosen)

@@ -69,9 +69,12 @@ class SavedTunables:
     """Returns when it survives a death and a power cut. Raises StateError."""
 
     def has_set(self, name: str, live: int | None) -> bool:
-        """Whether a live value is one that we set: the one kept, or the newest that was written.
+        """Whether a live value is one that we set.
 
-        They differ after a death in between.
+        Mostly it is the one kept. But that is written before the kernel gets it: set from 3000 to
+        4000, then to 5000 and killed in between, the file says 5000 (of 3000) and the kernel has
+        4000, to which the newest change was. A death before the very first write leaves the
+        original there, which nobody set.
         """
         entry = self.values.get(name)
         if entry is None or live == entry.value:
