@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -292,8 +292,7 @@ class PilotClaim:
         Raises ZconsoleError or OSError where there is one, or nothing can be set here.
         """
         for name in levers(parameters):
-            if not os.access(parameters.path(name), os.W_OK):
-                raise UnavailableError(f"{name} can't be written. Run it as root")
+            os.close(parameters.open(name))
         claim = parameters.claim()
         if claim is None:
             raise ZconsoleError(RUNS)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from zconsole.system.audit import AuditError, MemoryLog
 from zconsole.system.patient import NoAnswerError
 from zconsole.system.record_file import MOST_BYTES
 from zconsole.system.state_dir import StateError, write_private
+from zconsole.tunables.autopilot import PilotClaim
 from zconsole.tunables.catalog import TUNABLES
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
@@ -204,14 +208,33 @@ def test_what_the_kernel_lacks_is_said(kernel):
     assert len(listed) == len(TUNABLES)
 
 
-def test_a_refused_write_is_not_remembered(kernel, monkeypatch):
-    console = kernel.console()
-    monkeypatch.setattr(
-        "zconsole.tunables.parameters.os.write",
-        lambda *_: (_ for _ in ()).throw(PermissionError(1, "no")),
-    )
-    with pytest.raises(UnavailableError, match="root"):
-        console.set({TIME: 5000}, 1.0)
+@pytest.mark.parametrize(
+    ("euid", "error", "said"),
+    [
+        (1000, errno.EACCES, f"{TIME}: Permission denied. Run it as root"),
+        (0, errno.EACCES, f"{TIME}: Permission denied"),
+        (0, errno.EROFS, f"{TIME}: Read-only file system"),
+    ],
+)
+@pytest.mark.parametrize("steers", [False, True])
+def test_who_may_not_write_is_told_why_and_nothing_is_remembered(
+    kernel, monkeypatch, euid, error, said, steers
+):
+    """Nobody who is root is told to become root: in a container that does not help."""
+
+    def refused(path, *args, **options):
+        if str(path).endswith(TIME) and args[0] & os.O_WRONLY:
+            raise OSError(error, os.strerror(error))
+        return opening(path, *args, **options)
+
+    opening = os.open
+    monkeypatch.setattr(os, "open", refused)
+    monkeypatch.setattr(os, "geteuid", lambda: euid)
+    console, claim = kernel.console(), PilotClaim(kernel.state, "1:1")
+    act = partial(claim.take, kernel.parameters) if steers else partial(console.set, {TIME: 5}, 1.0)
+    with pytest.raises(UnavailableError) as caught:
+        act()
+    assert str(caught.value) == said
     assert console.setting(TIME).set_by_us is None
 
 
