@@ -24,8 +24,8 @@ from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
 from zconsole.tunables import autopilot, guard
-from zconsole.tunables.catalog import BY_NAME
-from zconsole.tunables.control import Control, Setting, known
+from zconsole.tunables.catalog import BY_NAME, named
+from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.hold_plan import order, plan
 from zconsole.tunables.holds import Hold, Setter
@@ -69,7 +69,7 @@ def _check(args: argparse.Namespace) -> None:
         order(args.words)
     if args.action == "restore":
         for name in args.words:
-            known(name)
+            named(name)
 
 
 def assignments(words: Iterable[str]) -> dict[str, int]:
@@ -77,7 +77,7 @@ def assignments(words: Iterable[str]) -> dict[str, int]:
     values: dict[str, int] = {}
     for word in words:
         name, equals, text = word.partition("=")
-        tunable = known(name)
+        tunable = named(name)
         value = tunable.number(text)
         if not equals or value is None:
             raise UsageError(f"{word!r} is not NAME=VALUE with {tunable.kind}")
@@ -121,7 +121,7 @@ def _remembered() -> Path:
 def _set(
     args: argparse.Namespace, control: Control, values: Mapping[str, int], module: Path
 ) -> int:
-    guarded = {n: v for n, v in values.items() if known(n).guarded and v}
+    guarded = {n: v for n, v in values.items() if named(n).guarded and v}
     plain = {n: v for n, v in values.items() if n not in guarded}
     problems = (control.problem(name, value) for name, value in guarded.items())
     if problem := next(filter(None, problems), None):

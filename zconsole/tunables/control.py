@@ -11,7 +11,7 @@ from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.host import alive
 from zconsole.system.state_dir import StateError
-from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, exact, explain
+from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, exact, named
 from zconsole.tunables.holds import Hold, Scans, Setter, is_due
 from zconsole.tunables.parameters import NOT_LOADED, Parameters
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore
@@ -154,7 +154,7 @@ class Control:
 
     def setting(self, name: str) -> Setting:
         """One tunable as it is now. Raises UsageError for a name that is none."""
-        return self._setting(known(name), self._saved)
+        return self._setting(named(name), self._saved)
 
     def problem(self, name: str, value: int) -> str | None:
         """Why a value would be refused here, None when it may be written."""
@@ -294,7 +294,7 @@ class Control:
 
         def _all_back(saved: SavedTunables) -> tuple[Restored, ...]:
             saved.values = {**(known or {}), **saved.values}
-            return self._put_all_back(saved, record, choose(saved))
+            return self._restore_all(saved, record, choose(saved))
 
         done: tuple[Restored, ...] | None = None
         with recorded(self._log, t, "restore") as record:
@@ -327,11 +327,11 @@ class Control:
             raise UnavailableError(NOT_LOADED)
         if self._parameters.read(name) is None:
             raise UnavailableError(f"{name} does not exist on this kernel")
-        if known(name).guarded and value and not guard:
+        if named(name).guarded and value and not guard:
             raise UsageError(f"{name} can only be set under a guard that restores it")
 
     def _problem(self, name: str, values: Mapping[str, int]) -> str | None:
-        tunable = known(name)
+        tunable = named(name)
         if tunable.never:
             return f"{name} is not written: {tunable.never}"
         return tunable.problem(values[name]) or self._pair_problem(values, name)
@@ -382,7 +382,7 @@ class Control:
                     saved.values[change.name] = previous[change.name]
             raise
 
-    def _put_all_back(
+    def _restore_all(
         self, saved: SavedTunables, record: TunableRecord, names: Iterable[str]
     ) -> tuple[Restored, ...]:
         chosen = [name for name in names if name in saved.values]
@@ -392,14 +392,14 @@ class Control:
         done, refused = [], None
         for name in chosen:
             try:
-                done.append(self._put_back(saved, record, name))
+                done.append(self._restore_one(saved, record, name))
             except ZconsoleError as error:  # the others go back all the same
                 refused = refused or error
         if refused is not None:
             raise refused
         return tuple(done)
 
-    def _put_back(self, saved: SavedTunables, record: TunableRecord, name: str) -> Restored:
+    def _restore_one(self, saved: SavedTunables, record: TunableRecord, name: str) -> Restored:
         entry, hold = saved.values[name], self._hold(name, saved)
         live = self._parameters.read(name)
         if not saved.has_set(name, live):
@@ -416,14 +416,6 @@ class Control:
         other = hold.by is Setter.CONSOLE and hold.process and not hold.own
         held = f", which the console of process {hold.process} held" if other else ""
         return Restored(name, True, f"restored to {exact(name, entry.original)}{held}")
-
-
-def known(name: str) -> Tunable:
-    """The tunable of this name. Raises UsageError that explains an old or foreign one."""
-    tunable = BY_NAME.get(name)
-    if tunable is None:
-        raise UsageError(explain(name) or f"no tunable {name!r}; see zconsole tunables list")
-    return tunable
 
 
 def _partner(name: str, ending: str, other: str) -> str | None:

@@ -9,8 +9,8 @@ from zconsole.actions.backend import FROZEN
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
-from zconsole.tunables.catalog import BY_NAME, BYTES, exact
-from zconsole.tunables.control import Setting, known
+from zconsole.tunables.catalog import BY_NAME, BYTES, exact, named
+from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
 from zconsole.tunables.presets import preset
@@ -195,7 +195,7 @@ async def _confirm_values(
     said += [*part("Will set", changes, "bold"), *part("What it does", effects, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
-        held = {n: v for n, v in values.items() if known(n).guarded and v}
+        held = {n: v for n, v in values.items() if named(n).guarded and v}
         try:
             plain = {n: v for n, v in values.items() if n not in held}
             now = context.backend.clock()
@@ -214,7 +214,7 @@ async def _confirm_values(
 
 def _would_hold(name: str, value: int) -> Hold:
     """How a value is held once this console has set it."""
-    by = Setter.GUARD if known(name).guarded and value else Setter.CONSOLE
+    by = Setter.GUARD if named(name).guarded and value else Setter.CONSOLE
     seconds = FROZEN if by is Setter.GUARD else None
     return Hold(by, "here", own=True, seconds=seconds)
 
@@ -230,7 +230,7 @@ def _ends_autopilot(context: FlowContext, names: Iterable[str]) -> str:
 
 
 def _change(name: str, before: int | None, after: int | None, arrow: str) -> str:
-    tunable = known(name)
+    tunable = named(name)
     unit = "" if tunable.unit in ("0/1", BYTES) else f" {tunable.unit}"
     return f"{name}  {tunable.exact(before)} {arrow} {tunable.exact(after)}{unit}"
 
