@@ -141,7 +141,7 @@ class Control:
         return self._memory.peek(self._parameters.era)
 
     def check_saved(self) -> None:
-        """Raise StateError where what was set can't be read, so that nobody takes it for nothing.
+        """Raise StateError where what was set can't be read, so that it isn't said to be nothing.
 
         May take some seconds.
         """
