@@ -128,7 +128,6 @@ class TunableDuty(StandingDuty):
 
     def is_empty(self) -> bool:
         """See StandingDuty."""
-        self._control.check_saved()
         return not self._control.watched()
 
     async def look(self) -> float:
