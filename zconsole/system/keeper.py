@@ -385,29 +385,44 @@ def _ask(state: Path, options: Sequence[str], order: Order, until: float) -> Non
 def asked(state: Path, **order: Any) -> Any:
     """`ask` a keeper that runs; what it answers: how many duties it was about, or what was asked.
 
-    None where none runs. May hang with the state directory.
+    None where none runs. Raises ZconsoleError where it gives no answer, as one that was stopped;
+    may hang with the state directory.
     """
-    return _asked(state, order, time.monotonic() + START)
+    try:
+        return _asked(state, order, time.monotonic() + START)
+    except NoAnswerError as error:
+        raise ZconsoleError(f"zconsole keeper: {error}") from None
 
 
 def _asked(state: Path, order: Order, until: float) -> Any:
-    """The answer by then (steady seconds): who waits no longer has ordered nothing."""
-    with contextlib.closing(socket.socket(socket.AF_UNIX)) as line, contextlib.suppress(OSError):
-        line.settimeout(START)
-        with _address(state) as address:
-            line.connect(address)
-        line.settimeout(_left(until))
-        line.sendall(json.dumps(order).encode("ascii") + b"\n")
-        answer = b""
-        while not answer.endswith(b"\n") and (more := line.recv(1 << 16)):
-            answer += more
+    """The answer by then (steady seconds): who waits no longer has ordered nothing.
+
+    None where no keeper runs. Raises ZconsoleError with its reason or why it cannot be asked,
+    NoAnswerError when it is over.
+    """
+    try:
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as line:
             line.settimeout(_left(until))
-        if answer.endswith(b"\n"):
-            found = parse_json(answer)
-            if "error" in found:
-                raise ZconsoleError(found["error"])
-            return found["done"]
-    return None
+            with _address(state) as address:
+                line.connect(address)
+            line.settimeout(_left(until))
+            line.sendall(json.dumps(order).encode("ascii") + b"\n")
+            answer = b""
+            while not answer.endswith(b"\n") and (more := line.recv(1 << 16)):
+                answer += more
+                line.settimeout(_left(until))
+    except (ConnectionError, FileNotFoundError, BlockingIOError):  # the last: many ask at once
+        return None
+    except TimeoutError:
+        raise NoAnswerError(f"no answer in {START:g} s") from None
+    except OSError as error:
+        raise ZconsoleError(f"{state / SOCKET}: {error.strerror}") from error
+    if not answer.endswith(b"\n"):
+        return None
+    found = parse_json(answer)
+    if "error" in found:
+        raise ZconsoleError(found["error"])
+    return found["done"]
 
 
 def _left(until: float) -> float:
