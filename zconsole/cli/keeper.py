@@ -126,6 +126,8 @@ def _parent(args: argparse.Namespace, verdict: int, words: Sequence[str]) -> Non
     os.setsid()
     _quiet(verdict)
     os.environ["ZCONSOLE_STATE"] = str(args.state)  # for whatever looks for it by itself
+    os.environ.pop("TZ", None)  # hours are of the machine's time, not of whoever started it
+    time.tzset()
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
     lock, line, answer = None, None, HEARS
     try:
