@@ -9,8 +9,8 @@ other, and is not asked again before its act has ended.
 *Two processes* (``zconsole.cli.keeper``). The child runs the loop below. Its parent only waits:
 when the child is killed, it puts originals back and starts another child, which goes on with what
 is kept in files. When the parent is killed, the child puts back what it holds, and begins anew with
-a parent. What both leave behind, killed at once, is restored by the next zconsole, and by the unit
-after a reboot.
+a parent. What both leave behind, killed at once, is restored by the next zconsole that may change
+something, and by the unit after a reboot.
 
 *Orders* come over a socket in the state directory, which only its owner can reach: a line of JSON,
 and a line back once it is done. The answer is what counts: without one whoever asked starts a
@@ -111,6 +111,8 @@ class Keeper:
         self._standing = standing
         self._log = log
         self._clock = clock
+        self._process = os.getppid()
+        """Whom to signal to end the keeper: its parent, also once that is gone."""
         self.duties: dict[Duty, float] = {}
         """With the time at which each began (epoch seconds)."""
         self._acting: dict[Duty, asyncio.Task[None]] = {}
@@ -241,7 +243,7 @@ class Keeper:
                 answer = await self._obeyed(parse_json(heard), reader)
             except (ValueError, LookupError, TypeError):
                 other = "the zconsole keeper that runs is of another version"
-                answer = {"error": f"{other}. To end it: kill {os.getppid()}"}
+                answer = {"error": f"{other}. To end it: kill {self._process}"}
             writer.write(json.dumps(answer).encode("ascii") + b"\n")
             await writer.drain()
         except OSError:  # whoever asked is gone
@@ -260,7 +262,7 @@ class Keeper:
                 {"duty": duty.name, "since": since, "ends_by": duty.ends_by}
                 for duty, since in self.duties.items()
             ]
-            return {"done": {"process": os.getppid(), "duties": told}}
+            return {"done": {"process": self._process, "duties": told}}
         if name == END:
             ended = [duty for duty in self.duties if order["duty"] in ("", duty.name)]
             failed = await asyncio.gather(*map(self._undo, ended))

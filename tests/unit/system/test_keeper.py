@@ -220,6 +220,15 @@ async def test_a_refusal_is_the_answer(kept):
         await kept.ask(order="hold", refused=True)
 
 
+async def test_it_never_says_that_init_keeps_it(kept, monkeypatch):
+    """Its parent was killed while it is asked."""
+    before = os.getppid()
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    assert (await kept.ask(order=TELL))["process"] == before
+    with pytest.raises(ZconsoleError, match=f"kill {before}$"):
+        await kept.ask(order="fly")
+
+
 @pytest.mark.parametrize("order", [{"order": "fly"}, {"order": "hold"}, {}])
 async def test_an_order_of_another_version_is_refused(kept, order):
     with pytest.raises(ZconsoleError, match="of another version"):
