@@ -7,11 +7,9 @@ has a deadline of its own. All act side by side: one whose disk or enclosure han
 other, and is not asked again before its act has ended.
 
 *Two processes* (``zconsole.cli.keeper``). The child runs the loop below. Its parent only waits:
-when the child is killed, it puts originals back and starts another child, which goes on with what
-is kept in files. When the parent is killed, the child puts back what it holds, and begins anew with
-a parent. What both leave behind, killed at once, is restored by the next zconsole that may change
-something, and by the unit after a reboot.
-
+when the child is killed, it puts originals back, which it knows from memory that both share, and
+starts another child, which goes on with what is kept in files. When the parent is killed, the child
+puts back what it holds, and begins anew with X
 *Orders* come over a socket in the state directory, which only its owner can reach: a line of JSON,
 and a line back once it is done. The answer is what counts: without one whoever asked starts a
 keeper and asks again, so none is lost to a keeper that just ends. What an order holds for somebody
@@ -60,7 +58,7 @@ IDLE = 2.0
 """Seconds that the keeper waits for an order while it has nothing to do."""
 HEARD = 5.0
 """Seconds that whoever connects has to give its order."""
-STARTED = 10.0
+LOCK_SECONDS = 10.0
 """Seconds for a lock, on a disk that a scan keeps busy."""
 BEGUN = 30.0
 """Seconds that a duty may take to begin before the keeper ends without it."""
@@ -355,7 +353,7 @@ def wake(state: Path, lock: str, options: Sequence[str] = ()) -> None:
             os.close(held)
         return held is None
 
-    if not in_time(_is_done, STARTED):
+    if not in_time(_is_done, LOCK_SECONDS):
         ask(state, options, order=LOOK)
 
 
