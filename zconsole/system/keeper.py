@@ -39,7 +39,7 @@ from typing import Any, Protocol
 from zconsole.errors import ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.patient import NoAnswerError, Patient, StillHangsError, in_time
+from zconsole.system.patient import NoAnswerError, NotAskedError, Patient, in_time
 from zconsole.system.process import DeadlineError, own, run_blocking
 from zconsole.system.records import parse_json
 from zconsole.system.safe_path import directory
@@ -306,7 +306,7 @@ class StandingDuty(ABC):
                     self._lock = await in_daemon_thread(try_lock, self._path)
                     self._next = self._clock() + LONGEST * (self._lock is None)
                     return True
-            except (NoAnswerError, StillHangsError):
+            except (NoAnswerError, NotAskedError):
                 self._next = self._clock() + LONGEST
                 return True
             except (OSError, ZconsoleError):  # it is not kept; whoever reads it next says so
@@ -330,7 +330,7 @@ class StandingDuty(ABC):
     def is_empty(self) -> bool:
         """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError.
 
-        Where the disk doesn't answer and nothing is known, NoAnswerError or StillHangsError.
+        Where the disk doesn't answer and nothing is known, NoAnswerError or NotAskedError.
         """
 
     @abstractmethod
