@@ -386,7 +386,8 @@ class Recovery:
                 mtime_ns, since = noted[number]
                 if directory.mtime_ns / 1e9 <= self._last_change(max(since, until)):
                     self.directories.take_up(directory, mtime_ns)
-            wanted[number] = directory.mtime_ns
+            if not directory.foreign:
+                wanted[number] = directory.mtime_ns
         return wanted
 
     def _last_change(self, until: float) -> float:
