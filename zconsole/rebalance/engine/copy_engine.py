@@ -266,7 +266,7 @@ def copy_engine(
     swappers = Swappers(sys, directories, policy.accept_races)
     admission = Admission(sys, directories, policy, swappers.abilities)
     directories.own(admission.prefix)
-    copier = FileCopier(sys, content.fastest())
+    copier = FileCopier(sys, content.fastest(), policy.copies)
     direct = copier.buffers if policy.direct else None
     verifier = Verifier(sys, copier.make, direct, clocks.sleep, place.threads)
     results = Results(place.journal)
