@@ -170,6 +170,7 @@ class JobRunner:
             accept_races=terms.settings.accept_races,
             zfs=reader.version() if pool_of(places) is not None else None,
             room=job.space.room,
+            copies=self._copies,
         )
         self._engine = copy_engine(self._place, policy, self._sync, self._tick)
         self._rewriter = Rewriter(
@@ -179,6 +180,7 @@ class JobRunner:
         service = self._engine.leases.service
         self._holds = Holds(job, reader, places, self.accounts, service)
         self._batches = Batches(job)
+        self._copies_on: dict[int, int] = {}
         self._phase = WorkPhase.COPYING
 
     def run(self) -> dict[str, Any]:
@@ -225,6 +227,15 @@ class JobRunner:
         self._directories.close()
         self._recover()
         return State.PENDING in self.job.journal.counts()
+
+    def _copies(self, device: int) -> int:
+        """How many of each block the dataset on a device keeps; 1 where there is none."""
+        if device not in self._copies_on:
+            roots = {row.name for row in self.job.journal.roots() if row.dev == device}
+            found = (place.dataset for place in self.places if place.root in roots)
+            numbers = (dataset.number("copies") for dataset in found if dataset)
+            self._copies_on[device] = next(numbers, None) or 1
+        return self._copies_on[device]
 
     def _recover(self) -> None:
         place, clocks = self._place, self.job.clocks

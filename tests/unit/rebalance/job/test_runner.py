@@ -20,7 +20,7 @@ from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job.job import Job, JobTerms
 from zconsole.rebalance.job.job_store import by_journal
-from zconsole.rebalance.job.runner import STOPPING, Batches, _signals, execute, hidden
+from zconsole.rebalance.job.runner import STOPPING, Batches, JobRunner, _signals, execute, hidden
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -97,6 +97,20 @@ def test_a_job_planned_on_the_host_is_not_begun_in_a_container(
     monkeypatch.setattr("zconsole.rebalance.engine.namespaces.is_nested", lambda: True)
     with pytest.raises(ZconsoleError, match="tree: in a user namespace"):
         execute(record, lambda event: None)
+
+
+def test_copies_of_blocks_are_those_of_the_dataset_on_a_device(journal: Journal) -> None:
+    """The number of a device may be new since the walk; the journal has learnt it by then."""
+    journal.add_directory(DirectoryRow(1, None, b"/a", 7, 1))
+    journal.add_directory(DirectoryRow(2, None, b"/b", 8, 1))
+    places = [
+        JobDirectory(b"/a", "zfs", "tank/a", Dataset("tank/a", {"copies": "2"})),
+        JobDirectory(b"/b", "zfs", "tank/b", Dataset("tank/b", {"copies": "1"})),
+        JobDirectory(b"/c", "ext4", "/dev/sda1", None),
+    ]
+    parts = {"job": SimpleNamespace(journal=journal), "places": places, "_copies_on": {}}
+    runner = cast("JobRunner", SimpleNamespace(**parts))
+    assert [JobRunner._copies(runner, device) for device in (7, 8, 9, 7)] == [2, 1, 1, 2]
 
 
 def test_acls_that_a_job_was_planned_with_are_known_to_it() -> None:
