@@ -508,3 +508,14 @@ def test_a_distributed_spare_in_use_is_not_taken_offline():
     spare = Vdev("draid2-0-0", "dspare", guid="1700")
     s = at(pool(top("draid2", 0, 9, group("spare", disk("d00", 1000), spare))))
     assert plan_offline(s, "1700").refused == "draid2-0-0 cannot be taken offline"
+
+
+@rows("change", ["start", "suspend", "cancel"])
+def test_initialize_says_that_it_only_writes_and_undoes_trim(change):
+    busy = disk("d00", 1000, initialize=Progress("active"), trim=Progress("active"))
+    s = raidz2(changes=(busy,)) if change != "start" else raidz2()
+    plan = plan_initialize(s, "1000", change)
+    assert plan.refused is None
+    assert "read" not in said(plan)
+    assert ("undoes TRIM" in said(plan)) == (change == "start")
+    assert "undoes TRIM" not in said(plan_trim(s, "1000", change))
