@@ -23,7 +23,7 @@ from zconsole.actions.target import Target, disk_path, find, find_path, members,
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.spares import LABELS
-from zconsole.pool.topology import FAILED, is_group
+from zconsole.pool.topology import FAILED, data_vdevs, is_group
 from zconsole.units import counted, size
 
 WORTH = 0.05
@@ -210,6 +210,9 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
             else None
         )
 
+    gains = [(top, space_gained(situation, top)) for top in data_vdevs(situation.pool.root)]
+    now = ", ".join(f"{top.name} by about {size(gain)}" for top, gain in gains if gain)
+    at_once = on and bool(now)  # ZFS asks ZED to (spa_async_autoexpand, spa.c)
     plan = ActionPlan(
         action="autoexpand",
         title=f"Switch autoexpand {value}",
@@ -220,9 +223,11 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
             "when all disks of a vdev are larger, it grows by itself"
             if on
             else "vdevs grow only with zpool online -e",
+            *((f"grows at once, as its disks are larger already: {now}",) * at_once),
         ),
         not_undone=("a vdev never shrinks again",) if on else (),
         preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", _check)),
+        needs_typed=situation.pool.name if at_once else None,
         follow=when(
             lambda now: now.facts.properties.get("autoexpand") == value, f"autoexpand is {value}"
         ),

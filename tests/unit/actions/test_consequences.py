@@ -519,3 +519,21 @@ def test_initialize_says_that_it_only_writes_and_undoes_trim(change):
     assert "read" not in said(plan)
     assert ("undoes TRIM" in said(plan)) == (change == "start")
     assert "undoes TRIM" not in said(plan_trim(s, "1000", change))
+
+
+@rows(
+    ("s", "on", "grows"),
+    [
+        (grown("raidz2"), True, "raidz2-0 by about 27.0T"),
+        (grown("mirror"), True, "mirror-0 by about 3.00T"),
+        (grown("mirror"), False, ""),
+        (grown("mirror", "-part3"), True, ""),
+        (mirror(), True, ""),
+    ],
+)
+def test_autoexpand_names_and_has_typed_what_grows_at_once(s, on, grows):
+    plan = plan_autoexpand(s, on)
+    assert plan.refused is None
+    assert grows in said(plan)
+    assert ("at once" in said(plan)) == bool(grows)
+    assert plan.needs_typed == ("tank" if grows else None)
