@@ -109,7 +109,7 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
         action="attach",
         title=f"Attach {new} to {target.name}",
         steps=(Step(argv, f"add {new} to {target.name}"),),
-        consequences=(*_attach_effects(situation, target), *disturbed(situation)),
+        consequences=_attach_effects(situation, target),
         not_undone=(
             "overwrites what is on the new device",
             *(("a raidz never gets narrower: you can't remove the disk again",) * raidz),
@@ -171,6 +171,7 @@ def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
     return (
         f"{situation.pool.name} resilvers the new side;"
         " redundancy grows by one when that is complete",
+        *disturbed(situation),
     )
 
 

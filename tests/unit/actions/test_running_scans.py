@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.table import rows
-from tests.unit.actions.pools import NEW, disk, mirror, running, said
+from tests.unit.actions.pools import NEW, disk, mirror, raidz2, running, said
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.offline import plan_online
@@ -60,3 +60,9 @@ def test_a_disk_comes_back_beside_a_rebuild_and_is_filled_after_it(vdev, state):
     plan = plan_online(s, "1000")
     assert plan.refused is None
     assert "what it missed is resilvered onto it, after the rebuild" in said(plan)
+
+
+def test_an_expansion_begins_no_resilver_and_ends_no_scrub():
+    plan = plan_attach(raidz2(running("scrub", 90.0)), "100", NEW)
+    assert plan.refused is None
+    assert "discarded" not in said(plan)
