@@ -29,7 +29,7 @@ def replaced(situation: Situation, swaps: tuple[Swap, ...]) -> Follow:
 
 
 def scan_ended(situation: Situation, function: str) -> Follow:
-    """Ends when a scan of this function has finished or was canceled after ``s``.
+    """Ends when a scan of this function has finished or was canceled after ``situation``.
 
     One that ended before is no end of it, also where a rewound pool shows it again. A resilver
     takes the place of a scrub, which is then over.
@@ -82,7 +82,7 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
     """Ends once the device is ONLINE, and says whether what it missed is on it already.
 
     What zpool shows doesn't tell: it marks a device as resilvering only once the first bytes were
-    written to it. Only a repair begun after ``s`` that has ended makes it complete.
+    written to it. Only a repair begun after ``situation`` that has ended makes it complete.
     """
     before = find(situation.pool, key)
     known_errors = before.vdev.errors.total if before else 0

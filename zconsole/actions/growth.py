@@ -55,7 +55,8 @@ def plan_expand(situation: Situation, key: str) -> ActionPlan:
         ),
         preconditions=(must.answering(), must.present(target), _whole(target), _room(target)),
         needs_typed=top.name,
-        follow=when(_grown(target), f"{top.name} has grown"),
+        # Where it may have nothing to gain, nobody would see the end.
+        follow=when(_grown(target), f"{top.name} has grown") if gain else None,
     )
     return decide(plan, situation)
 

@@ -476,6 +476,7 @@ def test_expanding_promises_no_space_that_the_vdev_cannot_have(s, gained):
     plan = plan_expand(s, "1000")
     assert plan.refused is None
     assert gained in said(plan)
+    assert (plan.follow is not None) == ("gains" in gained), "else it is followed without end"
 
 
 def beside_data(*tops) -> Situation:
