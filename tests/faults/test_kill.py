@@ -157,6 +157,8 @@ def test_failed_at_every_call(area: Path, shift: int, part: int) -> None:
     stage = Stage(area)
     for number in share(stage, part, stage.first_of_each(lambda call: (call.name, call.place))):
         code = CODES[(number + shift) % len(CODES)]
+        if (stage.calls[number].name, code) == ("set_times", errno.EACCES):
+            code = errno.EIO  # the other says that a directory is not ours, and keeps its new time
         journal = stage.job()
         with descriptors_closed():
             errors = failure(journal, number, code)

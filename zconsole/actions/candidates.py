@@ -54,10 +54,11 @@ def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate
     sized, hair = _size(target, device, facts)
     sector, slow = _sectors(target, device)
     used, doubts = _in_use(pool, target, device)
+    shared, beside = _on_one_disk(target, device, facts)
     is_old = used[:1] in ((FAILED_DISK,), (OLD_DISK,))
     stands_in = _only_by_a_spare(target)
-    problems = (*used, *stands_in, *sized, *sector)
-    return Candidate(device, problems, (*doubts, *hair, *slow), is_old)
+    problems = (*used, *stands_in, *shared, *sized, *sector)
+    return Candidate(device, problems, (*doubts, *beside, *hair, *slow), is_old)
 
 
 def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
@@ -72,7 +73,7 @@ def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
 
 def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, ...]:
     """What speaks against a device that was chosen, though it may work."""
-    device = facts.device(new)
+    device = facts.named(new)
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
     return (*_whole_for_a_part(target, new), *judge(pool, target, device, facts).cautions)
@@ -106,7 +107,7 @@ def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
     the vdev's.
     """
     ashift, wanted = ashift_of(target), facts.properties.get("ashift", "0")
-    device = facts.device(new)
+    device = facts.named(new)
     physical = device.physical if device is not None else None
     more = wanted.isdigit() and ashift is not None and int(wanted) > ashift
     if ashift is not None and (more or (physical or 0) > 1 << ashift):
@@ -138,7 +139,7 @@ def _size(target: Target, device: Device, facts: Facts) -> tuple[tuple[str, ...]
 
 def _smallest_sibling(target: Target, facts: Facts, unknown: int) -> int:
     """Size of the smallest whole disk the vdev has: another of that size fits as that one did."""
-    known = (facts.device(leaf.path) for leaf in target.top.leaves() if leaf.path)
+    known = (facts.disk(leaf.path) for leaf in target.top.leaves() if leaf.path)
     return min((d.size for d in known if d is not None and d.size), default=unknown)
 
 
@@ -161,6 +162,20 @@ def _under(
     if device.physical and device.physical > 1 << ashift:
         return (), (f"works, but slowly: {device.physical}-byte sectors under ashift {ashift}",)
     return (), ()
+
+
+def _on_one_disk(
+    target: Target, device: Device, facts: Facts
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What speaks against a partition of a disk that the vdev, or the place itself, is on."""
+    disk = facts.disk(device.path)
+    if device.kind != "partition" or disk is None:
+        return (), ()
+    here = [leaf for leaf in target.top.leaves() if leaf.path in (disk.path, *disk.aliases)]
+    others = ", ".join(leaf.name for leaf in here if leaf is not target.vdev)
+    if others:
+        return (f"on one disk with {others}: {target.top.name} would lose both with it",), ()
+    return (), (f"on one disk with {target.name}: both fail with it",) * bool(here)
 
 
 def _in_use(
@@ -195,6 +210,12 @@ def held(pool: Pool, device: Device) -> list[str]:
         f" need it, wipe the disk first (wipefs --all {device.node or device.path})"
         for name in found.names
     ]
+    if device.unlisted:
+        numbers = ", ".join(map(str, device.unlisted))
+        said.append(
+            f"may be another host's disk: the kernel doesn't know partition {numbers} of its table."
+            f" If no other host uses it: partprobe {device.node or device.path}, then look again"
+        )
     if found.zfs_pool is not None:
         whose = f"pool {found.zfs_pool}" if found.zfs_pool else "a pool"
         whose = "this pool" if found.zfs_pool == pool.name else whose

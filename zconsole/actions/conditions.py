@@ -191,7 +191,7 @@ def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> 
         if spare_serves and (spare := spares(fresh.pool).get(new)) is not None:
             problem = unfit_spare(spare, now)
             return f"{new}: {problem}" if problem else None
-        device = fresh.facts.device(new)
+        device = fresh.facts.named(new)
         if device is None:
             return f"{new} is not a device of this machine" if fresh.facts.devices else None
         problems = judge(fresh.pool, now, device, fresh.facts).problems
@@ -243,7 +243,7 @@ def _text(path: str, known: Mapping[str, str]) -> str:
 
 def _known(situation: Situation, path: str) -> Mapping[str, str]:
     """What tells the device from others, as far as the pool, the kernel and udev know it."""
-    device, spare = situation.facts.device(path) or Device(path), spares(situation.pool).get(path)
+    device, spare = situation.facts.named(path) or Device(path), spares(situation.pool).get(path)
     found = {
         "serial": device.serial,
         "WWN": device.wwn,

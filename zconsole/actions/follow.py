@@ -167,7 +167,7 @@ def _filled(
 
     ``absent`` is the outcome while the device is not in the pool.
     """
-    info = now.facts.device(device)
+    info = now.facts.named(device)
     new = find_path(now.pool, (device, *((info.path, *info.aliases) if info else ())))
     if new is None:
         return absent

@@ -74,7 +74,7 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
         return 0
     sizes: list[int] = []
     for leaf in top.leaves():
-        device = situation.facts.device(leaf.path) if leaf.path else None
+        device = situation.facts.disk(leaf.path) if leaf.path else None
         if device is None or device.size is None:
             return None
         if partition_of(leaf) is not None and leaf.path not in (device.path, device.node):
@@ -251,7 +251,7 @@ def _expanded(new: str, target: Target) -> Follow:
     """Ends when a raidz has moved its blocks onto the new device, well if that had no errors."""
 
     def _follow(now: Situation) -> ActionOutcome | None:
-        device = now.facts.device(new)
+        device = now.facts.named(new)
         found = find_path(now.pool, (new, *((device.path, *device.aliases) if device else ())))
         expansions = [a for a in now.pool.activities if a.kind == "expansion"]
         if found is None or any(each.state in ("running", "paused") for each in expansions):

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.damage import explained
 from zconsole.pool.model import Activity
-from zconsole.pool.redundancy import Redundancy
+from zconsole.pool.redundancy import Redundancy, unmarked_repairs
 from zconsole.system.printable import clean
 from zconsole.timeline.eta.estimate import MEASURING, SUSPENDED, Estimate
 from zconsole.timeline.frame import (
@@ -98,11 +98,17 @@ def _heading(frame: Frame) -> Iterator[str]:
         apart = "; " if any(":" in entry for entry in entries) else ", "
         yield "  redundancy left: " + apart.join(entries)
     if frame.untold:
-        yield f"  redundancy unknown: {', '.join(frame.untold)} (not all of it is shown)"
+        yield f"  redundancy unknown: {', '.join(frame.untold)} ({_why_untold(frame)})"
     if frame.seen.message:
         yield f"  zpool says: {frame.seen.message}"
     if frame.seen.action:
         yield f"  action: {frame.seen.action}"
+
+
+def _why_untold(frame: Frame) -> str:
+    if unmarked_repairs(frame.seen.root, frame.seen.scans):
+        return "no device is marked yet"
+    return "not all of it is shown" if frame.seen.lacks else "too little of it is shown"
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:

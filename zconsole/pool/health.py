@@ -22,8 +22,9 @@ class Health(NamedTuple):
     and no repair runs); ERRORS (damaged data); DEGRADED, by the states of devices, too: where the
     kernel itself faults a disk, the vdevs above stay ONLINE (spa_async_fault_vdev,
     module/zfs/spa.c 2.4.4); ATTENTION (a vdev has no redundancy left, devices collect errors, a
-    spare failed or is in use for nothing, a checkpoint blocks the resilver that runs, the last
-    scrub ended with errors, damage was cleared and not checked since, zpool has its own doubt); OK.
+    spare failed or is in use for nothing, a checkpoint blocks the resilver that runs, or it has
+    marked no device yet, the last scrub ended with errors, damage was cleared and not checked
+    since, zpool has its own doubt); OK.
     UNKNOWN where the source leaves out what is needed to call the pool OK.
     STALE, NOT IMPORTED and CONNECTING while no sample comes."""
     severity: str
@@ -79,14 +80,13 @@ def health(
     if unrestored or pool.error_count or pool.damaged:
         return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
     doubts = (*errors, *unsteady, *_doubts(pool, bool(errors)))
-    bare = not pool.root.children and bool(lacks or pool.state is None)
     # By its devices, whatever the pool's own state.
     data = (v for v in away if v.vclass not in APART)
     impaired = any(v.state not in ("", "UNKNOWN") for v in data)
-    if not bare and (pool.state not in (None, "ONLINE") or impaired):
+    if pool.state not in (None, "ONLINE") or (impaired and pool.root.children):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
-    if bare or lacks:
+    if lacks or (pool.state is None and not pool.root.children):
         known = (reason for reason in reasons if reason not in lacks)
         return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
     if doubts or blocked or hidden or any(spare.severity == "warning" for spare in spares):
@@ -95,12 +95,19 @@ def health(
 
 
 def without_redundancy(
-    found: Health, left: Iterable[tuple[Vdev, Redundancy]], scans: Iterable[Scan]
+    found: Health,
+    left: Iterable[tuple[Vdev, Redundancy]],
+    scans: Iterable[Scan],
+    unmarked: Iterable[Scan] = (),
 ) -> Health:
     """The health of a pool of which a vdev may have nothing ``left`` of its redundancy: not OK.
 
     zpool calls such a pool ONLINE, as when a disk is back and lacks what was written meanwhile.
+    ``unmarked``: as ``unmarked_repairs``.
     """
+    begun = tuple(f"the {s.function} marks no device yet: redundancy unknown" for s in unmarked)
+    if found.word in WELL and begun:
+        found = Health("ATTENTION", "warning", (*begun, *found.reasons))
     bare = [entry.vdev for vdev, entry in left if entry.left == 0 < parity(vdev)]
     if found.word not in WELL or not bare:
         return found

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole.pool.model import Pool, Scan, Vdev
-from zconsole.pool.redundancy import REPAIRS, is_complete
+from zconsole.pool.redundancy import REPAIRS, SEEN, is_complete
 from zconsole.pool.topology import is_group
 from zconsole.units import counted, size
 
@@ -19,8 +19,6 @@ KEEP_OLD = "keep the old disk: it still counts"
 """Of redundancy that a repair left to the old disk."""
 BY_SPARE = "a spare stands in: replace or detach the lost disk"
 """Of redundancy that is whole by a hot spare, which stays INUSE until then."""
-SEEN = 5.0
-"""Percent of a resilver from which every device that it fills has got some bytes."""
 GRACE = 20.0
 """Seconds after a scan's end in which the kernel still takes out what was replaced
 (spa_vdev_resilver_done, an asynchronous task some transaction groups later) and in which a

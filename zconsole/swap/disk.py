@@ -151,7 +151,7 @@ def disk_of(device: Device) -> SwapDisk:
 def disk_of_leaf(situation: Situation, target: Target) -> SwapDisk:
     """The disk below a leaf; one that is gone as it is remembered."""
     leaf = target.vdev
-    device = situation.facts.device(leaf.path or "")
+    device = situation.facts.disk(leaf.path or "")
     if device is None:
         found = _remembered(leaf)
     elif _is_other(situation, leaf, device):
@@ -163,7 +163,7 @@ def disk_of_leaf(situation: Situation, target: Target) -> SwapDisk:
 
 def leaf_device(situation: Situation, leaf: Vdev) -> Device | None:
     """The machine's device below a leaf; None, too, where another one is in its place."""
-    device = situation.facts.device(leaf.path or "")
+    device = situation.facts.disk(leaf.path or "")
     return None if device is None or _is_other(situation, leaf, device) else device
 
 
@@ -223,6 +223,16 @@ def _serial_in(devid: str) -> str:
 def partition_of(target: Target) -> str | None:
     """The number of the partition that a device is; None for a whole disk."""
     return target_partition(target.vdev)
+
+
+def partition_on(device: Device, number: str) -> Device | None:
+    """The partition of a disk with this number; None without one.
+
+    Of a disk whose partitions are known by their links only, it is all of the disk.
+    """
+    known = next((part for part in device.parts if part.number == number), None)
+    path = f"{device.path}-part{number}"
+    return replace(device, path=path) if known is None and path in device.aliases else known
 
 
 def leaves_of(pool: Pool) -> tuple[Target, ...]:
@@ -356,7 +366,7 @@ def device_named(view: MachineView, word: str) -> str:
 
 def _names(view: MachineView, target: Target) -> set[str | None]:
     leaf, disk = target.vdev, view.disk(target)
-    device = view.situation.facts.device(leaf.path or "")
+    device = view.situation.facts.disk(leaf.path or "")
     paths = (device.path, *device.aliases) if device else ()
     known = {target.key, leaf.name, leaf.path, leaf.guid, disk.bay, disk.serial, disk.wwn}
     return {*known, disk.port, *paths, *(path.rpartition("/")[2] for path in paths)} - {""}
@@ -403,6 +413,7 @@ def free_to_go(view: MachineView) -> str:
         for device in view.devices
         if device.kind == "disk" and device.contents.zfs_pool is None
         if not (device.mounted or device.swap or device.holders or device.contents.names)
+        if not device.unlisted
         if not any(disk.is_on(device) for disk in view.leaf_disks)
     ]
     more = f" and {len(free) - NAMED} more" if len(free) > NAMED else ""

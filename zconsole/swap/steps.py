@@ -46,6 +46,7 @@ from zconsole.swap.disk import (
     device_of,
     disk_of,
     partition_of,
+    partition_on,
     replacing,
 )
 from zconsole.swap.effects import (
@@ -309,14 +310,16 @@ def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]
     target = view.target(swap.old.key)
     if target is None or is_same(swap, view, found):
         return ()
-    judged = judge(view.pool, target, found, view.situation.facts)
+    part = partition_of(target)
+    inside = None if part is None else partition_on(found, part)
+    device = found if inside is None else inside
+    judged = judge(view.pool, target, device, view.situation.facts)
     # zpool also overwrites what is on a disk with the path of the old one: that is not wanted.
-    problems = list(dict.fromkeys((*judged.problems, *held(view.pool, found))))
+    problems = list(dict.fromkeys((*judged.problems, *held(view.pool, device))))
     smart = view.counts(found)
     if smart is not None and smart.passed is False:
         problems.append(f"SMART reports a failing disk: {smart.words()}")
-    part = partition_of(target)
-    if part is not None and f"{found.path}-part{part}" not in found.aliases:
+    if part is not None and inside is None:
         problems.append(
             f"{target.vdev.name} is partition {part} of its disk: make the same partitions on the"
             f" new one (sgdisk --replicate={found.node} /dev/OTHER, sgdisk --randomize-guids"
@@ -377,9 +380,9 @@ def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
     if swap.same:
         return _online(swap, view, target)
     device, part = view.device(new), partition_of(target)
-    path = new.whole
-    if device is not None:
-        path = device.path if part is None else f"{device.path}-part{part}"
+    given = device if device is None or part is None else partition_on(device, part)
+    path = new.whole if device is None else f"{device.path}-part{part}"
+    path = path if given is None else given.path
     smart = view.counts(device)
     # Where disks are named by their bay, only their labels tell them apart.
     labels = old.mark and new.mark and old.spot == new.spot
@@ -393,16 +396,19 @@ def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
             " more.",
             *((f"SMART of the new disk: {smart.words()}.",) if smart is not None else ()),
         ),
-        warnings=tuple(f"{sentence(doubt)}." for doubt in _doubts(view, target, device)),
+        warnings=tuple(f"{sentence(doubt)}." for doubt in _doubts(view, target, device, given)),
         plan=plan_replace(view.situation, Swap(old.key, path)),
         paths=(path,),
     )
 
 
-def _doubts(view: MachineView, target: Target, device: Device | None) -> Iterator[str]:
-    """What speaks against the inserted disk though it can be used."""
+def _doubts(
+    view: MachineView, target: Target, device: Device | None, given: Device | None
+) -> Iterator[str]:
+    """What speaks against the inserted disk, or its partition, though it can be used."""
+    if given is not None:
+        yield from judge(view.pool, target, given, view.situation.facts).cautions
     if device is not None:
-        yield from judge(view.pool, target, device, view.situation.facts).cautions
         smart = view.counts(device)
         if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):
             yield f"it is not new: {smart.words()}"

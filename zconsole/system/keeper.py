@@ -41,7 +41,7 @@ from typing import Any, Protocol
 from zconsole.errors import ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.patient import NoAnswerError, Patient, in_time
+from zconsole.system.patient import NoAnswerError, Patient, StillHangsError, in_time
 from zconsole.system.process import DeadlineError, own, run_blocking
 from zconsole.system.records import parse_json
 from zconsole.system.safe_path import directory
@@ -140,10 +140,11 @@ class Keeper:
         hearing.cancel()
         await asyncio.wait([hearing])
         listening.close()
-        await asyncio.gather(*map(self._undo, list(self.duties)))
+        held = list(self.duties)
+        await asyncio.gather(*map(self._undo, held))
         if self._serving:  # one that begins now must be undone as well
             await asyncio.wait(self._serving, timeout=BEGUN)
-        await asyncio.gather(*map(self._undo, list(self.duties)))
+        await asyncio.gather(*(self._undo(duty) for duty in list(self.duties) if duty not in held))
 
     def _is_needed(self) -> bool:
         return bool(self.duties or self._serving) or self._clock() < self._until
@@ -176,22 +177,28 @@ class Keeper:
         del self._acting[duty]
         self._woken.set()
 
-    def _note_failure(self, duty: Duty, error: Exception) -> None:
+    def _note_failure(self, duty: Duty, error: Exception) -> str:
         why = str(error) or type(error).__name__
         if self._failed.get(duty, (0.0, ""))[1] != why:
             self._log.note(time.time(), "noted", kind="keeper", duty=duty.name, result=why)
         self._failed[duty] = self._clock() + RETRY, why
+        return why
 
-    async def _undo(self, duty: Duty) -> None:
-        """End a duty: what it is at comes to its end before, as far as its deadline allows."""
-        self.duties.pop(duty, None)  # so that it does not act beside its undoing
+    async def _undo(self, duty: Duty) -> str:
+        """End a duty: what it is at comes to its end before, as far as its deadline allows.
+
+        Why it could not be undone, empty where it was; it is kept then, to try again.
+        """
+        since = self.duties.pop(duty, time.time())  # so that it does not act beside its undoing
         if (task := self._acting.get(duty)) is not None:
             await asyncio.wait([task], timeout=duty.deadline)
         try:
             async with asyncio.timeout(duty.deadline):
                 await duty.undo()
         except Exception as error:  # the others are undone all the same
-            self._note_failure(duty, error)
+            self.duties[duty] = since
+            return f"{duty.name}: {self._note_failure(duty, error)}"
+        return ""
 
     def _look(self) -> None:
         """Have each standing duty look into its file; it is over at once where nothing is kept."""
@@ -256,7 +263,9 @@ class Keeper:
             return {"done": {"process": os.getppid(), "duties": told}}
         if name == END:
             ended = [duty for duty in self.duties if order["duty"] in ("", duty.name)]
-            await asyncio.gather(*map(self._undo, ended))
+            failed = await asyncio.gather(*map(self._undo, ended))
+            if why := "; ".join(filter(None, failed)):
+                return {"error": f"not ended: {why}"}
             return {"done": len(ended)}
         try:
             duty = await self._orders[name](order)
@@ -292,12 +301,17 @@ class StandingDuty(ABC):
     async def act(self) -> bool:
         """See Duty."""
         if self._lock is None:
-            with contextlib.suppress(OSError, ZconsoleError):
+            try:
                 if not await in_daemon_thread(self.is_empty):
                     self._lock = await in_daemon_thread(try_lock, self._path)
                     self._next = self._clock() + LONGEST * (self._lock is None)
                     return True
-            return False  # what can't be read is not kept; whoever reads it next says so
+            except (NoAnswerError, StillHangsError):
+                self._next = self._clock() + LONGEST
+                return True
+            except (OSError, ZconsoleError):  # it is not kept; whoever reads it next says so
+                pass
+            return False
         self._next = self._clock() + await self.look()
         if await in_daemon_thread(self.is_empty):
             await self.undo()
@@ -314,7 +328,10 @@ class StandingDuty(ABC):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError."""
+        """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError.
+
+        Where the disk doesn't answer and nothing is known, NoAnswerError or StillHangsError.
+        """
 
     @abstractmethod
     async def look(self) -> float:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Version, parse_version
-from zconsole.system.host import number_in, text_in
+from zconsole.system.host import is_root, number_in, text_in
 
 MODULE = Path("/sys/module/zfs")
 NOT_LOADED = "the ZFS kernel module is not loaded. Load it (modprobe zfs), or try: zconsole demo"
@@ -71,17 +71,22 @@ class SysfsParameters:
         return number_in(Path(self.path(name)))
 
     def write(self, name: str, value: int) -> None:
-        """Set it. Raises UnavailableError without permission, ZconsoleError when refused."""
+        """Set it. Raises UnavailableError as `open`, ZconsoleError when refused."""
+        handle = self.open(name)
         try:
-            handle = os.open(self.path(name), os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                os.write(handle, b"%d\n" % value)
-            finally:
-                os.close(handle)
-        except PermissionError as error:
-            raise UnavailableError(f"{name}: permission denied. Run it as root") from error
+            os.write(handle, b"%d\n" % value)
         except OSError as error:
             raise ZconsoleError(f"{name}={value}: refused: {error.strerror}") from error
+        finally:
+            os.close(handle)
+
+    def open(self, name: str) -> int:
+        """A descriptor to write it by. Raises UnavailableError where it may not be written."""
+        try:
+            return os.open(self.path(name), os.O_WRONLY | os.O_CLOEXEC)
+        except OSError as error:
+            hint = "" if is_root() else ". Run it as root"
+            raise UnavailableError(f"{name}: {error.strerror}{hint}") from error
 
     def claim(self) -> int | None:
         """A descriptor that is the only claim to steer this kernel; None while there is another.

@@ -9,7 +9,7 @@ import pytest
 from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, partitioned, with_second_pool
 from zconsole.diagnosis.device_errors.faults import SmartCounts
-from zconsole.hardware.device import Contents
+from zconsole.hardware.device import Contents, Device
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.disk import CANT_OPEN
 from zconsole.sim.state import Checkpoint
@@ -137,6 +137,48 @@ def test_both_pools_on_one_disk_are_told_and_taken_offline(play: Play):
     assert stage.plan.steps[0].argv[-1].endswith("-part1")
     play.do()
     play.until("scrub")
+
+
+@pytest.mark.parametrize(
+    ("number", "inside", "why"),
+    [
+        (3, {1: Contents(("vfat",)), 2: Contents(zfs_pool="fast"), 3: Contents()}, ""),
+        (3, {1: Contents(), 3: Contents(("ext4",))}, "holds ext4"),
+        (3, {3: Contents(zfs_pool="fast")}, "has a label of pool fast"),
+        (3, {1: Contents()}, "sgdisk --replicate"),
+        (3, {}, "sgdisk --replicate"),
+    ],
+)
+def test_a_new_disk_is_judged_by_the_partition_that_takes_the_place(
+    play: Play, number: int, inside: dict[int, Contents], why: str
+):
+    """What stands on the others, as a copied partition table and a first swap leave it, stays."""
+
+    def table(found: tuple[Device, ...]) -> tuple[Device, ...]:
+        return tuple(with_parts(d) if d.bay == OLD else d for d in found)
+
+    def with_parts(d: Device) -> Device:
+        names = [name for each in inside.values() for name in each.names]
+        parts = tuple(
+            replace(d, path=f"{d.node}p{n}", aliases=(f"{d.node}p{n}",), number=str(n), contents=on)
+            for n, on in inside.items()
+        )
+        links = (d.node, *(part.path for part in parts))
+        return replace(d, parts=parts, aliases=links, contents=Contents(tuple(names), "fast"))
+
+    partitioned(play, OLD, number, play.leaf())
+    play.pulled()
+    play.look()
+    play.devices = table
+    play.hands.insert(NEW, OLD)
+    stage = play.look()
+    if why:
+        assert stage.title.endswith("does not fit")
+        assert why.lower() in " ".join(stage.text).lower()
+        return
+    assert (stage.step, stage.plan and stage.plan.refused) == ("replace", None)
+    assert stage.plan is not None
+    assert stage.plan.steps[0].argv[-1].endswith(f"p{number}")
 
 
 def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play):

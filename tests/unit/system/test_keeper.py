@@ -63,6 +63,8 @@ class Chore:
 
     async def undo(self) -> None:
         self.undone += 1
+        if self.fails:
+            raise ZconsoleError(self.fails)
 
 
 class Clock:
@@ -177,6 +179,26 @@ async def test_an_order_begins_a_duty_and_another_ends_it(kept):
     assert await kept.ask(order=END, duty="tunable") == 1
     assert (kept.tunable.undone, list(kept.keeper.duties)) == (1, [kept.light])
     assert await kept.ask(order=END, duty="tunable") == 0
+
+
+@pytest.mark.parametrize("named", ["tunable", ""])
+async def test_what_cannot_be_undone_is_not_said_to_have_ended_and_is_kept(kept, named):
+    await kept.ask(order="hold", duty="tunable")
+    kept.tunable.fails = "refused: Invalid argument"
+    with pytest.raises(ZconsoleError, match="tunable: refused: Invalid argument"):
+        await kept.ask(order=END, duty=named)
+    assert kept.tunable in kept.keeper.duties
+    assert (kept.light in kept.keeper.duties) == bool(named)
+    kept.tunable.fails = ""
+    assert await kept.ask(order=END, duty="tunable") == 1
+    assert kept.tunable not in kept.keeper.duties
+
+
+async def test_at_the_end_nothing_is_undone_twice(kept):
+    await kept.ask(order="hold", duty="tunable")
+    kept.tunable.fails = "refused: Invalid argument"
+    await kept.ended()
+    assert kept.tunable.undone == 1
 
 
 async def test_it_tells_what_it_keeps_and_ends_all_of_it(kept):

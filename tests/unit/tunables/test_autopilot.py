@@ -26,7 +26,7 @@ from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.pilot import Pilot
+from zconsole.tunables.pilot import Pilot, scanning
 from zconsole.tunables.store import PILOT
 from zconsole.tunables.targets import Targets
 
@@ -115,6 +115,18 @@ async def test_a_pool_that_does_not_answer_for_a_while_does_not_end_it(kernel):
     flight = Flight(kernel, Rounds("scrub", "failed", "refused", "failed", "failed", "scrub"))
     assert await flight.fly() == ""
     assert flight.steps
+
+
+async def test_pools_that_answer_are_told_beside_one_that_does_not():
+    class Half(ScrubSource):
+        async def sample(self):
+            (raw,) = await super().sample()
+            silent = {"t": raw["t"], "clock": raw["clock"], "pool": "ice", "problem": "no answer"}
+            return (silent, raw)
+
+    seen, whole = await autopilot.every_pool(Half())
+    assert ([pool.name for pool in scanning(seen)], whole) == (["mirrors"], False)
+    assert (await autopilot.every_pool(Rounds("refused"))) == ((), False)
 
 
 async def test_it_ends_when_no_pool_has_answered_for_a_minute(kernel):
@@ -271,6 +283,37 @@ async def test_what_it_sets_after_it_was_told_to_stop_goes_back_as_well(kernel, 
     told.set()
     assert not await acting
     assert (kernel.read(TIME), kernel.read(NAME)) == (3000, 3)
+
+
+def refuse_until(monkeypatch, accepts: threading.Event) -> None:
+    """Have the kernel refuse every value until then."""
+    write = SysfsParameters.write
+
+    def refused(parameters: SysfsParameters, name: str, value: int) -> None:
+        if not accepts.is_set():
+            raise ZconsoleError(f"{name}={value}: refused: Invalid argument")
+        write(parameters, name, value)
+
+    monkeypatch.setattr(SysfsParameters, "write", refused)
+
+
+@pytest.mark.parametrize("way", ["act", "undo"])
+async def test_what_the_kernel_does_not_take_back_is_not_said_to_be_restored(
+    flown, way, monkeypatch
+):
+    accepts = threading.Event()
+    refuse_until(monkeypatch, accepts)
+    if way == "act":
+        flown.duty._over = "its console ended"
+    for _ in range(2):
+        with pytest.raises(ZconsoleError, match="refused"):
+            await getattr(flown.duty, way)()
+        assert flown.duty.due(flown.now) == 0.0, "it tries again"
+    accepts.set()
+    assert not await getattr(flown.duty, way)()
+    assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
+    ended = [r for r in flown.kernel.log.records if r.get("kind") == "autopilot"]
+    assert len(ended) == 1
 
 
 async def test_told_to_stop_after_it_failed_it_restores_though_its_console_ended(flown):

@@ -156,7 +156,7 @@ class CopyPipeline:
         Meanwhile the copies are opened again, to be read from the disk instead of the cache.
         """
         places = {item.status.st_dev: item.places[0] for item in self.leases.live}
-        self.results.syncing()
+        self.results.syncing(places.keys())
         with ThreadPoolExecutor(1) as beside:
             syncs = [beside.submit(self.sync, each.directory.fd) for each in places.values()]
             for item in self.leases.live:
@@ -166,7 +166,7 @@ class CopyPipeline:
                 self.leases.service()
         for sync in syncs:
             if error := sync.exception():
-                self.results.unsettled = True
+                self.results.unsynced |= places.keys()
                 raise error
 
     def _verify_all(self) -> None:
@@ -215,7 +215,7 @@ class CopyPipeline:
                 self.withdrawal.retreat(item, "locked")
 
     def _replace_all(self) -> None:
-        self.results.unsettled = True
+        self.results.unsynced |= {item.status.st_dev for item in self.leases.live}
         looked = self.withdrawal.clock()
         for item in self.leases.live:
             self.leases.service()

@@ -51,7 +51,7 @@ class Withdrawal:
         if item.done:
             return
         item.reason = reason
-        self.results.unsettled = True
+        self.results.unsynced.add(item.status.st_dev)
         with self._ending(item):
             self.swappers.of(item).undo(item)
             if item.seen:

@@ -97,6 +97,8 @@ class JobTerms:
     """When its walk was over, epoch seconds."""
     rooms: Mapping[bytes, int] = field(default_factory=dict)
     """Bytes of free space that the plan saw for the job, by root path."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Mount options of when it was planned, by root path."""
 
     def reserves_at(self, min_free: float | None) -> dict[bytes, int]:
         """Bytes of each root's free space that are not for this job, at another floor."""
@@ -319,6 +321,7 @@ def terms_of(journal: Journal) -> JobTerms:
             raw_factor=data["raw_factor"],
             floors={root: Floor(*floor) for root, floor in data["floors"].items()},
             created=data.get("created"),
+            options=dict(data.get("options", {})),
             rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
         )
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progress, Vdev
@@ -18,7 +19,7 @@ from zconsole.zfs.decode.builders import VdevForm, root_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
 from zconsole.zfs.decode.values import parse_date
-from zconsole.zfs.decode.words import CLASSES, kind_of, leaf_kind
+from zconsole.zfs.decode.words import CLASSES, kind_of, leaf_kind, parity_of
 
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
 _DEVICES_OF_A_GROUP = 2
@@ -40,6 +41,8 @@ class _Node:
         self.vclass = vclass
         self.indent = indent
         self.children: list[_Node] = []
+        self.partial = False
+        """Whether its devices can't be told from vdevs that are printed below them."""
 
     @property
     def holds_others(self) -> bool:
@@ -137,7 +140,24 @@ def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
         node = _Node(row, vclass, row.indent if row.indent > least else least + _LEVEL)
         (path[-1].children if path else tops).append(node)
         path.append(node)
+    for node, below in zip_longest(tops, tops[1:]):
+        node.partial = _is_open_ended(node, below)
     return tops
+
+
+def _is_open_ended(node: _Node, below: _Node | None) -> bool:
+    """Whether disks that are top-level vdevs may follow those of a group that lost its indentation.
+
+    Not where it has no more than it needs, nor where the vdev ``below`` has the next number.
+    """
+    kind = kind_of(node.row.name) or ""
+    least = 1 + (1 if kind == "mirror" else parity_of(kind) or 0)
+    if len(node.children) <= least or node.children[0].row.indent > node.row.indent:
+        return False
+    if below is None or below.vclass != node.vclass:
+        return True
+    numbers = [each.row.name.rpartition("-")[2] for each in (node, below)]
+    return not all(map(str.isdecimal, numbers)) or int(numbers[0]) + 1 != int(numbers[1])
 
 
 _RESILVERED = re.compile(r"(?<![\d.,])(\d++(?:[.,]\d++)?[BKMGTPE]?) resilvered")
@@ -159,6 +179,7 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo, paths: Mapping[str, st
         "path": path or (paths.get(row.name) if leaf else None),
         "note": row.note,
         "errors": ErrorCounters(*row.counters),
+        "partial": node.partial,
         **(_noted(row.note, leaf, running, zone) if row.note else {}),
     }
     return VdevForm(row.name, kind, node.children, None, told)

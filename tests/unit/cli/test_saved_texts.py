@@ -1,0 +1,275 @@
+"""Kinds of saved ``zpool status`` text, and what ``zconsole status --from`` says of each.
+
+Each case is as small as shows its kind; whole outputs of public reports are in ``test_reports``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.table import rows
+from zconsole.__main__ import main
+
+HEADING = "NAME STATE READ WRITE CKSUM"
+GOOD = "errors: No known data errors\n"
+
+
+def table(*lines: str) -> str:
+    """The ``config:`` section of a pool, each row with counters where it has only a state."""
+    shown = (f"{line} 0 0 0" if line.split()[-1].isupper() else line for line in lines)
+    return "".join(f"\t{line}\n" for line in shown)
+
+
+def text(
+    *lines: str,
+    state: str = "ONLINE",
+    above: str = "",
+    scan: str = "none requested",
+    end: str = GOOD,
+) -> str:
+    """A whole output about the pool ``tank`` with these rows below its own."""
+    head = f"  pool: tank\n state: {state}\n{above}  scan: {scan}\nconfig:\n\n"
+    return f"{head}{table(HEADING, f'tank {state}', *lines)}\n{end}"
+
+
+MIRROR = ("  mirror-0 ONLINE", "    sda ONLINE", "    sdb ONLINE")
+
+
+class Said(NamedTuple):
+    """What is said of the last pool of a text."""
+
+    word: str
+    code: int
+    redundancy: Mapping[str, int]
+    report: str
+    sample: Mapping[str, Any]
+
+
+@pytest.fixture
+def said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Said]:
+    """Return what is said of a text."""
+    monkeypatch.setenv("TZ", "UTC")
+
+    def of(output: str) -> Said:
+        file = tmp_path / "status.txt"
+        file.write_text(output)
+        code = main(["status", "--from", str(file), "--exit-status"])
+        report = capsys.readouterr().out
+        main(["status", "--from", str(file), "--json"])
+        sample = json.loads(capsys.readouterr().out.splitlines()[-1])
+        return Said(sample["health"]["word"], code, sample["redundancy"], report, sample)
+
+    return of
+
+
+LOOSE = table("    sdd ONLINE", "    sde ONLINE")
+
+
+@rows(
+    ("output", "redundancy"),
+    [
+        (LOOSE, {}),
+        (f"{LOOSE}\n{GOOD}", {}),
+        (f"{table('    sdb ONLINE', *MIRROR)}\n{GOOD}", {"mirror-0": 1}),
+        (f"{table('    spare-2 ONLINE', '      sdb ONLINE', '      sdc ONLINE')}\n{GOOD}", {}),
+    ],
+)
+def test_a_text_without_the_row_of_its_pool_is_unknown(
+    said: Callable[[str], Said], output: str, redundancy: Mapping[str, int]
+) -> None:
+    """Its rows may be of vdevs whose own rows, and bad devices, stood above."""
+    found = said(output)
+    assert (found.word, found.code, found.redundancy) == ("UNKNOWN", 5, redundancy)
+    assert "the pool's own row is not shown" in found.report
+
+
+SOLARIS = text(*MIRROR, "  mirror-1 ONLINE", "    sdc ONLINE", "    sdd ONLINE").replace(
+    " state:", "    id: 8654581339273442104\n state:"
+)
+LISTED = """\
+   pool: tank
+     id: 16911161038176216381
+  state: ONLINE
+ action: The pool can be imported using its name or numeric identifier.
+ config:
+
+\ttank        ONLINE
+\t  raidz1-0  ONLINE
+\t    sda     ONLINE
+\t    sdb     ONLINE
+"""
+
+
+@rows("output", [SOLARIS, LISTED])
+def test_a_whole_text_with_the_number_of_its_pool_is_ok(
+    said: Callable[[str], Said], output: str
+) -> None:
+    assert said(output)[:2] == ("OK", 0)
+
+
+@rows(
+    ("output", "cut"),
+    [
+        (SOLARIS, "\nerrors"),
+        (SOLARIS, "errors"),
+        (SOLARIS, "\t    sdd"),
+        (SOLARIS, "\t  mirror-1"),
+        (SOLARIS, "sdd"),
+        (LISTED, "\t    sdb"),
+        (LISTED, "\t    sda"),
+        (LISTED, "\t  raidz1-0"),
+        (LISTED, "\ttank"),
+    ],
+)
+def test_a_cut_text_with_the_number_of_its_pool_is_unknown(
+    said: Callable[[str], Said], output: str, cut: str
+) -> None:
+    """An ``id:`` line stands in lists of pools to import, and on Solaris 11.4 everywhere."""
+    found = said(output[: output.index(cut)])
+    assert (found.word, found.code) == ("UNKNOWN", 5)
+    assert "  the text ends " in found.report
+
+
+LOST = ("  mirror-0 ONLINE", "    sda ONLINE", "    sdb ONLINE", "  sdc UNAVAIL")
+
+
+@rows(
+    ("state", "lines", "redundancy"),
+    [
+        ("UNAVAIL", LOST, {"mirror-0": 1, "sdc": 0}),
+        ("FAULTED", MIRROR, {"mirror-0": 1}),
+        ("FAULTED", (*MIRROR, "logs", "  sdc UNAVAIL"), {"mirror-0": 1}),
+    ],
+)
+def test_nothing_is_missing_of_a_pool_that_could_not_be_opened(
+    said: Callable[[str], Said], state: str, lines: Sequence[str], redundancy: Mapping[str, int]
+) -> None:
+    """Below its table there is neither a blank line nor an ``errors:`` line."""
+    found = said(text(*lines, state=state, end="").removesuffix("\n"))
+    assert (found.word, found.code, found.redundancy) == (state, 11, redundancy)
+    never = ("ends before", "not all of it", "last full scrub")
+    assert [part for part in never if part in found.report] == []
+    assert found.sample["error_count"] is None
+
+
+def test_more_devices_may_have_failed_below_the_end_of_a_text(
+    said: Callable[[str], Said],
+) -> None:
+    failed = ("  raidz2-0 DEGRADED", "    sda ONLINE", "    sdb ONLINE", "    sdc UNAVAIL")
+    assert said(text(*failed, state="UNAVAIL", end="").removesuffix("\n")).redundancy == {}
+
+
+BEGUN = "resilver in progress since Sat Mar  9 09:00:01 2024\n\t"
+WALKING = "412G / 8.73T scanned, 0B / 8.73T issued\n\t0B resilvered, 0.00% done"
+
+
+@rows(
+    "scan",
+    [
+        BEGUN + WALKING,
+        f"{BEGUN}1G scanned at 1G/s, 0B issued at 0B/s, 8T total\n\t0B resilvered, 0.00% done",
+        f"{BEGUN}1.23G scanned out of 5.41T at 123M/s, 12h53m to go\n\t0 resilvered, 0.02% done",
+        f"resilver (mirror-0) in progress since Sat Mar  9 09:00:01 2024\n\t{WALKING}",
+        "resilver in progress for 0h0m, 0.02% done, 7h20m to go",
+    ],
+)
+def test_redundancy_is_unknown_until_a_repair_marks_a_device(
+    said: Callable[[str], Said], scan: str
+) -> None:
+    tops = (*MIRROR, "  sdc ONLINE")
+    found = said(text(*tops, scan=scan))
+    assert (found.word, found.code, found.redundancy) == ("ATTENTION", 0, {"sdc": 0})
+    assert " marks no device yet: redundancy unknown\n" in found.report
+    assert "redundancy unknown: mirror-0 (no device is marked yet)\n" in found.report
+    marked = [line.replace("sdb ONLINE", "sdb ONLINE 0 0 0 (resilvering)") for line in tops]
+    assert said(text(*marked, scan=scan)).redundancy == {"mirror-0": 0, "sdc": 0}
+
+
+@rows(
+    "scan",
+    [
+        BEGUN + WALKING.replace("0B / 8.73T", "41G / 8.73T").replace("0.00", "0.28"),
+        f"resilver (mirror-1) in progress since Sat Mar  9 09:00:01 2024\n\t{WALKING}",
+        f"scrub in progress since Sat Mar  9 09:00:01 2024\n\t{WALKING}",
+    ],
+)
+def test_redundancy_is_known_beside_a_repair_that_is_elsewhere_or_on_its_way(
+    said: Callable[[str], Said], scan: str
+) -> None:
+    assert said(text(*MIRROR, scan=scan)).redundancy == {"mirror-0": 1}
+
+
+def flat(output: str) -> str:
+    """A text without the blanks that lines begin with."""
+    return "".join(line.lstrip(" \t") for line in output.splitlines(keepends=True))
+
+
+THREE = ("  raidz1-0 ONLINE", "    sda ONLINE", "    sdb ONLINE", "    sdc ONLINE")
+SECOND = ("  mirror-1 ONLINE", "    sdd ONLINE", "    sde ONLINE")
+
+
+@rows(
+    ("lines", "redundancy", "unknown"),
+    [
+        ((*MIRROR, *SECOND), {"mirror-0": 1, "mirror-1": 1}, ""),
+        ((*THREE, *SECOND), {"raidz1-0": 1, "mirror-1": 1}, ""),
+        ((*MIRROR, "  sdx ONLINE", *SECOND), {"mirror-0": 2, "mirror-1": 1}, ""),
+        ((*MIRROR, "  sdx ONLINE"), {}, "mirror-0"),
+        ((*MIRROR, "  sdx ONLINE", "logs", *SECOND), {}, "mirror-0"),
+        ((*THREE, "  sdx ONLINE"), {}, "raidz1-0"),
+        ((*THREE, "  sdx UNAVAIL"), {"raidz1-0": 0}, ""),
+        (("  mirror ONLINE", *MIRROR[1:], "  sdx ONLINE", *MIRROR), {"mirror-0": 1}, "mirror"),
+        (
+            (*MIRROR, "  sdx ONLINE", "  mirror-2 ONLINE", *SECOND[1:], "  sdy ONLINE"),
+            {},
+            "mirror-0, mirror-2",
+        ),
+    ],
+)
+def test_redundancy_without_indentation_is_unknown_where_a_group_may_have_ended_before(
+    said: Callable[[str], Said], lines: Sequence[str], redundancy: Mapping[str, int], unknown: str
+) -> None:
+    found = said(flat(text(*lines)))
+    told = f"  redundancy unknown: {unknown} (too little of it is shown)\n"
+    assert (found.redundancy, told in found.report) == (redundancy, bool(unknown))
+
+
+NAMED = "  pool: tank\n state: "
+
+
+@rows(
+    ("output", "word", "code"),
+    [
+        (f"{NAMED}DEGRADED\n", "DEGRADED", 10),
+        (f"{NAMED}DEGRADED\n{GOOD}", "DEGRADED", 10),
+        (f"{NAMED}DEGRADED\n{GOOD}{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 10),
+        (f"{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 5),
+        (f"{NAMED}UNAVAIL\n", "UNAVAIL", 11),
+        (f"{NAMED}ONL", "UNKNOWN", 5),
+        (f"{NAMED}DEGR", "UNKNOWN", 5),
+        (text(*MIRROR).replace("state: ONLINE", "state: FINE"), "UNKNOWN", 5),
+    ],
+)
+def test_a_stated_state_is_known_without_a_table(
+    said: Callable[[str], Said], output: str, word: str, code: int
+) -> None:
+    assert said(output)[:2] == (word, code)
+
+
+@rows(
+    ("state", "word", "code"),
+    [("ONLINE", "ATTENTION", 0), ("DEGRADED", "DEGRADED", 10), ("FAULTED", "FAULTED", 11)],
+)
+def test_a_destroyed_pool_has_a_known_state(
+    said: Callable[[str], Said], state: str, word: str, code: int
+) -> None:
+    found = said(LISTED.replace("ONLINE", f"{state} (DESTROYED)", 1))
+    assert (found.word, found.code, found.sample["state"]) == (word, code, state)
+    assert "The pool was destroyed." in found.report
