@@ -74,11 +74,11 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
         return 0
     sizes: list[int] = []
     for leaf in top.leaves():
-        device = situation.facts.disk(leaf.path) if leaf.path else None
-        if device is None or device.size is None:
-            return None
-        if partition_of(leaf) is not None and leaf.path not in (device.path, device.node):
-            return None  # the disk's size says nothing of its partition's
+        # Of a whole disk, its path is that of the partition that zpool made, and makes larger.
+        part = partition_of(leaf) is not None
+        device = (situation.facts.named if part else situation.facts.disk)(leaf.path or "")
+        if device is None or device.size is None or (part and device.kind == "disk"):
+            return None  # a disk's size says nothing of its partition's
         sizes.append(device.size)
     if top.size_bytes is None or not sizes:
         return None

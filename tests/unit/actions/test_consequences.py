@@ -41,6 +41,7 @@ from zconsole.actions.scrub import (
 from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
+from zconsole.hardware.device import Device
 from zconsole.pool.model import Activity, ErrorCounters, Progress, Vdev
 
 WAITING = disk("d00", 1000, awaiting_resilver=True)
@@ -447,15 +448,23 @@ def test_an_expansion_says_that_a_scrub_follows():
     assert "scrubs the pool afterwards" in said(plan_attach(raidz2(), "100", NEW))
 
 
-def grown(kind: str, part: str = "-part1", **fields) -> Situation:
-    """A vdev of nine disks, each four times as large as what is used of it."""
+def grown(kind: str, part: str = "-part1", own: int | None = None, **fields) -> Situation:
+    """A vdev of nine disks, each four times as large as what is used of it; ``own``: partitions."""
     leaves = tuple(disk(f"d0{n}", 1000 + n) for n in range(9))
     if part != "-part1":
         leaves = tuple(
             replace(v, name=v.name + part, path=f"/dev/disk/by-id/{v.name}{part}") for v in leaves
         )
     ids = tuple(f"/dev/disk/by-id/d0{n}" for n in range(9))
-    devices = tuple(new_disk(path=i, size=4 * TIB, aliases=(i + part,)) for i in ids)
+    parts = [
+        (Device(i + part, aliases=(i + part,), kind="partition", size=own, number=part[-1]),)
+        * bool(own)
+        for i in ids
+    ]
+    devices = tuple(
+        new_disk(path=i, size=4 * TIB, aliases=(i + part,), parts=its)
+        for i, its in zip(ids, parts, strict=True)
+    )
     whole = replace(top(kind, 0, 9, *leaves), **fields)
     return at(pool(whole), replace(FACTS, devices=devices))
 
@@ -469,6 +478,8 @@ def grown(kind: str, part: str = "-part1", **fields) -> Situation:
         (grown("mirror"), "mirror-0 gains about 3.00T"),
         (grown("mirror", "-part3"), "d08-part3 must have been made larger first"),
         (grown("raidz2", "-part3"), "the space gained is unknown: d00-part3"),
+        (grown("raidz2", "-part3", 2 * TIB), "raidz2-0 gains about 9.00T"),
+        (grown("raidz2", "-part1", TIB), "raidz2-0 gains about 27.0T"),
     ],
 )
 def test_expanding_promises_no_space_that_the_vdev_cannot_have(s, gained):
