@@ -76,7 +76,8 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
     device = facts.named(new)
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
-    return (*_whole_for_a_part(target, new), *judge(pool, target, device, facts).cautions)
+    whole = _whole_for_a_part(target, new) if device.kind == "disk" else ()
+    return (*whole, *judge(pool, target, device, facts).cautions)
 
 
 def _whole_for_a_part(target: Target, new: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, find, key_of, members
 from zconsole.pool.model import ERRORS, MULTIHOST, Vdev
 from zconsole.pool.redundancy import parity
-from zconsole.pool.topology import DATA, FAILED, data_vdevs
+from zconsole.pool.topology import APART, DATA, FAILED, data_vdevs
 
 
 def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
@@ -22,7 +22,8 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
     operands = (situation.pool.name, target.argument) if target else (situation.pool.name,)
     below = target.vdev if target else situation.pool.root
     # One that is OFFLINE stays so; all others are opened again (vdev_clear, vdev.c).
-    returns = any(v.state in FAILED and v.state != "OFFLINE" for v in below.leaves())
+    away = (v for v in below.leaves() if v.state in FAILED and v.vclass not in APART)
+    returns = any(v.state != "OFFLINE" for v in away)
     whose = target.name if target else situation.pool.name
     plan = ActionPlan(
         action="clear",

@@ -203,7 +203,7 @@ def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> 
 
 
 def same_device(situation: Situation, path: str) -> Precondition:
-    """The device that ``path`` names is the one it names in ``s``.
+    """The device that ``path`` names is the one it names in ``situation``.
 
     A path is only a place: another disk in the same bay, or a rename by udev, gives it a new
     device. What the kernel and udev tell devices apart by is compared, where it was known; of a

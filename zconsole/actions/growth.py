@@ -23,7 +23,7 @@ from zconsole.actions.target import Target, disk_path, find, find_path, members,
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.spares import LABELS
-from zconsole.pool.topology import FAILED, is_group
+from zconsole.pool.topology import FAILED, data_vdevs, is_group
 from zconsole.units import counted, size
 
 WORTH = 0.05
@@ -55,7 +55,8 @@ def plan_expand(situation: Situation, key: str) -> ActionPlan:
         ),
         preconditions=(must.answering(), must.present(target), _whole(target), _room(target)),
         needs_typed=top.name,
-        follow=when(_grown(target), f"{top.name} has grown"),
+        # Where it may have nothing to gain, nobody would see the end.
+        follow=when(_grown(target), f"{top.name} has grown") if gain else None,
     )
     return decide(plan, situation)
 
@@ -73,11 +74,11 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
         return 0
     sizes: list[int] = []
     for leaf in top.leaves():
-        device = situation.facts.disk(leaf.path) if leaf.path else None
-        if device is None or device.size is None:
-            return None
-        if partition_of(leaf) is not None and leaf.path not in (device.path, device.node):
-            return None  # the disk's size says nothing of its partition's
+        # Of a whole disk, its path is that of the partition that zpool made, and makes larger.
+        part = partition_of(leaf) is not None
+        device = (situation.facts.named if part else situation.facts.disk)(leaf.path or "")
+        if device is None or device.size is None or (part and device.kind == "disk"):
+            return None  # a disk's size says nothing of its partition's
         sizes.append(device.size)
     if top.size_bytes is None or not sizes:
         return None
@@ -109,7 +110,7 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
         action="attach",
         title=f"Attach {new} to {target.name}",
         steps=(Step(argv, f"add {new} to {target.name}"),),
-        consequences=(*_attach_effects(situation, target), *disturbed(situation)),
+        consequences=_attach_effects(situation, target),
         not_undone=(
             "overwrites what is on the new device",
             *(("a raidz never gets narrower: you can't remove the disk again",) * raidz),
@@ -171,6 +172,7 @@ def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
     return (
         f"{situation.pool.name} resilvers the new side;"
         " redundancy grows by one when that is complete",
+        *disturbed(situation),
     )
 
 
@@ -210,6 +212,9 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
             else None
         )
 
+    gains = [(top, space_gained(situation, top)) for top in data_vdevs(situation.pool.root)]
+    now = ", ".join(f"{top.name} by about {size(gain)}" for top, gain in gains if gain)
+    at_once = on and bool(now)  # ZFS asks ZED to (spa_async_autoexpand, spa.c)
     plan = ActionPlan(
         action="autoexpand",
         title=f"Switch autoexpand {value}",
@@ -220,9 +225,11 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
             "when all disks of a vdev are larger, it grows by itself"
             if on
             else "vdevs grow only with zpool online -e",
+            *((f"grows at once, as its disks are larger already: {now}",) * at_once),
         ),
         not_undone=("a vdev never shrinks again",) if on else (),
         preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", _check)),
+        needs_typed=situation.pool.name if at_once else None,
         follow=when(
             lambda now: now.facts.properties.get("autoexpand") == value, f"autoexpand is {value}"
         ),

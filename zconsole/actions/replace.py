@@ -15,10 +15,13 @@ from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, dec
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, find
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
-from zconsole.pool.topology import FAILED
+from zconsole.pool.topology import FAILED, is_group
 
-SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file", "replacing", "spare")
-"""Top-level layouts that can be rebuilt from space maps alone; the last four are single disks."""
+SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file")
+"""Top-level layouts that can be rebuilt from space maps alone; the last two are single disks.
+
+Not one that is being replaced or spared already (spa_vdev_attach, spa.c).
+"""
 
 LITTLE = 10.0
 """Percent of a resilver worth throwing away to have one pass; OpenZFS 2.3's own default."""
@@ -211,6 +214,8 @@ def _sequential_possible(target: Target) -> Precondition:
         kind = now.top.kind
         if kind.startswith(SEQUENTIAL_KINDS):
             return None
+        if is_group(now.top):
+            return f"{now.top.name}: no sequential rebuild until that is over; replace without -s"
         return f"{now.top.name} is {kind}: only mirror and dRAID can rebuild sequentially"
 
     return must.of_device(target, "the vdev can be rebuilt sequentially", _why_not)

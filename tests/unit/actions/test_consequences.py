@@ -41,6 +41,7 @@ from zconsole.actions.scrub import (
 from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
+from zconsole.hardware.device import Device
 from zconsole.pool.model import Activity, ErrorCounters, Progress, Vdev
 
 WAITING = disk("d00", 1000, awaiting_resilver=True)
@@ -447,15 +448,23 @@ def test_an_expansion_says_that_a_scrub_follows():
     assert "scrubs the pool afterwards" in said(plan_attach(raidz2(), "100", NEW))
 
 
-def grown(kind: str, part: str = "-part1", **fields) -> Situation:
-    """A vdev of nine disks, each four times as large as what is used of it."""
+def grown(kind: str, part: str = "-part1", own: int | None = None, **fields) -> Situation:
+    """A vdev of nine disks, each four times as large as what is used of it; ``own``: partitions."""
     leaves = tuple(disk(f"d0{n}", 1000 + n) for n in range(9))
     if part != "-part1":
         leaves = tuple(
             replace(v, name=v.name + part, path=f"/dev/disk/by-id/{v.name}{part}") for v in leaves
         )
     ids = tuple(f"/dev/disk/by-id/d0{n}" for n in range(9))
-    devices = tuple(new_disk(path=i, size=4 * TIB, aliases=(i + part,)) for i in ids)
+    parts = [
+        (Device(i + part, aliases=(i + part,), kind="partition", size=own, number=part[-1]),)
+        * bool(own)
+        for i in ids
+    ]
+    devices = tuple(
+        new_disk(path=i, size=4 * TIB, aliases=(i + part,), parts=its)
+        for i, its in zip(ids, parts, strict=True)
+    )
     whole = replace(top(kind, 0, 9, *leaves), **fields)
     return at(pool(whole), replace(FACTS, devices=devices))
 
@@ -469,6 +478,8 @@ def grown(kind: str, part: str = "-part1", **fields) -> Situation:
         (grown("mirror"), "mirror-0 gains about 3.00T"),
         (grown("mirror", "-part3"), "d08-part3 must have been made larger first"),
         (grown("raidz2", "-part3"), "the space gained is unknown: d00-part3"),
+        (grown("raidz2", "-part3", 2 * TIB), "raidz2-0 gains about 9.00T"),
+        (grown("raidz2", "-part1", TIB), "raidz2-0 gains about 27.0T"),
     ],
 )
 def test_expanding_promises_no_space_that_the_vdev_cannot_have(s, gained):
@@ -476,6 +487,7 @@ def test_expanding_promises_no_space_that_the_vdev_cannot_have(s, gained):
     plan = plan_expand(s, "1000")
     assert plan.refused is None
     assert gained in said(plan)
+    assert (plan.follow is not None) == ("gains" in gained), "else it is followed without end"
 
 
 def beside_data(*tops) -> Situation:
@@ -508,3 +520,32 @@ def test_a_distributed_spare_in_use_is_not_taken_offline():
     spare = Vdev("draid2-0-0", "dspare", guid="1700")
     s = at(pool(top("draid2", 0, 9, group("spare", disk("d00", 1000), spare))))
     assert plan_offline(s, "1700").refused == "draid2-0-0 cannot be taken offline"
+
+
+@rows("change", ["start", "suspend", "cancel"])
+def test_initialize_says_that_it_only_writes_and_undoes_trim(change):
+    busy = disk("d00", 1000, initialize=Progress("active"), trim=Progress("active"))
+    s = raidz2(changes=(busy,)) if change != "start" else raidz2()
+    plan = plan_initialize(s, "1000", change)
+    assert plan.refused is None
+    assert "read" not in said(plan)
+    assert ("undoes TRIM" in said(plan)) == (change == "start")
+    assert "undoes TRIM" not in said(plan_trim(s, "1000", change))
+
+
+@rows(
+    ("s", "on", "grows"),
+    [
+        (grown("raidz2"), True, "raidz2-0 by about 27.0T"),
+        (grown("mirror"), True, "mirror-0 by about 3.00T"),
+        (grown("mirror"), False, ""),
+        (grown("mirror", "-part3"), True, ""),
+        (mirror(), True, ""),
+    ],
+)
+def test_autoexpand_names_and_has_typed_what_grows_at_once(s, on, grows):
+    plan = plan_autoexpand(s, on)
+    assert plan.refused is None
+    assert grows in said(plan)
+    assert ("at once" in said(plan)) == bool(grows)
+    assert plan.needs_typed == ("tank" if grows else None)

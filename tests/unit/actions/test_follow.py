@@ -215,3 +215,33 @@ def test_a_resilver_that_ran_before_the_action_is_not_that_of_the_action():
     end = ends(raidz2(told("resilver", 1020.0, 120.0)))
     assert end is not None
     assert "begins now" in end.text
+
+
+@rows("function", ["scrub", "errorscrub"])
+@rows(
+    ("resilver", "discarded"),
+    [
+        (running("resilver", start=1001.0), True),
+        (running("resilver", start=None), True),
+        (running("resilver", **ENDED), True),
+        (running("resilver", state="finished", start=100.0, end=200.0), False),
+        (told("resilver", 1300.0, 200.0), True),
+    ],
+)
+def test_a_scrub_is_over_once_a_resilver_has_discarded_it(function, resilver, discarded):
+    """Else its follower would wait for ever, or report a later scrub as this one."""
+    ends = scan_ended(at(pool(top("mirror", 0, 2))), function)
+    end = ends(later(top("mirror", 0, 2), scan=resilver))
+    assert (end is not None) == discarded
+    assert end is None or (not end.ok and "a resilver has discarded" in end.text)
+
+
+def test_a_resilver_that_ended_before_the_scrub_began_discards_nothing():
+    known = running("resilver", state="finished", start=900.0, end=1000.0)
+    ends = scan_ended(at(pool(top("mirror", 0, 2), scans=(known,))), "scrub")
+    assert ends(later(top("mirror", 0, 2), scan=known)) is None
+
+
+def test_the_resilver_that_was_begun_discards_not_itself():
+    ends = scan_ended(at(pool(top("mirror", 0, 2))), "resilver")
+    assert ends(later(top("mirror", 0, 2), scan=running("resilver", start=1001.0))) is None

@@ -285,3 +285,18 @@ def test_batch_names_each_device_once():
     assert "twice" in (plan_batch(s, (Swap("1000", NEW), Swap("1001", NEW))).refused or "")
     assert "twice" in (batch(s, "1000", "1000").refused or "")
     assert batch(s, "1000", "9999").refused
+
+
+@rows("kind", ["replacing", "spare"])
+@rows("old", ["1000", "1900"])
+def test_a_lone_disk_in_a_group_has_no_sequential_rebuild(kind, old):
+    """The kernel takes a mirror, a dRAID or the root above it, and no group."""
+    pair = group(kind, disk("d00", 1000), disk("sp0", 1900))
+    found = at(pool(pair), FACTS)
+    plan = plan_replace(found, Swap(old, NEW), sequential=True)
+    assert plan.refused is not None
+    alone = at(pool(disk("d00", 1000)), FACTS)
+    assert plan_replace(alone, Swap("1000", NEW), sequential=True).refused is None
+    inner = at(pool(top("mirror", 0, 2, pair)), FACTS)
+    sequential = plan_replace(inner, Swap("1000", NEW), sequential=True)
+    assert sequential.refused is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.table import rows
-from tests.unit.actions.pools import NEW, disk, mirror, running, said
+from tests.unit.actions.pools import NEW, at, disk, mirror, pool, raidz2, running, said, top
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.offline import plan_online
@@ -46,10 +46,12 @@ def test_whatever_begins_a_resilver_names_the_scrub_it_discards(changes, plan, f
     assert "discarded" not in said(plan(mirror(changes=changes)))
 
 
-def test_clear_of_a_device_that_is_there_ends_no_scan():
-    s = mirror(running("scrub", 90.0), changes=(disk("d00", 1000, "OFFLINE"),))
-    assert "discarded" not in said(plan_clear(s))
-    assert not any("no scan changed" in text for text in plan_clear(s).checks)
+def test_clear_ends_no_scan_where_no_device_of_the_pool_returns():
+    gone = disk("sp", 1700, "UNAVAIL", vclass="spare")
+    off = top("mirror", 0, 2, disk("d00", 1000, "OFFLINE"))
+    plan = plan_clear(at(pool(off, scans=(running("scrub", 90.0),), spares=(gone,))))
+    assert "discarded" not in said(plan)
+    assert not any("no scan changed" in text for text in plan.checks)
 
 
 @rows("vdev", ["mirror-0", "mirror-1"])
@@ -60,3 +62,9 @@ def test_a_disk_comes_back_beside_a_rebuild_and_is_filled_after_it(vdev, state):
     plan = plan_online(s, "1000")
     assert plan.refused is None
     assert "what it missed is resilvered onto it, after the rebuild" in said(plan)
+
+
+def test_an_expansion_begins_no_resilver_and_ends_no_scrub():
+    plan = plan_attach(raidz2(running("scrub", 90.0)), "100", NEW)
+    assert plan.refused is None
+    assert "discarded" not in said(plan)
