@@ -328,6 +328,24 @@ def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]
     return tuple(problems)
 
 
+def _looking_again(name: str) -> tuple[str, ...]:
+    """The commands that remove a disk which is out, and find what is in; () where there are none.
+
+    The number in the name of an NVMe disk need not be its controller's: the path goes by the disk.
+    """
+    if name.startswith("sd"):
+        return (
+            f"echo 1 > /sys/block/{name}/device/delete",
+            "echo '- - -' | tee /sys/class/scsi_host/host*/scan",
+        )
+    if name.startswith("nvme"):  # a controller is a PCI device, and its file is called otherwise
+        return (
+            f"echo 1 > /sys/block/{name}/device/device/remove",
+            "echo 1 > /sys/bus/pci/rescan",
+        )
+    return ()
+
+
 def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Wait for the new disk, and judge it; None once one is in that fits."""
     if past(swap, view) or view.device(swap.new) is not None:
@@ -346,17 +364,17 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
         return SwapStage("insert", title, text, waits=waits or f"a disk in {spot}")
     new = disk_of(found.device)
     if verdict == "shown":
-        name = found.device.node.rpartition("/")[2] or "DISK"
+        commands = _looking_again(found.device.node.rpartition("/")[2])
+        way = "power off and on, or have it look again with these commands, as root:"
         return SwapStage(
             "insert",
             f"Insert the new disk into {spot}, and make the machine see it",
             (
                 f"The machine still shows {old.words}. If it is still in, pull it now.",
-                "If it is out, the machine doesn't notice that disks go or come: power off and on,"
-                " or have it look again with these commands, as root:",
+                "If it is out, the machine doesn't notice that disks go or come:"
+                f" {way if commands else 'power off and on.'}",
                 # Each on a line of its own, and short enough not to be broken: they are copied.
-                f"echo 1 > /sys/block/{name}/device/delete",
-                "echo '- - -' | tee /sys/class/scsi_host/host*/scan",
+                *commands,
             ),
             waits=f"another disk in {spot}",
             answers=(SAME,),
