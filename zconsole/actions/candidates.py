@@ -45,11 +45,11 @@ def ranked(pool: Pool, target: Target, facts: Facts) -> tuple[Candidate, ...]:
 
     The device that is to be replaced comes last.
     """
-    judged = [judge(pool, target, device, facts) for device in facts.devices]
+    judged = [judge_device(pool, target, device, facts) for device in facts.devices]
     return tuple(sorted(judged, key=_fit))
 
 
-def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
+def judge_device(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
     """One device for this place, with every reason against it."""
     sized, hair = _size(target, device, facts)
     sector, slow = _sectors(target, device)
@@ -76,7 +76,7 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
     device = facts.named(new)
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
-    return (*_whole_for_a_part(target, new), *judge(pool, target, device, facts).cautions)
+    return (*_whole_for_a_part(target, new), *judge_device(pool, target, device, facts).cautions)
 
 
 def _whole_for_a_part(target: Target, new: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from zconsole.actions.candidates import held, judge, spares
+from zconsole.actions.candidates import held, judge_device, spares
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.follow import leftover
@@ -313,7 +313,7 @@ def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]
     part = partition_of(target)
     inside = None if part is None else partition_on(found, part)
     device = found if inside is None else inside
-    judged = judge(view.pool, target, device, view.situation.facts)
+    judged = judge_device(view.pool, target, device, view.situation.facts)
     # zpool also overwrites what is on a disk with the path of the old one: that is not wanted.
     problems = list(dict.fromkeys((*judged.problems, *held(view.pool, device))))
     smart = view.counts(found)
@@ -425,7 +425,7 @@ def _doubts(
 ) -> Iterator[str]:
     """What speaks against the inserted disk, or its partition, though it can be used."""
     if given is not None:
-        yield from judge(view.pool, target, given, view.situation.facts).cautions
+        yield from judge_device(view.pool, target, given, view.situation.facts).cautions
     if device is not None:
         smart = view.counts(device)
         if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):

@@ -18,7 +18,7 @@ from tests.unit.actions.pools import GIB, MODERN, TIB, at, pool, top
 from tests.unit.hardware.chassis import expander_24, jbod_60
 from zconsole.actions import facts
 from zconsole.actions.add import plan_add
-from zconsole.actions.candidates import judge, judge_new, ranked
+from zconsole.actions.candidates import judge_device, judge_new, ranked
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
 from zconsole.actions.growth import plan_attach
@@ -280,7 +280,7 @@ def test_a_partition_table_that_the_kernel_has_not_read_is_in_doubt(
     p = at(pool(top("raidz2", 0, 6))).pool
     target = find(p, "1000")
     assert target is not None
-    candidate = judge(p, target, device, Facts(devices=(device,)))
+    candidate = judge_device(p, target, device, Facts(devices=(device,)))
     added = judge_new(p, device, 12)
     assert candidate.usable is added.usable is (not unlisted)
     for why in (*candidate.problems, *added.problems):
@@ -657,8 +657,8 @@ def test_a_disk_of_the_siblings_size_fits_as_they_did():
     whole = least + (2 << 20)
     sibling = Device("/dev/disk/by-id/d01", "/dev/sdb", ("/dev/disk/by-id/d01-part1",), size=whole)
     new = Device("/dev/disk/by-id/new", "/dev/sdx", size=whole)
-    assert judge(p, target, new, Facts(devices=(sibling, new))).cautions == ()
-    assert "slightly" in judge(p, target, new, Facts(devices=(new,))).cautions[0]
+    assert judge_device(p, target, new, Facts(devices=(sibling, new))).cautions == ()
+    assert "slightly" in judge_device(p, target, new, Facts(devices=(new,))).cautions[0]
 
 
 def test_the_bays_led_is_found_where_the_enclosure_has_one(tree):
