@@ -699,6 +699,7 @@ def test_a_disk_with_two_paths_is_one_device(tmp_path):
     machine.link("sys/block/dm-90", part)
     (machine.block("dm-5") / "holders/dm-90").mkdir()
     (tmp_path / "dev/dm-90").write_bytes(EXT)
+    (tmp_path / "dev/dm-5").write_bytes(gpt((1, 2048), (2, 4096)))
     machine.link("dev/mapper/mpath05-part1", tmp_path / "dev/dm-90")
     found = disks(tmp_path)
     assert len(found) == len({each.bay for each in found}) == 58
@@ -707,6 +708,8 @@ def test_a_disk_with_two_paths_is_one_device(tmp_path):
     assert (device.bay, device.serial, device.model) == ("SLOT 05 A", "5000cca000000005", "DISK 2T")
     assert device.contents.names == ("ext2, 3 or 4 on dm-90",)
     assert device.holders == ("dm-91",)
+    assert ([part.number for part in device.parts], device.unlisted) == (["1"], (2,))
+    assert device.parts[0].path == str(tmp_path / "dev/mapper/mpath05-part1")
     assert str(tmp_path / "dev/mapper/mpath05-part1") in device.aliases
     assert device.locate is not None
 
