@@ -167,11 +167,17 @@ def _under(
 def _on_one_disk(
     target: Target, device: Device, facts: Facts
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What speaks against a partition of a disk that the vdev, or the place itself, is on."""
-    disk = facts.disk(device.path)
-    if device.kind != "partition" or disk is None:
+    """What speaks against a part of a disk that the vdev, or the place itself, is on."""
+    if device.kind == "disk":
         return (), ()
-    here = [leaf for leaf in target.top.leaves() if leaf.path in (disk.path, *disk.aliases)]
+    disks = facts.disks_under(device)
+    paths = {path for disk in disks for path in (disk.path, *disk.aliases)}
+    serials = {disk.serial for disk in disks} - {""}
+    here = [
+        leaf
+        for leaf in target.top.leaves()
+        if leaf.path in paths or (leaf.disk is not None and leaf.disk.serial in serials)
+    ]
     others = ", ".join(leaf.name for leaf in here if leaf is not target.vdev)
     if others:
         return (f"on one disk with {others}: {target.top.name} would lose both with it",), ()
