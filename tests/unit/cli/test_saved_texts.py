@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -273,3 +274,31 @@ def test_a_destroyed_pool_has_a_known_state(
     found = said(LISTED.replace("ONLINE", f"{state} (DESTROYED)", 1))
     assert (found.word, found.code, found.sample["state"]) == (word, code, state)
     assert "The pool was destroyed." in found.report
+
+
+NOISY = text(*MIRROR[:-1], "    sdb ONLINE 0 0 1.2K")
+LIST = "errors: Permanent errors have been detected in the following files:\n\n"
+DAMAGED = text(*MIRROR, end=f"{LIST}        <metadata>:<0x3c>\n        /tank/R&D <1>\n")
+
+
+@rows(
+    ("output", "errors"),
+    [
+        (NOISY.replace("\n", "<br>\n"), []),
+        (NOISY.replace("\n", "<br />\r\n"), []),
+        (NOISY.replace("\t", "&nbsp;" * 8), []),
+        (escape(DAMAGED), ["<metadata>:<0x3c>", "/tank/R&D <1>"]),
+        (escape(DAMAGED).replace("\n", "<br/>\n"), ["<metadata>:<0x3c>", "/tank/R&D <1>"]),
+        (DAMAGED.replace("R&D", "R&lt;D"), ["<metadata>:<0x3c>", "/tank/R&lt;D <1>"]),
+        (DAMAGED.replace("<1>", "<br>"), ["<metadata>:<0x3c>", "/tank/R&D <br>"]),
+    ],
+)
+def test_the_source_of_a_web_page_is_read_as_it_is_shown(
+    said: Callable[[str], Said], output: str, errors: Sequence[str]
+) -> None:
+    found = said(output)
+    assert (found.sample["pool"], found.sample["state"]) == ("tank", "ONLINE")
+    assert found.sample["errors"] == errors
+    assert (found.word, found.code) == (("ERRORS", 10) if errors else ("ATTENTION", 0))
+    assert ("sdb: 1.20K checksum errors" in found.report) == (not errors)
+    assert found.redundancy == {"mirror-0": 1}

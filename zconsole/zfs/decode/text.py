@@ -41,6 +41,11 @@ _NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
 """What a mail or forum puts before lines."""
 _QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
+_BREAK = re.compile(r"<br ?/?>[^\S\n]*$", re.MULTILINE)
+_OF_A_PAGE = re.compile(
+    r"^[^\S\n]*(?:pool:.*<br ?/?>|&lt;(?:metadata|0x[\da-f]+)&gt;:)|&nbsp;NAME\b", re.MULTILINE
+)
+"""In the source of a web page only: no name of a damaged file begins so."""
 _NO_POOLS = re.compile(
     r"^[^\S\n]*(no pools available|all pools are healthy|pool '(.+)' is healthy)[^\S\n]*$",
     re.MULTILINE,
@@ -100,7 +105,7 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
     """
     if not isinstance(text, str):
         raise NotUnderstoodError("not `zpool status` output: no text")
-    plain = unspaced(text)
+    plain = unspaced(_shown(text))
     if _QUOTED_POOL.search(plain):
         plain = _QUOTED.sub("", plain)
     lines = [line.rstrip("\r\f") for line in plain.split("\n")]
@@ -110,6 +115,16 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
         raise NotUnderstoodError("not `zpool status` output")
     known = devices or Devices({"t": 0.0})
     return tuple(_pool(block, zone, known) for block in blocks)
+
+
+def _shown(text: str) -> str:
+    """What a browser shows of text that was saved as the source of a web page."""
+    if not _OF_A_PAGE.search(text):
+        return text
+    # lazy: its table of names takes milliseconds to load, and hardly any text needs it
+    from html import unescape
+
+    return unescape(_BREAK.sub("", text))
 
 
 def in_place(text: str) -> tuple[tuple[str, str | None], ...]:
