@@ -236,13 +236,25 @@ def _stands_in(group: Vdev) -> bool:
     return group.kind == "spare" and lost and is_complete(group)
 
 
+def _is_doubled(group: Vdev) -> bool:
+    """Whether a spare is whole beside a device that is, too.
+
+    The kernel takes it out only where that device came back (``vdev_unspare``, module/zfs/vdev.c),
+    not where the spare was put there by hand.
+    """
+    return group.kind == "spare" and all(is_complete(v) and not v.unfilled for v in group.children)
+
+
 def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
     """Replacing and spare vdevs that a good repair would have removed.
 
-    Where no repair is known any more, a whole spare in the place of a lost device waits for none.
+    Where no repair is known any more, a whole spare in the place of a lost device waits for none;
+    nor does one beside a device that is whole, after a repair that ended well.
     """
+    well = newest is None or (newest.state == "finished" and not newest.errors)
     for vdev in filter(is_group, pool.root.walk()):
-        if newest is not None or not _stands_in(vdev) or pool.checkpoint is not None:
+        whole = (newest is None and _stands_in(vdev)) or (well and _is_doubled(vdev))
+        if not whole or pool.checkpoint is not None:
             yield vdev
 
 

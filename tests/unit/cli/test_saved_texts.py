@@ -302,3 +302,25 @@ def test_the_source_of_a_web_page_is_read_as_it_is_shown(
     assert (found.word, found.code) == (("ERRORS", 10) if errors else ("ATTENTION", 0))
     assert ("sdb: 1.20K checksum errors" in found.report) == (not errors)
     assert found.redundancy == {"mirror-0": 1}
+
+
+DOUBLED = (
+    *("  raidz1-0 ONLINE", "    sda ONLINE", "    spare-1 ONLINE", "      sdb ONLINE"),
+    *("      sdd ONLINE", "    sdc ONLINE", "spares", "  sdd INUSE     currently in use"),
+)
+ENDED = "on Sat Mar  9 09:05:01 2024"
+
+
+@rows("scan", [f"resilvered 1G in 00:11:12 with 0 errors {ENDED}", "none requested"])
+def test_a_spare_beside_a_device_that_is_whole_is_in_use_for_nothing(
+    said: Callable[[str], Said], scan: str
+) -> None:
+    """As after ``zpool replace`` onto a spare by hand: redundancy is whole."""
+    found = said(text(*DOUBLED, scan=scan))
+    assert (found.word, found.code, found.redundancy) == ("ATTENTION", 0, {"raidz1-0": 1})
+    assert "spare sdd is still INUSE though sdb is ONLINE and complete" in found.report
+
+
+def test_it_is_not_restored_by_a_resilver_with_errors(said: Callable[[str], Said]) -> None:
+    errors = f"resilvered 1G in 00:11:12 with 7 errors {ENDED}"
+    assert said(text(*DOUBLED, scan=errors))[:2] == ("NOT RESTORED", 10)
