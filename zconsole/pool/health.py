@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from zconsole.pool.model import MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy, parity
-from zconsole.pool.scan_outcome import WELL, blocked_repair, not_restored
+from zconsole.pool.scan_outcome import WELL, blocked_repair, canceled_repair, not_restored
 from zconsole.pool.spares import SpareTrouble
 from zconsole.pool.topology import APART
 from zconsole.units import counted, duration, size
@@ -23,7 +23,8 @@ class Health(NamedTuple):
     kernel itself faults a disk, the vdevs above stay ONLINE (spa_async_fault_vdev,
     module/zfs/spa.c 2.4.4); ATTENTION (a vdev has no redundancy left, devices collect errors, a
     spare failed or is in use for nothing, a checkpoint blocks the resilver that runs, or it has
-    marked no device yet, the last scrub ended with errors, damage was cleared and not checked
+    marked no device yet, the last repair was canceled, a cache device failed, the last
+    scrub ended with errors, damage was cleared and not checked
     since, zpool has its own doubt); OK.
     UNKNOWN where the source leaves out what is needed to call the pool OK.
     STALE, NOT IMPORTED and CONNECTING while no sample comes."""
@@ -38,7 +39,8 @@ CONNECTING = Health("CONNECTING", "notice", ("no answer yet",))
 _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
 """How notes of initialize and trim begin: they don't explain why a device is gone."""
 _HARMLESS = re.compile(
-    r"feature|on-disk (?:format|version)|compatibility|being resilvered|block size", re.IGNORECASE
+    r"features are|on-disk format|can still be used|compatibility|being resilvered|block size",
+    re.IGNORECASE,
 )
 """In what zpool says of pools that are well (print_status_reason, cmd/zpool/zpool_main.c)."""
 OTHER_HOST = "all I/O is suspended: multihost writes failed, another host may have the pool"
@@ -89,7 +91,15 @@ def health(
     if lacks or (pool.state is None and not pool.root.children):
         known = (reason for reason in reasons if reason not in lacks)
         return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
-    if doubts or blocked or hidden or any(spare.severity == "warning" for spare in spares):
+    # A dead log or cache device, which harms no data.
+    beside = any(v.vclass not in ("normal", "spare") and v.state for v in away)
+    if (
+        doubts
+        or blocked
+        or hidden
+        or beside
+        or any(spare.severity == "warning" for spare in spares)
+    ):
         return Health("ATTENTION", "warning", (*doubts, *reasons))
     return Health("OK", "ok", reasons)
 
@@ -151,6 +161,7 @@ def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
         yield pool.message
     elif pool.see and not pool.message and not explained:
         yield f"zpool has a doubt, explained at {pool.see}"
+    yield from canceled_repair(pool)
 
 
 def _data_errors(pool: Pool) -> Iterator[str]:

@@ -148,9 +148,7 @@ def not_restored(
     """
     if not pool.scans or any(s.function in REPAIRS and s.active for s in pool.scans):
         return
-    ended = (s for s in pool.scans if s.state in ("finished", "canceled"))
-    repairs = (s for s in ended if s.function in REPAIRS)
-    newest = max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
+    newest = _newest_repair(pool)
     wait = settling(now, newest.end if newest is not None else None, regrouped)
     groups = [] if wait else list(_unfilled(pool, newest))
     kept = list(_checkpoint(pool)) if groups else []
@@ -181,6 +179,24 @@ def not_restored(
     for name, count in damaged:
         errors = "1 checksum error" if count == 1 else f"{count} checksum errors"
         yield f"{name} returned damaged data to the resilver ({errors}): scrub"
+
+
+def _newest_repair(pool: Pool) -> Scan | None:
+    """The repair that ended last."""
+    ended = (s for s in pool.scans if s.state in ("finished", "canceled"))
+    repairs = (s for s in ended if s.function in REPAIRS)
+    return max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
+
+
+def canceled_repair(pool: Pool) -> Iterator[str]:
+    """That the last repair was canceled, and no scrub has shown since that nothing is lacking."""
+    newest = _newest_repair(pool)
+    if newest is None or newest.state != "canceled":
+        return
+    scrubs = (s for s in pool.scans if s.function == "scrub" and s.state == "finished")
+    checked = any(not s.errors and (s.end or 0.0) > (newest.end or 0.0) for s in scrubs)
+    if not checked and not any(s.function in REPAIRS and s.active for s in pool.scans):
+        yield "the last repair was canceled: scrub to check redundancy"
 
 
 def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:

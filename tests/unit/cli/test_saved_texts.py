@@ -324,3 +324,56 @@ def test_a_spare_beside_a_device_that_is_whole_is_in_use_for_nothing(
 def test_it_is_not_restored_by_a_resilver_with_errors(said: Callable[[str], Said]) -> None:
     errors = f"resilvered 1G in 00:11:12 with 7 errors {ENDED}"
     assert said(text(*DOUBLED, scan=errors))[:2] == ("NOT RESTORED", 10)
+
+
+CANCELED = f"resilver canceled {ENDED}"
+CHECKED = "scrub repaired 0B in 00:11:12 with {} errors on Sun Mar 10 09:05:01 2024"
+
+
+@rows(
+    ("scan", "word"),
+    [
+        (CANCELED, "ATTENTION"),
+        (f"resilver (mirror-0) canceled {ENDED}", "ATTENTION"),
+        (f"{CHECKED.format(0).replace('10', '08')}\n  scan: {CANCELED}", "ATTENTION"),
+        (f"{CHECKED.format(0)}\n  scan: {CANCELED}", "OK"),
+    ],
+)
+def test_a_canceled_repair_is_doubted_until_a_scrub(
+    said: Callable[[str], Said], scan: str, word: str
+) -> None:
+    """It may have ended as its device was detached, and may have left something out."""
+    found = said(text(*MIRROR, scan=scan))
+    assert (found.word, found.code) == (word, 0)
+    canceled = "the last repair was canceled: scrub to check redundancy"
+    assert (canceled in found.report) == (word != "OK")
+
+
+@rows("row", ["nvme0 UNAVAIL 0 0 0 cannot open", "nvme0 FAULTED", "nvme0 REMOVED"])
+def test_a_pool_with_a_dead_cache_device_is_not_ok(said: Callable[[str], Said], row: str) -> None:
+    found = said(text(*MIRROR, "cache", f"  {row}"))
+    assert (found.word, found.code) == ("ATTENTION", 0)
+    assert f"  {row.partition(' 0')[0]}" in found.report
+
+
+LEGACY = "status: The pool is formatted using a legacy on-disk format.  The pool can\n\tstill be"
+UPGRADE = "status: Some supported and requested features are not enabled on the pool.\n\tThe pool"
+READ_ONLY = (
+    "status: The pool can only be accessed in read-only mode on this system. It\n\tcannot be"
+    " accessed in read-write mode because it uses the following\n\tfeature(s) not supported on"
+    " this system:\n\tcom.delphix:device_removal (Top-level vdevs can be removed.)\n"
+)
+
+
+@rows(
+    ("above", "word"),
+    [
+        (f"{LEGACY} used, but some features are unavailable.\n", "OK"),
+        (f"{UPGRADE} can still be used, but some features are unavailable.\n", "OK"),
+        (READ_ONLY, "ATTENTION"),
+    ],
+)
+def test_a_pool_that_this_system_cannot_write_to_is_not_ok(
+    said: Callable[[str], Said], above: str, word: str
+) -> None:
+    assert said(text(*MIRROR, above=above))[:2] == (word, 0)

@@ -89,7 +89,7 @@ def test_a_lost_cache_device_degrades_no_pool():
     seen = pool(disk("a"))
     root = replace(seen.root, children=(*seen.root.children, cache))
     found = judged(replace(seen, root=root))
-    assert (found.word, found.reasons) == ("OK", ("c FAULTED",))
+    assert (found.word, found.reasons) == ("ATTENTION", ("c FAULTED",))
 
 
 def test_every_device_that_is_not_online_is_named_and_notes_are_not_bracketed_twice():
