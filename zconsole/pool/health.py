@@ -72,34 +72,30 @@ def health(
     idle = tuple(spare.text for spare in spares)
     every = tuple(pool.root.walk())
     away, errors = tuple(v for v in every if v.state != "ONLINE"), tuple(_counters(every))
+    staying = tuple(_counters(v for v in every if v.children or v.state == "ONLINE"))
     blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()
     hidden = (unchecked,) if unchecked else ()
     reasons = (*unrestored, *blocked, *_data_errors(pool), *hidden, *_devices(away), *idle, *lacks)
     if pool.suspended or pool.state in LOST_STATES:
         word = "SUSPENDED" if pool.suspended else pool.state
-        return Health(word or "", "error", (*_lost(pool, away), *reasons))
+        return Health(word or "", "error", (*_lost(pool, away), *reasons, *staying))
     # Missing redundancy before damaged files: the next failing disk would add to them.
     if unrestored or pool.error_count or pool.damaged:
-        return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
+        word = "NOT RESTORED" if unrestored else "ERRORS"
+        return Health(word, "error", (*reasons, *staying))
     doubts = (*errors, *unsteady, *_doubts(pool, bool(errors)))
     # By its devices, whatever the pool's own state.
     data = (v for v in away if v.vclass not in APART)
     impaired = any(v.state not in ("", "UNKNOWN") for v in data)
     if pool.state not in (None, "ONLINE") or (impaired and pool.root.children):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
-        return Health(word or "", "warning", reasons)
+        return Health(word or "", "warning", (*reasons, *staying))
     if lacks or (pool.state is None and not pool.root.children):
         known = (reason for reason in reasons if reason not in lacks)
         return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
-    # A dead log or cache device, which harms no data.
-    beside = any(v.vclass not in ("normal", "spare") and v.state for v in away)
-    if (
-        doubts
-        or blocked
-        or hidden
-        or beside
-        or any(spare.severity == "warning" for spare in spares)
-    ):
+    uncached = any(v.vclass == "cache" and v.state not in ("", "UNKNOWN") for v in away)
+    amiss = uncached or any(spare.severity == "warning" for spare in spares)
+    if doubts or blocked or hidden or amiss:
         return Health("ATTENTION", "warning", (*doubts, *reasons))
     return Health("OK", "ok", reasons)
 

@@ -377,3 +377,23 @@ def test_a_pool_that_this_system_cannot_write_to_is_not_ok(
     said: Callable[[str], Said], above: str, word: str
 ) -> None:
     assert said(text(*MIRROR, above=above))[:2] == (word, 0)
+
+
+ERRING = ("  raidz1-0 DEGRADED", "    sda ONLINE 112 3 98", "    sdb {} 12 204 0", "    sdc ONLINE")
+
+
+@rows(
+    ("state", "end", "word"),
+    [
+        ("DEGRADED", GOOD, "DEGRADED"),
+        ("DEGRADED", "errors: 3 data errors, use '-v' for a list\n", "ERRORS"),
+        ("SUSPENDED", GOOD, "SUSPENDED"),
+    ],
+)
+def test_the_errors_of_a_device_that_stays_are_told_whatever_the_word(
+    said: Callable[[str], Said], state: str, end: str, word: str
+) -> None:
+    found = said(text(*(row.format("FAULTED") for row in ERRING), state=state, end=end))
+    assert found.word == word
+    assert "  sda: 112 read, 3 write, 98 checksum errors\n" in found.report
+    assert "sdb: 12 read" not in found.report
