@@ -321,6 +321,8 @@ def _table_row(row: VdevRow, width: int, disks: int) -> str:
     counters = (vdev.errors.read, vdev.errors.write, vdev.errors.cksum)
     errors = "" if None in counters else " ".join(size(c) for c in counters)
     notes = [vdev.note] if vdev.note else []
+    if vdev.errors.slow:
+        notes.append(f"{size(vdev.errors.slow)} slow I/O{'s' * (vdev.errors.slow != 1)}")
     if row.slow_sibling:
         notes.append(f"slow: {row.slow_sibling}")
     disk = f"  {padded(clean(_disk_words(row)), disks)}" if disks else ""

@@ -397,3 +397,11 @@ def test_the_errors_of_a_device_that_stays_are_told_whatever_the_word(
     assert found.word == word
     assert "  sda: 112 read, 3 write, 98 checksum errors\n" in found.report
     assert "sdb: 12 read" not in found.report
+
+
+@rows(("count", "told"), [("1.25K", "1.25K slow I/Os"), ("1", "1 slow I/O"), ("0", "")])
+def test_slow_io_of_a_device_is_told(said: Callable[[str], Said], count: str, told: str) -> None:
+    slow = text(*MIRROR[:-1], f"    sdb ONLINE 0 0 0 {count}").replace("CKSUM", "CKSUM SLOW")
+    found = said(slow)
+    assert ("slow I/O" in found.report, told in found.report) == (bool(told), True)
+    assert found.word == "OK"
