@@ -405,3 +405,23 @@ def test_slow_io_of_a_device_is_told(said: Callable[[str], Said], count: str, to
     found = said(slow)
     assert ("slow I/O" in found.report, told in found.report) == (bool(told), True)
     assert found.word == "OK"
+
+
+ADDITIONAL = "\n\tAdditional devices are known to be part of this pool, though their\n"
+
+
+def test_spares_and_cache_devices_of_a_pool_to_import_are_shown(
+    said: Callable[[str], Said],
+) -> None:
+    """They have no state there."""
+    beside = "\tlogs\n\t  sde       ONLINE\n\tcache\n\t  sdg\n\tspares\n\t  sdf\n"
+    found = said(LISTED + beside + ADDITIONAL)
+    tops = [
+        (top["name"], top["class"], top["state"]) for top in found.sample["topology"]["children"]
+    ]
+    assert tops[1:] == [
+        ("sde", "log", "ONLINE"),
+        ("sdg", "cache", None),
+        ("sdf", "spare", None),
+    ]
+    assert found[:3] == ("OK", 0, {"raidz1-0": 1})
