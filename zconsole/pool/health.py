@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from zconsole.pool.model import MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Scan, Vdev
+from zconsole.pool.model import GROUP_KINDS, MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy, parity
 from zconsole.pool.scan_outcome import WELL, blocked_repair, canceled_repair, not_restored
 from zconsole.pool.spares import SpareTrouble
@@ -169,8 +169,13 @@ def _data_errors(pool: Pool) -> Iterator[str]:
 
 
 def _devices(away: Iterable[Vdev]) -> Iterator[str]:
-    leaves = [v for v in away if not v.children and v.state]
-    gone = [v for v in leaves if v.kind != "root" and v.vclass != "spare"]
+    """Devices that are not ONLINE, and vdevs that have lost too many of them to be read."""
+    shown = [v for v in away if v.state and v.kind != "root" and v.vclass != "spare"]
+    gone = [
+        vdev
+        for vdev in shown
+        if not vdev.children or (vdev.state in LOST_STATES and vdev.kind not in GROUP_KINDS)
+    ]
     for vdev in sorted(gone, key=lambda v: v.state in MILDER):
         why = vdev.note.partition("  ")[0]
         detail = f" ({why.strip('()')})" if why and not _UPKEEP.match(why) else ""

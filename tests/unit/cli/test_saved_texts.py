@@ -425,3 +425,13 @@ def test_spares_and_cache_devices_of_a_pool_to_import_are_shown(
         ("sdf", "spare", None),
     ]
     assert found[:3] == ("OK", 0, {"raidz1-0": 1})
+
+
+def test_a_vdev_that_has_lost_too_many_devices_is_named(said: Callable[[str], Said]) -> None:
+    """Its redundancy is 0, as that of one that has just none to spare."""
+    devices = ("    sda ONLINE", "    sdb UNAVAIL", "    sdc UNAVAIL")
+    lost = ("  raidz1-0 UNAVAIL 0 0 0 insufficient replicas", *devices)
+    found = said(text(*lost, state="UNAVAIL", end=""))
+    assert "  raidz1-0 UNAVAIL (insufficient replicas)\n  sdb UNAVAIL\n" in found.report
+    found = said(text("  raidz1-0 DEGRADED", *devices[:2], "    sdc ONLINE", state="DEGRADED"))
+    assert "  raidz1-0 DEGRADED" not in found.report.partition("NAME")[0]
