@@ -435,3 +435,17 @@ def test_a_vdev_that_has_lost_too_many_devices_is_named(said: Callable[[str], Sa
     assert "  raidz1-0 UNAVAIL (insufficient replicas)\n  sdb UNAVAIL\n" in found.report
     found = said(text("  raidz1-0 DEGRADED", *devices[:2], "    sdc ONLINE", state="DEGRADED"))
     assert "  raidz1-0 DEGRADED" not in found.report.partition("NAME")[0]
+
+
+@rows(
+    ("scan", "lacking"),
+    [
+        ("scrub in progress for 1h2m, 12.34% done, 7h20m to go", "number of bytes done"),
+        (f"scrub in progress since {ENDED[3:]}", "progress"),
+    ],
+)
+def test_what_an_estimate_lacks_is_named(
+    said: Callable[[str], Said], scan: str, lacking: str
+) -> None:
+    found = said(text(*MIRROR, scan=scan))
+    assert f"no ETA: the {lacking} is unknown; zpool says " in found.report
