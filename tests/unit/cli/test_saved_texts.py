@@ -449,3 +449,29 @@ def test_what_an_estimate_lacks_is_named(
 ) -> None:
     found = said(text(*MIRROR, scan=scan))
     assert f"no ETA: the {lacking} is unknown; zpool says " in found.report
+
+
+OBJECTS = (
+    "errors: The following persistent errors have been detected:\n\n"
+    "          DATASET  OBJECT  RANGE\n"
+    "          5        0       lvl=4294967295 blkid=0\n"
+    "          tank     1b3     lvl=0 blkid=12\n"
+)
+OLD_ENTRIES = ["5 0 lvl=4294967295 blkid=0", "tank 1b3 lvl=0 blkid=12"]
+
+
+@rows(
+    ("end", "word", "code", "errors"),
+    [
+        ("errors: No known persistent errors\n", "OK", 0, []),
+        (OBJECTS, "ERRORS", 10, OLD_ENTRIES),
+        (OBJECTS + "\n# zpool status -v tank\n", "ERRORS", 10, OLD_ENTRIES),
+        (OBJECTS.partition("          5")[0], "ERRORS", 10, None),
+    ],
+)
+def test_errors_in_the_words_of_early_solaris(
+    said: Callable[[str], Said], end: str, word: str, code: int, errors: Sequence[str] | None
+) -> None:
+    found = said(text(*MIRROR, end=end))
+    assert (found.word, found.code, found.sample["errors"]) == (word, code, errors)
+    assert "cut off" not in found.report

@@ -32,6 +32,9 @@ _TAG = re.compile(
 )
 _DATA_CORRUPTION = "an error resulting in data corruption"
 _FILES_FOLLOW = "Permanent errors have been detected"
+_OBJECTS_FOLLOW = "The following persistent errors have been detected"
+"""Above a table of DATASET, OBJECT and RANGE, in the first releases of Solaris 10."""
+_OBJECT = re.compile(r"\s*\S+\s+[\da-f]+\s+(?:lvl=\d+ blkid=|\d+-)\d+")
 _ENTRY_INDENT = 8
 """Blanks before each name in a list of damaged files (``%7s %s``)."""
 _DAMAGED_FILE = re.compile(r"(?!\S+[#$%](?:\s|$))(?:/|<metadata>:|[^\s:]+:(?:/|<0x))")
@@ -381,8 +384,12 @@ def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:
 
 def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | None]:
     head = section.lines[0].strip()
-    if head.startswith("No known data errors"):
+    if head.startswith(("No known data errors", "No known persistent errors")):
         return 0, ()
+    if head.startswith(_OBJECTS_FOLLOW):
+        found = (_OBJECT.match(line) for line in section.lines)
+        entries = tuple(" ".join(match[0].split()) for match in found if match)
+        return (len(entries), entries) if entries else (None, None)
     if match := re.match(r"(\d+) data error", head):
         return int(match[1]), None
     if not head.endswith(":"):  # a mail broke it before "files:"
@@ -394,7 +401,7 @@ def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | Non
 def _tells_damage(block: _Block) -> bool:
     """Whether there are data errors: without any zpool neither begins a list nor misses one."""
     heads = [section.lines[0].strip() for section in block.all("errors")]
-    begins = "List of errors unavailable", _FILES_FOLLOW
+    begins = "List of errors unavailable", _FILES_FOLLOW, _OBJECTS_FOLLOW
     return any(head.startswith(begins) or "data errors" in head for head in heads)
 
 
