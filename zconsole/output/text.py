@@ -108,7 +108,10 @@ def _heading(frame: Frame) -> Iterator[str]:
 def _why_untold(frame: Frame) -> str:
     if unmarked_repairs(frame.seen.root, frame.seen.scans):
         return "no device is marked yet"
-    return "not all of it is shown" if frame.seen.lacks else "too little of it is shown"
+    open_ended = any(top.partial and top.name in frame.untold for top in frame.seen.root.children)
+    # Where a text is whole, what is shown may belong elsewhere: it lost its indentation.
+    whole = open_ended and not frame.seen.lacks
+    return "too little of it is shown" if whole else "not all of it is shown"
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:

@@ -375,7 +375,7 @@ def test_nothing_is_said_of_the_redundancy_of_a_new_kind_of_vdev(
     file.write_text(json.dumps({"t": 1.8e9, form: raw[form]}) + "\n")
     _, shown, (sample,) = told(file, capsys)
     assert "anyraid-0" not in sample["redundancy"]
-    assert "redundancy unknown: anyraid-0 (" in shown
+    assert "redundancy unknown: anyraid-0 (not all of it is shown)" in shown
 
 
 @pytest.mark.parametrize("line", ["remove", "checkpoint", "expand", "condense"])
