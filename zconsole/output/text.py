@@ -106,12 +106,12 @@ def _heading(frame: Frame) -> Iterator[str]:
 
 
 def _why_untold(frame: Frame) -> str:
-    if unmarked_repairs(frame.seen.root, frame.seen.scans):
+    seen = frame.seen
+    if not seen.lacks and unmarked_repairs(seen.root, seen.scans):
         return "no device is marked yet"
-    open_ended = any(top.partial and top.name in frame.untold for top in frame.seen.root.children)
-    # Where a text is whole, what is shown may belong elsewhere: it lost its indentation.
-    whole = open_ended and not frame.seen.lacks
-    return "too little of it is shown" if whole else "not all of it is shown"
+    # What a whole text shows of a vdev may be of another: it lost its indentation.
+    partial = any(top.partial and top.name in frame.untold for top in seen.root.children)
+    return "too little of it is shown" if partial and not seen.lacks else "not all of it is shown"
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:

@@ -160,6 +160,13 @@ def test_nothing_is_missing_of_a_pool_that_could_not_be_opened(
     assert found.sample["error_count"] is None
 
 
+def test_the_errors_line_of_a_suspended_pool_is_missing(said: Callable[[str], Said]) -> None:
+    above = "status: One or more devices are faulted in response to IO failures.\n"
+    found = said(text(*LOST, state="UNAVAIL", above=above, end=""))
+    assert (found.word, found.code) == ("SUSPENDED", 11)
+    assert "  the text ends before its errors: line\n" in found.report
+
+
 def test_more_devices_may_have_failed_below_the_end_of_a_text(
     said: Callable[[str], Said],
 ) -> None:

@@ -71,7 +71,7 @@ _SCANS = (_UNTAGGED, *_SCAN_LINES)
 _NO_KNOWN_FORM = "its {}: line is cut off, or of no known form"
 _WORK = ("remove", "checkpoint", "expand", "condense")
 _UNOPENED = ("FAULTED", "UNAVAIL")
-"""States of a pool that could not be opened; one that is open may have them as well."""
+"""States of a pool that could not be opened; one that is open and suspended may have them, too."""
 
 
 class _Section(NamedTuple):
@@ -243,8 +243,10 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         unread.insert(0, "state")
     running = next((s.function for s in scans if s.active), None)
     root = config_of(rows, name, running, zone, devices)
-    lacks = _lacks(block, root, state, unread)
-    unopened = state in _UNOPENED and block.first("errors") is None
+    errors = block.first("errors")
+    suspended = suspension(state, block.first("status"), block.first("see"), errors)
+    unopened = state in _UNOPENED and errors is None and suspended is None
+    lacks = _lacks(block, root, state, unread, unopened)
     if state not in KNOWN_STATES and root.state != UNKNOWN_STATE:
         state = root.state
     count, names = _errors(block)
@@ -255,7 +257,7 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         printed["status"] = f"The pool was destroyed. {printed['status'] or ''}".rstrip()
     message = printed["status"]
     told = {
-        "suspension": suspension(state, message, printed["moreinfo"], block.first("errors")),
+        "suspension": suspended,
         "lacks": lacks,
         "scans_told": not unopened and _tells_scans(block, lacks, unread),
         "scans": scans,
@@ -287,11 +289,14 @@ def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> b
     return lacks is None or any(block.all("scan", "scrub", "config"))
 
 
-def _lacks(block: _Block, root: Vdev, state: str, unread: Sequence[str]) -> str | None:
+def _lacks(
+    block: _Block, root: Vdev, state: str, unread: Sequence[str], unopened: bool
+) -> str | None:
     """Which part is missing of a text, as of one that was cut off.
 
     Below the pool's own row nothing can be missing of a table that somebody quoted alone.
-    ``unread``: tags of the sections of which no line is of a known form.
+    ``unread``: tags of the sections of which no line is of a known form; ``unopened``: whether the
+    pool could not be opened, as far as its state tells.
     """
     if "state" in unread:
         return _NO_KNOWN_FORM.format("state")
@@ -305,7 +310,7 @@ def _lacks(block: _Block, root: Vdev, state: str, unread: Sequence[str]) -> str 
     if _lists_imports(block):
         return _lacks_devices(root)
     alone = not named and all(section.tag in _ALONE for section in block.sections)
-    return None if alone else _lacks_errors(block, unread, state in _UNOPENED)
+    return None if alone else _lacks_errors(block, unread, unopened)
 
 
 def _lists_imports(block: _Block) -> bool:
