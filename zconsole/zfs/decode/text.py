@@ -245,7 +245,8 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     root = config_of(rows, name, running, zone, devices)
     errors = block.first("errors")
     suspended = suspension(state, block.first("status"), block.first("see"), errors)
-    unopened = state in _UNOPENED and errors is None and suspended is None
+    # Nothing runs in a pool that could not be opened, nor is it suspended.
+    unopened = state in _UNOPENED and errors is None and not (suspended or running)
     lacks = _lacks(block, root, state, unread, unopened)
     if state not in KNOWN_STATES and root.state != UNKNOWN_STATE:
         state = root.state
@@ -266,7 +267,7 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
     if _ends_in_table(block):
-        root = _cut_short(root, unopened and running is None)
+        root = _cut_short(root, unopened)
     root = _with_leaving(root, activities)
     figures = {
         "state": state if state in KNOWN_STATES else None,
