@@ -220,6 +220,7 @@ def flat(output: str) -> str:
 
 
 THREE = ("  raidz1-0 ONLINE", "    sda ONLINE", "    sdb ONLINE", "    sdc ONLINE")
+DRAID = "  draid1:1d:3c:0s-0 ONLINE"
 SECOND = ("  mirror-1 ONLINE", "    sdd ONLINE", "    sde ONLINE")
 
 
@@ -232,6 +233,8 @@ SECOND = ("  mirror-1 ONLINE", "    sdd ONLINE", "    sde ONLINE")
         ((*MIRROR, "  sdx ONLINE"), {}, "mirror-0"),
         ((*MIRROR, "  sdx ONLINE", "logs", *SECOND), {}, "mirror-0"),
         ((*THREE, "  sdx ONLINE"), {}, "raidz1-0"),
+        ((DRAID, *THREE[1:]), {"draid1:1d:3c:0s-0": 1}, ""),
+        ((DRAID, *THREE[1:], "  sdx ONLINE"), {}, "draid1:1d:3c:0s-0"),
         ((*THREE, "  sdx UNAVAIL"), {"raidz1-0": 0}, ""),
         (("  mirror ONLINE", *MIRROR[1:], "  sdx ONLINE", *MIRROR), {"mirror-0": 1}, "mirror"),
         (

@@ -226,7 +226,7 @@ def _is_listing(section: _Section | None) -> bool:
 
 
 def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
-    state, _, fate = (block.first("state") or "").partition(" ")
+    state, printed = (block.first("state") or "").partition(" ")[0], _printed(block)
     rows = [line for section in block.all(*_TABLES) for line in section.lines]
     name = block.first("pool")
     read = [(section, scan_of(section.lines, zone)) for section in block.all(*_SCANS)]
@@ -243,20 +243,14 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         unread.insert(0, "state")
     running = next((s.function for s in scans if s.active), None)
     root = config_of(rows, name, running, zone, devices)
-    errors = block.first("errors")
-    suspended = suspension(state, block.first("status"), block.first("see"), errors)
+    errors, message = block.first("errors"), printed["status"]
+    suspended = suspension(state, message, printed["moreinfo"], errors)
     # Nothing runs in a pool that could not be opened, nor is it suspended.
     unopened = state in _UNOPENED and errors is None and not (suspended or running)
     lacks = _lacks(block, root, state, unread, unopened)
-    if state not in KNOWN_STATES and root.state != UNKNOWN_STATE:
-        state = root.state
+    if state not in KNOWN_STATES:
+        state = "" if root.state == UNKNOWN_STATE else root.state
     count, names = _errors(block)
-    tags = {"pool_guid": "id", "moreinfo": "see"}
-    tags |= {tag: tag for tag in ("status", "action", "comment")}
-    printed = {name: block.first(tag) or None for name, tag in tags.items()}
-    if fate == "(DESTROYED)":
-        printed["status"] = f"The pool was destroyed. {printed['status'] or ''}".rstrip()
-    message = printed["status"]
     told = {
         "suspension": suspended,
         "lacks": lacks,
@@ -269,12 +263,18 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     if _ends_in_table(block):
         root = _cut_short(root, unopened)
     root = _with_leaving(root, activities)
-    figures = {
-        "state": state if state in KNOWN_STATES else None,
-        "error_count": count,
-        "errlist": names,
-    }
+    figures = {"state": state or None, "error_count": count, "errlist": names}
     return pool_of({**printed, **figures}, root, told)
+
+
+def _printed(block: _Block) -> dict[str, str | None]:
+    """What zpool says of a pool in words, and its GUID, by their names in JSON."""
+    tags = {"pool_guid": "id", "moreinfo": "see"}
+    tags |= {tag: tag for tag in ("status", "action", "comment")}
+    printed = {name: block.first(tag) or None for name, tag in tags.items()}
+    if "(DESTROYED)" in (block.first("state") or ""):
+        printed["status"] = f"The pool was destroyed. {printed['status'] or ''}".rstrip()
+    return printed
 
 
 def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> bool:

@@ -20,7 +20,7 @@ from zconsole.zfs.decode.builders import VdevForm, root_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
 from zconsole.zfs.decode.values import parse_date
-from zconsole.zfs.decode.words import CLASSES, kind_of, leaf_kind, parity_of
+from zconsole.zfs.decode.words import CLASSES, draid_shape, kind_of, leaf_kind, parity_of
 
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
 _DEVICES_OF_A_GROUP = 2
@@ -162,8 +162,8 @@ def _is_open_ended(node: _Node, below: _Node | None) -> bool:
 
     Not where it has no more than it needs, nor where the vdev ``below`` has the next number.
     """
-    kind = kind_of(node.row.name) or ""
-    least = 1 + (1 if kind == "mirror" else parity_of(kind) or 0)
+    kind, shape = kind_of(node.row.name) or "", draid_shape(node.row.name)
+    least = shape.width if shape else 1 + (1 if kind == "mirror" else parity_of(kind) or 0)
     if len(node.children) <= least or node.children[0].row.indent > node.row.indent:
         return False
     if below is None or below.vclass != node.vclass:
