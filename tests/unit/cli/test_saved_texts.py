@@ -91,6 +91,17 @@ def test_a_text_without_the_row_of_its_pool_is_unknown(
     assert "the pool's own row is not shown" in found.report
 
 
+@rows("begin", ["  scan:", "config:", "\tNAME"])
+def test_a_text_that_begins_below_its_state_line_is_unknown(
+    said: Callable[[str], Said], begin: str
+) -> None:
+    """What zpool said there may have been that the pool is suspended."""
+    whole = text(*MIRROR)
+    found = said(whole[whole.index(begin) :])
+    assert (found.word, found.code, found.redundancy) == ("UNKNOWN", 5, {"mirror-0": 1})
+    assert "the text begins below its state: line" in found.report
+
+
 SOLARIS = text(*MIRROR, "  mirror-1 ONLINE", "    sdc ONLINE", "    sdd ONLINE").replace(
     " state:", "    id: 8654581339273442104\n state:"
 )

@@ -68,7 +68,6 @@ _DETAILS = "device details"
 """Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
 _SCAN_LINES = ("scan", "scrub")
 _SCANS = (_UNTAGGED, *_SCAN_LINES)
-_NO_KNOWN_FORM = "its {}: line is cut off, or of no known form"
 _WORK = ("remove", "checkpoint", "expand", "condense")
 _UNOPENED = ("FAULTED", "UNAVAIL")
 """States of a pool that could not be opened; one that is open and suspended may have them, too."""
@@ -299,8 +298,6 @@ def _lacks(
     ``unread``: tags of the sections of which no line is of a known form; ``unopened``: whether the
     pool could not be opened, as far as its state tells.
     """
-    if "state" in unread:
-        return _NO_KNOWN_FORM.format("state")
     named = block.first("pool") is not None
     if root.state == UNKNOWN_STATE and root.children:
         return "the pool's own row is not shown"
@@ -311,6 +308,8 @@ def _lacks(
     if _lists_imports(block):
         return _lacks_devices(root)
     alone = not named and all(section.tag in _ALONE for section in block.sections)
+    if not (named or state or alone):
+        return "the text begins below its state: line"
     return None if alone else _lacks_errors(block, unread, unopened)
 
 
@@ -343,7 +342,7 @@ def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str |
         return "the text ends before its errors: line"
     told = ended or _errors(block) != (None, None) or _tells_damage(block)
     cut = "errors" if not told else unread[0] if unread else None
-    return _NO_KNOWN_FORM.format(cut) if cut else None
+    return f"its {cut}: line is cut off, or of no known form" if cut else None
 
 
 def _ends_in_table(block: _Block) -> bool:
