@@ -114,7 +114,8 @@ class Vdev(NamedTuple):
     for sure: what fills one overwrites the other."""
     removing: bool = False
     partial: bool = False
-    """Whether it may have devices that the source does not show."""
+    """Whether it may have devices that the source does not show, or some of those shown be none of
+    its own."""
     alloc_bytes: int | None = None
     size_bytes: int | None = None
     """Allocatable bytes of a top-level vdev or the pool; the device's size for a leaf."""
