@@ -212,7 +212,7 @@ class RemoteSource:
         began = self._clocks.steady()
         await self._pollers.read(polled, FIRST_PATIENCE if first else self._patience)
         self._patience = next_patience(self._clocks.steady() - began)
-        return tuple(self._raw(poller) for poller in polled)
+        return tuple(self._raw(poller, state) for poller, state in polled.items())
 
     @property
     def seen(self) -> bool:
@@ -293,10 +293,10 @@ class RemoteSource:
         found = {path: state.strip() for path, _, state in lines}
         return {name: found.get(path, "") for name, path in zip(names, paths, strict=True)}
 
-    def _raw(self, poller: PoolPoller) -> Raw:
-        reading = poller.take()
-        if reading is None:
-            return self._failed(poller.name, poller.problem)
+    def _raw(self, poller: PoolPoller, state: str) -> Raw:
+        reading = poller.take() or self._failed(poller.name, poller.problem)
+        if state:
+            reading["kstat"] = state
         if self._version:
             reading["version"] = self._version
         if "text" in reading and self._offset is not None:

@@ -355,6 +355,20 @@ async def test_a_lost_link_is_a_stale_pool_and_it_comes_back(host, tmp_path):
         await source.aclose()
 
 
+async def test_a_lost_pool_of_another_machine_carries_its_kernels_word(host, tmp_path):
+    host()
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    try:
+        for word in ("ONLINE", "UNAVAIL", "FAULTED", "SUSPENDED"):
+            kstat = "/proc/spl/kstat/zfs/tank/state"
+            script(tmp_path / "tools/grep", f"#!/bin/sh\necho {kstat}:{word}\n")
+            (raw,) = await source.sample()
+            assert raw["kstat"] == word
+            assert ("problem" in raw) == (word != "ONLINE")
+    finally:
+        await source.aclose()
+
+
 def test_a_slow_link_is_waited_for_longer_and_a_fast_one_not():
     assert next_patience(0.1) == PATIENCE
     assert PATIENCE < next_patience(PATIENCE) < DEADLINE
