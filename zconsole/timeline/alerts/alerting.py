@@ -48,8 +48,9 @@ class Alerting:
         alerts = self.rules.look(frames)
         for frame in frames:
             for event in self._events.pop(frame.pool, ()):
-                ahead = is_ahead(event.t, frame.t)  # the clock was set back
-                self._keep(frame.pool, event._replace(t=frame.t) if ahead else event)
+                now = frame.failure.t if frame.failure else frame.t
+                ahead = is_ahead(event.t, now)  # the clock was set back
+                self._keep(frame.pool, event._replace(t=now) if ahead else event)
         for alert in alerts:
             event = Event(alert.t, alert.kind, alert.text, alert.severity, origin="console")
             self._keep(alert.pool, event)
