@@ -36,6 +36,8 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
             _tell(update)
             if not update.frames and not watched:
                 say("no pools are imported")
+                if args.until_done:
+                    return ExitCode.NOT_FOUND
             watched = True
             for frame in update.frames:
                 active = {view.key: view.scan for view in frame.scans if view.scan.active}
@@ -55,7 +57,8 @@ def _tell(update: Update) -> None:
 
 def over(frames: Sequence[Frame]) -> bool:
     """Whether no scan runs any more and what follows its end has had time to happen."""
-    return all(not frame.problem and frame.outcome.restored is not None for frame in frames)
+    done = [not frame.problem and frame.outcome.restored is not None for frame in frames]
+    return bool(done) and all(done)
 
 
 def ending_code(

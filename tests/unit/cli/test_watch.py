@@ -82,6 +82,17 @@ async def test_where_no_pool_is_imported_it_says_so_once(capsys):
     assert capsys.readouterr().err == "zconsole: no pools are imported\n"
 
 
+async def test_where_no_pool_is_imported_none_is_restored(capsys):
+    async def never():
+        for _ in range(3):
+            yield Update((), Capabilities("text"))
+
+    args = argparse.Namespace(json=False, until_done=True)
+    assert await _rounds(args, never()) == ExitCode.NOT_FOUND
+    assert capsys.readouterr().err == "zconsole: no pools are imported\n"
+    assert not over([])
+
+
 OLDER = Scan("scrub", "finished", start=-900.0, end=-800.0, errors=0)
 
 

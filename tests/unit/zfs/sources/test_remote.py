@@ -326,6 +326,7 @@ def test_with_exit_status_the_pools_shown_come_before_the_host_that_is_away(host
     remote = host(capture="unavail-leaf")
     remote.cut("b")
     assert main(["status", "--host", "a,b", "--exit-status"]) == ExitCode.DEGRADED
+    assert main(["status", "--host", "b", "--exit-status"]) == ExitCode.UNAVAILABLE
 
 
 def test_a_host_never_seen_has_no_age(host, capsys):
