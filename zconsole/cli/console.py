@@ -28,7 +28,8 @@ def run(args: argparse.Namespace) -> int:
     read_only = args.read_only or bool(fault)
     make_backend = partial(_backend, read_only) if args.host is None else None
     hosts = hosts_of(args.host) if args.host is not None else (None,)
-    with opened(args, at_once=True, complain=complaints.append) as feed:
+    alerts = args.hook is not None or args.bell or args.notify
+    with opened(args, at_once=True, complain=complaints.append if alerts else None) as feed:
         code = open_console(
             args,
             feed,

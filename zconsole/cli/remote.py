@@ -37,7 +37,7 @@ def opened(
     With ``needed`` the first round raises like a local one: NotFoundError for a pool that no host
     has, UnavailableError if no host shows any. With ``at_once`` it shows what has come by then, and
     does not wait for every host. With ``complain``, which is called with a line about each failed
-    hook, it has the requested alerts. Raises UsageError for an invalid ssh destination.
+    hook, it has alerts. Raises UsageError for an invalid ssh destination.
     """
     session_of = partial(
         local.session,
@@ -58,13 +58,8 @@ def opened(
         yield feed
 
 
-def _alerting(args: argparse.Namespace, complain: Callable[[str], None]) -> Alerting | None:
-    """The requested alerts; None if none are requested.
-
-    Raises UsageError or NotFoundError for a hook that is not a command.
-    """
-    if not (args.hook is not None or args.bell or args.notify):
-        return None
+def _alerting(args: argparse.Namespace, complain: Callable[[str], None]) -> Alerting:
+    """Raises UsageError or NotFoundError for a hook that is not a command."""
     rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
     hook = () if args.hook is None else hook_found(args.hook)
     return Alerting(rules, ProcessRunner(), complain, hook, args.bell, args.notify)

@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+
+import pytest
 
 from tests.factory import frame, mirror_pool
 from tests.records import replace
 from tests.table import rows
+from zconsole.cli.main import main
 from zconsole.cli.watch import _rounds, ending_code, over
 from zconsole.errors import ExitCode
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
 from zconsole.timeline.feed import Update
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.live import LiveSource
 
 RUNNING = Scan("resilver", "running", start=1.0)
 FINISHED = Scan("resilver", "finished", start=1.0, end=900.0, errors=0)
@@ -91,6 +97,25 @@ async def test_where_no_pool_is_imported_none_is_restored(capsys):
     assert await _rounds(args, never()) == ExitCode.NOT_FOUND
     assert capsys.readouterr().err == "zconsole: no pools are imported\n"
     assert not over([])
+
+
+LOST = {"t": 1.0, "clock": 1.0, "pool": "tank", "problem": "zpool hangs", "kstat": "SUSPENDED"}
+
+
+@rows("words", [(), ("--json",), ("--bell",)])
+def test_alerts_are_told_on_stderr_whether_or_not_they_are_sent_elsewhere(words):
+    async def sample(_self):
+        return (LOST,)
+
+    err = io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(err),
+    ):
+        patch.setattr(LiveSource, "sample", sample)
+        assert main(["watch", "--count", "1", *words]) == ExitCode.OK
+    assert "zconsole: tank: the pool is SUSPENDED: all I/O waits\n" in err.getvalue()
 
 
 OLDER = Scan("scrub", "finished", start=-900.0, end=-800.0, errors=0)
