@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import io
+import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -116,6 +121,64 @@ def test_alerts_are_told_on_stderr_whether_or_not_they_are_sent_elsewhere(words)
         patch.setattr(LiveSource, "sample", sample)
         assert main(["watch", "--count", "1", *words]) == ExitCode.OK
     assert "zconsole: tank: the pool is SUSPENDED: all I/O waits\n" in err.getvalue()
+
+
+@contextlib.contextmanager
+def unread_pipe():
+    """The reading end of a full pipe whose other end is standard output."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"\n" * 4096)
+    os.set_blocking(writing, True)
+    with os.fdopen(writing, "w") as stdout, contextlib.redirect_stdout(stdout):
+        yield reading
+    os.close(reading)
+
+
+async def test_rounds_go_on_while_nobody_reads_what_is_printed():
+    """Else a pager, or ^S, would hold the hooks of alerts up."""
+    all_taken = asyncio.Event()
+
+    async def taken():
+        for t in range(5):
+            yield Update((frame(mirror_pool(), float(t)),), Capabilities("text"))
+        all_taken.set()
+
+    args = argparse.Namespace(json=True, until_done=False)
+    with unread_pipe() as reading:
+        following = asyncio.create_task(_rounds(args, taken()))
+        await asyncio.wait_for(all_taken.wait(), 60)
+        assert not following.done()
+        found = b""
+        while found.count(b'{"version') < 5:
+            found += (await asyncio.to_thread(os.read, reading, 65536)).lstrip()
+        assert await following == ExitCode.OK
+    assert [json.loads(line)["t"] for line in found.split(b"\n") if line] == [0, 1, 2, 3, 4]
+
+
+ENDLESS = """
+import sys
+from zconsole.cli.main import main
+from zconsole.zfs.sources.live import LiveSource
+async def sample(self):
+    print("sampled", file=sys.stderr, flush=True)
+    return ({"t": 1.0, "clock": 1.0, "pool": "tank", "problem": "p" * 100000},)
+LiveSource.sample = sample
+sys.exit(main(["watch", "--json", "--interval", "0.1"]))
+"""
+
+
+@pytest.mark.slow
+def test_told_to_end_it_does_though_nobody_reads_it():
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], **pipes) as watch:
+        for _ in range(5):
+            assert watch.stderr.readline() == b"sampled\n"
+        watch.terminate()
+        assert watch.wait(60) == 130
+        assert b"Fatal" not in watch.stderr.read()
 
 
 OLDER = Scan("scrub", "finished", start=-900.0, end=-800.0, errors=0)
