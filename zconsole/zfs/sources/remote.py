@@ -138,7 +138,10 @@ class SshRunner:
         return "ControlPath=none"
 
     def _ssh(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """ssh_config(5): never ask, share one connection, notice a dead one in 15 seconds."""
+        """ssh_config(5): never ask, share one connection, notice a dead one in 15 seconds.
+
+        Nothing of this machine is lent to the other one: no agent, display or port.
+        """
         options = (
             "BatchMode=yes",
             f"ConnectTimeout={CONNECT}",
@@ -148,6 +151,10 @@ class SshRunner:
             "ServerAliveInterval=5",
             "ServerAliveCountMax=3",
             "LogLevel=ERROR",
+            "ForwardAgent=no",
+            "ForwardX11=no",
+            "ClearAllForwardings=yes",
+            "PermitLocalCommand=no",
         )
         flags = [word for option in options for word in ("-o", option)]
         return ("ssh", "-T", *flags, "--", self._host, remote_words(argv))

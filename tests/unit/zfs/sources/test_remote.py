@@ -167,6 +167,15 @@ def test_one_connection_is_shared_and_ended(host):
     assert not Path(paths.pop().removeprefix("ControlPath=")).parent.exists()
 
 
+def test_nothing_of_this_machine_is_lent_to_the_other_whatever_ssh_config_says(host):
+    remote = host()
+    assert main(["status", "--host", "root@box"]) == ExitCode.OK
+    lent = {"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "PermitLocalCommand=no"}
+    commands = [call for call in remote.calls if "-O" not in call]
+    assert commands
+    assert all(lent <= set(call) for call in commands)
+
+
 async def test_a_cleaner_may_remove_the_directory_of_the_connection(host, tmp_path):
     """As of old files in /tmp: the host is asked on, over a connection in a new one."""
     remote = host()
