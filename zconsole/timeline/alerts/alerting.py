@@ -24,6 +24,8 @@ HOOK_DEADLINE = 60.0
 KEPT = 50
 """Alerts of a pool that stay among its events, once their message is gone."""
 BELL = "\a"
+LONGEST = 400
+"""Characters of a notification: terminals show no more."""
 
 
 @dataclass(slots=True)
@@ -86,7 +88,7 @@ def notification(alert: Alert) -> str:
 
     Terminals that know neither ignore both (iTerm2 and ConEmu read 9, rxvt reads 777).
     """
-    body = clean(f"{alert.pool}: {alert.words}").replace(";", ",")
+    body = clean(f"{alert.pool}: {alert.words}")[:LONGEST].replace(";", ",")
     return f"\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
 
 

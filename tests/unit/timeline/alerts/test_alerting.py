@@ -29,6 +29,10 @@ def test_a_notification_carries_no_control_character_of_the_text():
     assert "\x1b]777;notify;zconsole;tank: " in text
 
 
+def test_a_notification_is_no_longer_than_a_terminal_takes():
+    assert len(notification(replace(ALERT, text="\x1b" * 100_000))) < 1000
+
+
 def test_a_hook_is_split_like_a_shell_does_and_goes_to_none():
     assert hook_argv("mail -s 'zfs $(date)' me") == ("mail", "-s", "zfs $(date)", "me")
     for bad in ("", "   ", "''", "mail 'unclosed"):

@@ -246,7 +246,7 @@ def test_a_host_of_more_pools_than_there_are_is_a_problem_of_the_host(host, caps
     assert "names more than 1000 pools" in capsys.readouterr().err
 
 
-BESIDE = ("*** Welcome ***\\ntank", "tank\\0x\\n", "\\377\\376 \\033[2J")
+BESIDE = ("*** Welcome ***\\ntank", "tank\\0x\\n", "\\377\\376 \\033[2J", "t" * 256)
 
 
 @pytest.mark.parametrize("printed", BESIDE)
