@@ -21,6 +21,8 @@ from zconsole.timeline.frame import Frame
 
 HOOK_DEADLINE = 60.0
 """Seconds a hook may run before it is killed; children that outlive it must close its output."""
+MOST_HOOKS = 4
+"""Hooks that run at once; a shelf of disks that drops has an alert for each."""
 KEPT = 50
 """Alerts of a pool that stay among its events, once their message is gone."""
 BELL = "\a"
@@ -42,6 +44,9 @@ class Alerting:
     notify: bool = False
     """Whether to show a desktop notification through the terminal."""
     _hooks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _free: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(MOST_HOOKS), init=False
+    )
     _events: dict[str, deque[Event]] = field(default_factory=dict, init=False)
     """The newest alerts, by pool."""
 
@@ -78,7 +83,8 @@ class Alerting:
             await asyncio.wait(tuple(self._hooks))
 
     async def _run(self, alert: Alert) -> None:
-        failure = await run_hook(self.runner, self.hook, alert)
+        async with self._free:
+            failure = await run_hook(self.runner, self.hook, alert)
         if failure is not None:
             self.complain(failure)
 

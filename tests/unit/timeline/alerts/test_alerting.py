@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 
@@ -10,7 +11,13 @@ from tests.records import replace
 from zconsole.errors import UsageError
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import Completed, DeadlineError
-from zconsole.timeline.alerts.alerting import Alerting, hook_argv, notification, run_hook
+from zconsole.timeline.alerts.alerting import (
+    MOST_HOOKS,
+    Alerting,
+    hook_argv,
+    notification,
+    run_hook,
+)
 from zconsole.timeline.alerts.rules import Alert, AlertRules
 from zconsole.timeline.feed import Feed, Update
 from zconsole.zfs.sources.base import Capabilities
@@ -106,6 +113,35 @@ async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
     assert teller.told[0][0] == ("page", "me")
     assert teller.told[0][1]["kind"] == "suspended"
     assert complaints == []
+
+
+class Crowd(Tells):
+    """Counts hooks that run at once; each ends after some turns of the loop."""
+
+    running = most = 0
+
+    async def tell(self, argv, text, deadline):
+        self.running += 1
+        self.most = max(self.most, self.running)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.running -= 1
+        return await super().tell(argv, text, deadline)
+
+
+async def test_a_shelf_that_drops_starts_a_few_hooks_at_a_time_and_each_alert_is_sent():
+    teller = Crowd()
+    feed = alerting(teller, print, hook=("page",))
+    names = [f"p{number}" for number in range(60)]
+    feed.sample = lambda: shown(*(replace(SUSPENDED, pool=name) for name in names))
+    await feed.next()
+    await feed.aclose()
+    assert teller.most == MOST_HOOKS
+    assert [told["pool"] for _, told in teller.told] == names
+
+
+async def shown(*frames):
+    return Update(frames, Capabilities("demo"))
 
 
 async def test_an_alert_stays_among_the_events_of_its_pool():
