@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Follow the pools; returns the exit code."""
 
     async def _follow() -> int:
-        with remote.opened(args, needed=True, complain=say) as feed:
+        with remote.opened(args, needed=True, alerts=True) as feed:
             return await _rounds(args, event_loop.rounds(feed, args.count))
 
     return event_loop.run(_follow())
