@@ -197,7 +197,7 @@ class TestFollower:
         async with asyncio.timeout(60):
             while not process.abandoned:
                 await settle()
-        assert not (follower._block or follower._last)
+        assert (follower._block, follower._last) == ([], ())
         follower.close()
 
     async def test_a_command_that_is_not_there_gives_nothing(self):
