@@ -54,8 +54,9 @@ LOST = 255
 """Exit status of ssh itself when the link fails (ssh(1))."""
 LIST_EVERY = 5.0
 """Seconds between two looks for pools that joined: each command takes an ssh of its own."""
-REST = 60.0
-"""Seconds before a host that gave no answer is asked the same again."""
+REST, LONGEST_REST = 60.0, 900.0
+"""Seconds before a host that gave no answer is asked the same again; twice as long each time, as
+what is stuck in its kernel stays there."""
 KSTAT = "/proc/spl/kstat/zfs/{}/state"
 REMOTE_PATH = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin:/usr/local/bin"
 _HOST = re.compile(r"(?:ssh://)?[\w.%+@:\[\]~-]+", re.ASCII)
@@ -88,6 +89,8 @@ class SshRunner:
         self._runner = runner
         self._spawner = spawner
         self._sockets = sockets
+        self._rests: dict[tuple[str, ...], float] = {}
+        """Seconds of rest after the newest call of each command that gave no answer."""
         self.lost = ""
         """Why the newest command that ended found no way to the host; empty when it did."""
 
@@ -103,7 +106,10 @@ class SshRunner:
             return Completed(tuple(argv), 1, "", "ssh: not installed on this machine")
         except DeadlineError as error:
             text = f"{argv[0]} on {self._host}{str(error).removeprefix('ssh')}"
-            raise DeadlineError(text, lambda: steady_clock() - began < REST) from None
+            rest = min(LONGEST_REST, 2 * self._rests.get(tuple(argv), REST / 2))
+            self._rests[tuple(argv)] = rest
+            raise DeadlineError(text, lambda: steady_clock() - began < rest) from None
+        self._rests.pop(tuple(argv), None)
         self.lost = ""
         if done.returncode == LOST:
             last = " ".join(done.stderr.strip().rpartition("\n")[2].split())

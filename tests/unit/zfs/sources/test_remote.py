@@ -9,6 +9,7 @@ import shlex
 import stat
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,13 @@ from tests.unit.zfs.sources.source_fakes import gone
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, UsageError
 from zconsole.system.host import Clocks
+from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.sources.remote import (
     DEADLINE,
     LIST_EVERY,
     PATIENCE,
     RemoteSource,
+    SshRunner,
     hosts_of,
     next_patience,
     remote_words,
@@ -377,6 +380,46 @@ async def test_a_lost_pool_of_another_machine_carries_its_kernels_word(host, tmp
             assert ("problem" in raw) == (word != "ONLINE")
     finally:
         await source.aclose()
+
+
+class Stuck:
+    """Runs nothing to its end but what it is told to."""
+
+    answers: tuple[str, ...] = ()
+
+    async def run(self, argv, deadline):
+        if any(argv[-1].endswith(each) for each in self.answers):
+            return Completed(argv, 0, "", "")
+        raise DeadlineError("ssh gave no answer")
+
+
+async def test_a_command_that_hangs_on_the_other_side_is_asked_ever_more_seldom(
+    tmp_path, monkeypatch
+):
+    """Each call that is stuck in its kernel stays there: a day of them would fill the machine."""
+    now, begun = 0.0, []
+    monkeypatch.setattr("zconsole.zfs.sources.remote.steady_clock", lambda: now)
+    process = Stuck()
+    runner = SshRunner("box", process, process, tmp_path)
+    hung = None
+    for minute in range(24 * 60):
+        now = 60.0 * minute
+        process.answers = ("other",)
+        await runner.run(("zpool", "status", "other"), 1.0)
+        if hung is None or not hung.alive():
+            begun.append(minute)
+            with pytest.raises(DeadlineError) as raised:
+                await runner.run(("zpool", "status", "tank"), 1.0)
+            hung = raised.value
+    assert begun[:6] == [0, 1, 3, 7, 15, 30]
+    assert {later - earlier for earlier, later in pairwise(begun[5:])} == {15}
+    process.answers = ("tank",)
+    await runner.run(("zpool", "status", "tank"), 1.0)
+    process.answers = ()
+    with pytest.raises(DeadlineError) as raised:
+        await runner.run(("zpool", "status", "tank"), 1.0)
+    now += 60.0
+    assert not raised.value.alive()
 
 
 def test_a_slow_link_is_waited_for_longer_and_a_fast_one_not():
