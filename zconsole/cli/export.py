@@ -60,7 +60,7 @@ async def _export(args: argparse.Namespace, page: Page, address: tuple[str, int]
 async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: str | None) -> None:
     """Put every round on the page, and in the file if requested.
 
-    A file that was written and cannot be now is told once, and written again with a later round.
+    A file that cannot be written any more is told as it begins, and tried with each later round.
     Raises ZconsoleError where it could never be written, or not with the last round.
     """
     patient, last = Patient(), LastScans()
