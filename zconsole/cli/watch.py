@@ -68,7 +68,7 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
 
 
 class _Printer:
-    """Prints rounds in a thread, in order: a watch goes on, and alerts, while its output is stuck."""
+    """Prints rounds in a thread, in order: a watch goes on while its output is stuck."""
 
     def __init__(self, show: Callable[[Update], None]) -> None:
         self._show = show
