@@ -100,7 +100,7 @@ class PoolPoller:
     def _start(self, deadline: float) -> asyncio.Task[Raw | None] | None:
         if self.hanging:
             return None
-        if self._task is not None and self._task.done():
+        if self._task is not None and self._task.done() and self._task.result() is not None:
             self._late = self.take()
         if self._task is None:
             self._hung = None
