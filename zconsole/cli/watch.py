@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import os
+import io
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from pathlib import Path
 
 from zconsole.cli import event_loop, output, remote
 from zconsole.cli.output import say
@@ -111,7 +110,7 @@ async def _printer(show: Callable[[Update], None]) -> AsyncGenerator[_Printer, N
 
 def _abandon_streams() -> None:
     """Leave both streams to the thread that hangs in one: Python would wait for it, and abort."""
-    sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stderr = io.StringIO()
 
 
 def _show(update: Update, as_json: bool) -> None:
