@@ -406,6 +406,8 @@ class Sample:
     """Whether it was taken at ``t``; the time of saved output may be unknown."""
     began: float | None = None
     """Seconds of the steady clock when its reading began; None where the source doesn't say."""
+    age: float = 0.0
+    """Seconds since it was read, where a newer one has not come in time."""
 
 
 class SampleFailure(NamedTuple):
