@@ -220,8 +220,8 @@ class JobAccounts:
             self.moved_before = self.job.journal.moved_bytes()
 
     def left(self) -> int:
-        """Bytes of files that are not finished."""
-        return max(0, self.bytes_total - self.ended_bytes.total())
+        """Bytes of files to go: to the last, or sooner to the byte limit or wanted spread."""
+        return self._to_do(self._through())
 
     def work(self, count: int) -> None:
         """Account for bytes handled; emits how far the job is every PUBLISH seconds."""
@@ -270,7 +270,7 @@ class JobAccounts:
     def status(self) -> JobStatus:
         """How far the job is now."""
         rate = self.rate() if self.state == "running" else None
-        handled = min(self.bytes_total, self.ended_bytes.total() + self.unfinished)
+        handled = self._through()
         left = self._to_do(handled)
         outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
         return JobStatus(
@@ -295,8 +295,11 @@ class JobAccounts:
             t=self.job.clocks.epoch(),
         )
 
+    def _through(self) -> int:
+        """Bytes of files that the job is through with, in all its runs."""
+        return min(self.bytes_total, self.ended_bytes.total() + self.unfinished)
+
     def _to_do(self, handled: int) -> int:
-        """Bytes to go to the end: of the files, or sooner at the byte limit or wanted spread."""
         if self.state == "finished":
             return 0
         limits, left = self.job.limits, [self.bytes_total - handled]

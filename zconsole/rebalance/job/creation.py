@@ -196,7 +196,8 @@ def _values(
     record: Record, settings: Settings, made: RebalancePlan, engines: Mapping[str, str]
 ) -> dict[str, Any]:
     """What ``terms_of`` reads: the format of journals, which jobs of other versions have too."""
-    pool = made.pool
+    pool, size = made.pool, made.document.bytes
+    allocated = sum(each.found.allocated for each in made.directories)
     return {
         "name": record.job,
         "settings": settings.as_json(),
@@ -205,6 +206,7 @@ def _values(
         "raw_factor": pool.raw_factor if pool else 1.0,
         "floors": {os.fsdecode(d.place.root): d.found.floor for d in made.directories},
         "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
+        "stored": allocated / size if size else 1.0,
         "created": time.time(),
     }
 

@@ -197,6 +197,8 @@ class Holds:
         self._of_pool: tuple[PeriodicCheck[str | None], PeriodicCheck[bool]] | None = None
         if (pool := pool_of(places)) is not None:
             names = sorted({place.dataset.name for place in places if place.dataset})
+            if "S" in job.terms.settings.rewrite_options:
+                names = []  # blocks that a new snapshot has stay where they are
             self._of_pool = (
                 pool_check(reader, pool, during_scan, clock),
                 snapshots_check(reader, names, accounts.notes.append, clock),
@@ -233,9 +235,9 @@ class Holds:
         if why := condition():
             return why
         if new_snapshots():
-            left, room = self.accounts.left(), self.job.space.room()
+            left, room = self.accounts.left() * self.job.terms.stored, self.job.space.room()
             if left > room:
-                return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
+                return f"a new snapshot pins old blocks: {left:.0f} bytes left to move, {room} free"
         return None
 
     def _target(self, phase: WorkPhase) -> str | None:

@@ -91,12 +91,15 @@ class JobTerms:
     spaces: tuple[Space, ...]
     """The vdevs when the job began."""
     raw_factor: float
+    """Raw bytes an allocated byte takes."""
     floors: Mapping[str, Floor]
     """By root path."""
     created: float | None = None
     """When its walk was over, epoch seconds."""
     rooms: Mapping[bytes, int] = field(default_factory=dict)
     """Bytes of free space that the plan saw for the job, by root path."""
+    stored: float = 1.0
+    """Allocated bytes a byte of a file takes: less with compression and holes."""
 
     def reserves_at(self, min_free: float | None) -> dict[bytes, int]:
         """Bytes of each root's free space that are not for this job, at another floor."""
@@ -320,6 +323,7 @@ def terms_of(journal: Journal) -> JobTerms:
             floors={root: Floor(*floor) for root, floor in data["floors"].items()},
             created=data.get("created"),
             rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
+            stored=data.get("stored", 1.0),
         )
 
 

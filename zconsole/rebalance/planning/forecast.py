@@ -223,8 +223,9 @@ def predicted(
     listed: Sequence[Listed],
 ) -> PlanDocument:
     """Where the bytes will lie: the pool afterwards, and what reaches the wanted spread."""
+    every = sum(plan.bytes for plan in plans)
     made = PlanDocument(
-        tuple(plan.document() for plan in plans),
+        tuple(plan.document(every) for plan in plans),
         available_bytes=min(plan.found.room for plan in plans),
         estimate="size",
         order=OLD_FIRST if pool and pool.added else LARGE_FIRST,
@@ -241,7 +242,7 @@ def predicted(
     raw = allocator.raw_to_target(pool.spaces, target, limit, lies, pinned)
     moved = limit if limits.until_spread is None or raw is None else raw
     after = allocator.rewritten(pool.spaces, moved, lies, pinned)
-    return replace(
+    made = replace(
         made,
         pool=pool.name,
         spread_before=allocator.spread(pool.spaces),
@@ -255,6 +256,8 @@ def predicted(
         special=fills(pool.special, special(plans, pool)),
         estimate=estimate,
     )
+    goal = made.bytes_within(limits)
+    return replace(made, directories=tuple(plan.document(goal) for plan in plans))
 
 
 def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFill, ...]:

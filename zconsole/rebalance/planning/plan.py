@@ -221,11 +221,15 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
             return f"{os.fsdecode(each.place.root)}: {each.choice.why}"
     if why := plan_notes.spared(settings.rewrite_options, plans):
         return why
-    return _space_refusal(plan, plans) or _aim_refusal(plan, plans, settings)
+    return _space_refusal(plan, plans, settings.limits) or _aim_refusal(plan, plans, settings)
 
 
-def _space_refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan]) -> str | None:
-    lasting, free = sum(each.pinned_most for each in plans), plan.available_bytes
+def _space_refusal(
+    plan: PlanDocument, plans: Sequence[DirectoryPlan], limits: Limits
+) -> str | None:
+    goal, free = plan.bytes_within(limits), plan.available_bytes
+    stored = max(1.0, *(each.stored for each in plans))
+    lasting = min(sum(each.lasting(goal) for each in plans), round(goal * stored))
     needed = lasting + max(each.in_flight for each in plans)
     if needed > free and lasting:
         return f"needs {size(needed)}, with only {size(free)} free above the reserve"

@@ -38,6 +38,16 @@ class DirectoryPlan:
         """Bytes that stay allocated after the move: the causes overlap, so the largest."""
         return max((n or 0 for n in self.pinned.values()), default=0)
 
+    def lasting(self, goal: int) -> int:
+        """Bytes of old blocks that stay once so many bytes of its files have moved, at most."""
+        # Those that move first may be stored whole where others are compressed, or have holes.
+        return min(self.pinned_most, round(goal * max(1.0, self.stored)))
+
+    @property
+    def stored(self) -> float:
+        """Bytes that the blocks of a byte of its files take."""
+        return self.found.allocated / self.bytes if self.bytes else 0.0
+
     def leave_out(self, reason: str, files: int, size: int) -> None:
         """Skip some files of so many bytes."""
         self.found.skipped[reason] += files
@@ -60,8 +70,8 @@ class DirectoryPlan:
         if "S" in letters or "P" in letters:
             found.snapshot_bytes = 0
 
-    def document(self) -> PlannedDirectory:
-        """What is shown of it."""
+    def document(self, goal: int) -> PlannedDirectory:
+        """What is shown of it in a plan to move so many bytes of files."""
         zfs, known = self.place.dataset is not None, self.found.ages.addition is not None
         return PlannedDirectory(
             dir=os.fsdecode(self.place.root),
@@ -72,7 +82,7 @@ class DirectoryPlan:
             sampled=dict(self.found.sampled),
             engine=self.choice.engine,
             why=self.choice.why,
-            space_needed_bytes=self.in_flight + self.pinned_most,
+            space_needed_bytes=self.in_flight + self.lasting(goal),
             pinned_bytes=self.pinned,
             next_incremental_bytes=self.found.snapshot_bytes if zfs else None,
             allocated_bytes=self.found.allocated,

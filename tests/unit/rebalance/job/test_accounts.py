@@ -84,6 +84,11 @@ def test_what_is_left_is_that_of_files_that_are_not_finished(tmp_path: Path) -> 
         accounts = accounts_of(journal, lambda: 0.0)
         accounts.bytes_total, accounts.ended_bytes["moved"] = 1000, 400
         assert accounts.left() == 600
+        accounts.job.limits = Limits(max_bytes=500)
+        assert accounts.left() == 100
+        accounts.unfinished = 60
+        assert accounts.left() == 40
+        accounts.job.limits, accounts.unfinished = Limits(), 0
         accounts.ended_bytes["moved"] = 1100  # a file grew
         assert accounts.left() == 0
 

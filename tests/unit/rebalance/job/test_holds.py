@@ -35,7 +35,7 @@ from zconsole.rebalance.job.holds import (
     snapshots_check,
 )
 from zconsole.rebalance.job.job import Floor, Job, request_file
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.process import Completed
 
@@ -165,7 +165,7 @@ def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
 
 
 class Snapshotted:
-    """Holds of a job on tank/a with 10 bytes left to move, of which only snapshots matter."""
+    """Holds of a job with 20 bytes on tank/a to move, stored in 10; only snapshots matter."""
 
     def __init__(
         self, run: Callable[[Sequence[str], float], Completed], clock: Clock, room: int
@@ -173,8 +173,9 @@ class Snapshotted:
         self.notes: list[str] = []
         self.check = snapshots_check(FactsReader(run), ["tank/a"], self.notes.append, clock)
         holds = cast("Any", object.__new__(Holds))
-        holds.accounts = SimpleNamespace(left=lambda: 10)
-        holds.job = SimpleNamespace(space=SimpleNamespace(room=lambda: room))
+        holds.accounts = SimpleNamespace(left=lambda: 20)
+        terms = SimpleNamespace(stored=0.5)
+        holds.job = SimpleNamespace(space=SimpleNamespace(room=lambda: room), terms=terms)
         holds._of_pool = (lambda: None, self.check)
         self.why: Callable[[], str | None] = holds._pool
 
@@ -197,6 +198,27 @@ def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
     assert "tank/a" in gate.notes[0]
     clock.now += SNAPSHOT_INTERVAL
     assert gate.later() is None
+
+
+@rows(("options", "asked"), [("", True), ("P", True), ("C", True), ("S", False), ("SC", False)])
+def test_what_leaves_blocks_of_snapshots_alone_does_not_wait_for_them(
+    tmp_path: Path, options: str, asked: bool
+) -> None:
+    clock, seen = Clock(), list[str]()
+
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        seen.append(" ".join(argv))
+        return Completed(tuple(argv), 0, "", "")
+
+    dataset = Dataset("tank/a", {})
+    places = [JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", dataset)]
+    with closing(Journal.create(tmp_path / f"job{options}.db")) as journal:
+        settings = Settings((str(tmp_path),), rewrite_options=options)
+        job = job_of(journal, JobClocks(clock, clock), settings=settings)
+        made = Holds(job, FactsReader(run), places, accounts_of(journal, clock), lambda: None)
+        assert made._of_pool is not None
+        made._of_pool[1]()
+    assert any("snapshot" in words for words in seen) == asked
 
 
 def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:

@@ -12,15 +12,17 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import UsageError
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.engine_choice import COPIES
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts, Space
-from zconsole.rebalance.planning.plan_document import plan_lines
-from zconsole.rebalance.planning.plan_model import RebalancePlan
+from zconsole.rebalance.planning.engine_choice import COPIES, Choice
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, PoolFacts, Space
+from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.rebalance.planning.survey import Ages, Survey
 
 LARGE, SMALL = 3 << 20, 1 << 20
 TOO_LARGE = "too large for the free space"
@@ -51,7 +53,7 @@ def test_what_there_is_no_room_for_is_not_among_what_moves(
     (directory,) = found.directories
     assert directory.found.skipped == {TOO_LARGE: 3}
     assert (directory.files, directory.bytes) == (1, SMALL)
-    assert SMALL <= directory.document().space_needed_bytes < LARGE
+    assert SMALL <= directory.document(SMALL).space_needed_bytes < LARGE
     assert found.document.refused is None
 
 
@@ -184,3 +186,38 @@ def test_what_is_refused_stays_so_whatever_there_is_to_gain(
     place = replace(place, dataset=Dataset("tank", {}))
     found = plan.make(Sys(), FactsReader(), [place], Settings((), "copy", aim=aim))
     assert found.document.refused == "every file is too large for the 2M free above the reserve"
+
+
+TIB = 1 << 40
+
+
+def judged(limits: Limits, room: int, length: int = 10 * TIB, **pinned: int) -> PlanDocument:
+    """The plan of files of so many bytes, of which a compressed pool stores 10T."""
+    spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
+    pool = PoolFacts("tank", {"health": "ONLINE"}, spaces, (2, 3, 9), used=15 * TIB)
+    found = Survey(b"/tank", Ages(), room, files=9, bytes=length, allocated=10 * TIB)
+    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
+    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, length, dict(pinned))
+    return plan.judged([each], pool, Settings(("/tank",), limits=limits), [{}]).document
+
+
+@rows(
+    ("limits", "length", "pinned", "refused"),
+    [
+        (Limits(), 10, 10, True),
+        (Limits(max_bytes=TIB), 10, 10, False),
+        (Limits(max_bytes=4 * TIB), 10, 10, True),
+        (Limits(max_bytes=4 * TIB), 10, 2, False),
+        (Limits(max_bytes=4 * TIB), 40, 10, True),  # those stored whole may be among the first
+        (Limits(max_bytes=2 * TIB), 5, 10, True),  # copies=2
+        (Limits(until_spread=0.7), 10, 10, False),
+        (Limits(until_spread=0.3), 10, 10, True),
+    ],
+)
+def test_only_old_blocks_of_what_a_limit_lets_move_need_room(
+    limits: Limits, length: int, pinned: int, refused: bool
+) -> None:
+    made = judged(limits, 3 * TIB, length * TIB, snapshots=pinned * TIB)
+    assert ("above the reserve" in (made.refused or "")) == refused, made.refused
+    fits = made.directories[0].space_needed_bytes <= made.available_bytes
+    assert fits != refused
