@@ -235,7 +235,7 @@ def predicted(
     target = limits.until_spread if limits.until_spread is not None else EVEN
     lies, estimate = source(plans, pool, listed)
     allocated = sum(plan.found.allocated for plan in plans)
-    pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
+    pinned = sum(plan.pinned_least for plan in plans) / allocated if allocated else 0.0
     size = made.bytes
     by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
     limit = by_byte * min(size, limits.max_bytes or size)

@@ -179,7 +179,7 @@ def _directory_plan(
         plan.leave_out(TOO_LARGE, large.files, large.bytes)
         found.allocated -= large.allocated
         found.old_allocated -= large.old_allocated
-    plan.pinned = _pinned(place.dataset, pool, found)
+    _pin(plan, pool)
     plan.leave_alone(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
@@ -199,14 +199,21 @@ def _overlay(sys: Sys, files: FilesInUse, root: bytes) -> str | None:
         sys.close(fd)
 
 
-def _pinned(
-    dataset: Dataset | None, pool: PoolFacts | None, found: Survey
-) -> dict[str, int | None]:
+def _pin(plan: DirectoryPlan, pool: PoolFacts | None) -> None:
+    dataset, found = plan.place.dataset, plan.found
     if dataset is None or pool is None:
-        return dict.fromkeys(("snapshots", "clones", "checkpoint", "dedup", "block_clones"))
-    return {
-        "snapshots": min(found.allocated, found.snapshot_allocated),
-        "clones": min(found.allocated, found.clone_allocated),
+        causes = ("snapshots", "clones", "checkpoint", "dedup", "block_clones")
+        plan.pinned = dict.fromkeys(causes)
+        return
+    # What was not written since the newest snapshot, or a clone's origin, is what that can have.
+    referenced, written = dataset.number("referenced"), dataset.number("written")
+    most = found.allocated
+    if referenced is not None and written is not None:
+        most = min(most, max(0, referenced - written))
+    plan.held_most = most if dataset.snapshots or dataset.is_on("origin") else 0
+    plan.pinned = {
+        "snapshots": min(most, found.snapshot_allocated),
+        "clones": min(most, found.clone_allocated),
         "checkpoint": found.allocated if pool.checkpoint else 0,
         "dedup": found.allocated if dataset.is_on("dedup") else 0,
         "block_clones": min(found.allocated, pool.number("bclonesaved")),
@@ -229,7 +236,7 @@ def _space_refusal(
 ) -> str | None:
     goal, free = plan.bytes_within(limits), plan.available_bytes
     stored = max(1.0, *(each.stored for each in plans))
-    lasting = min(sum(each.lasting(goal) for each in plans), round(goal * stored))
+    lasting = min(sum(each.pinned_least for each in plans), round(goal * stored))
     needed = lasting + max(each.in_flight for each in plans)
     if needed > free and lasting:
         return f"needs {size(needed)}, with only {size(free)} free above the reserve"
@@ -253,7 +260,7 @@ def _aim_refusal(
             f"a spread of {percent(goal, 1)} is out of reach for these directories: {change}."
             " Choose more directories or a larger spread"
         )
-    pinned = any(each.pinned_most for each in plans)
+    pinned = any(each.pinned_least for each in plans)
     if pinned and len(plan.vdevs or ()) > 1 and after > before - NO_GAIN:
         return f"the spread would not improve ({change}): old blocks are pinned"
     return None

@@ -32,16 +32,20 @@ class DirectoryPlan:
     """Whether other hosts may have its files open."""
     in_flight: int = 0
     """Bytes that are there twice while the job runs, at most."""
+    held_most: int = 0
+    """Bytes of its blocks that snapshots may have: files may have changed since only in part."""
+
+    @property
+    def pinned_least(self) -> int:
+        """Bytes that stay allocated after the move where all causes hold the same blocks."""
+        return max((n or 0 for n in self.pinned.values()), default=0)
 
     @property
     def pinned_most(self) -> int:
-        """Bytes that stay allocated after the move: the causes overlap, so the largest."""
-        return max((n or 0 for n in self.pinned.values()), default=0)
-
-    def lasting(self, goal: int) -> int:
-        """Bytes of old blocks that stay once so many bytes of its files have moved, at most."""
-        # Those that move first may be stored whole where others are compressed, or have holes.
-        return min(self.pinned_most, round(goal * max(1.0, self.stored)))
+        """Bytes that stay allocated where each cause holds others; a clone's are a snapshot's."""
+        found = {cause: n or 0 for cause, n in self.pinned.items()}
+        held = max(found.pop("snapshots", 0), found.pop("clones", 0), self.held_most)
+        return min(self.found.allocated, held + sum(found.values()))
 
     @property
     def stored(self) -> float:
@@ -65,6 +69,7 @@ class DirectoryPlan:
             found.old_allocated = max(0, found.old_allocated - found.snapshot_allocated)
             found.allocated = max(0, found.allocated - found.snapshot_allocated)
             self.pinned |= {"snapshots": 0, "clones": 0}
+            self.held_most = 0
         if "C" in letters:
             self.pinned |= {"block_clones": 0}
         if "S" in letters or "P" in letters:
@@ -72,6 +77,8 @@ class DirectoryPlan:
 
     def document(self, goal: int) -> PlannedDirectory:
         """What is shown of it in a plan to move so many bytes of files."""
+        # Those that move first may be stored whole where others are compressed, or have holes.
+        lasting = min(self.pinned_most, round(goal * max(1.0, self.stored)))
         zfs, known = self.place.dataset is not None, self.found.ages.addition is not None
         return PlannedDirectory(
             dir=os.fsdecode(self.place.root),
@@ -82,7 +89,7 @@ class DirectoryPlan:
             sampled=dict(self.found.sampled),
             engine=self.choice.engine,
             why=self.choice.why,
-            space_needed_bytes=self.in_flight + self.lasting(goal),
+            space_needed_bytes=self.in_flight + lasting,
             pinned_bytes=self.pinned,
             next_incremental_bytes=self.found.snapshot_bytes if zfs else None,
             allocated_bytes=self.found.allocated,

@@ -212,6 +212,7 @@ def of_plan(
         notes += forecast.special_notes(plan.special or ())
         if pool.checkpoint:
             notes.append("a checkpoint keeps all freed blocks allocated")
+        notes += of_pins(plans)
         if limits.until_spread is None and plan.bytes_to_target and _overshoots(plan):
             notes.append(
                 f"moving everything goes too far: --until-spread {plan.target_spread:g} would stop"
@@ -223,6 +224,20 @@ def of_plan(
     if held:
         notes.append(f"{counted(held, 'snapshot')} {'is' if held == 1 else 'are'} held")
     return notes
+
+
+def of_pins(plans: Sequence[DirectoryPlan]) -> Iterator[str]:
+    """What to know of old blocks that may stay, where it is not known that they do."""
+    most = sum(plan.pinned_most for plan in plans)
+    if most <= sum(plan.pinned_least for plan in plans):
+        return
+    if any(plan.held_most > (plan.pinned.get("snapshots") or 0) for plan in plans):
+        why = (
+            "of files that changed since a snapshot it holds the rest, which is sent again as well"
+        )
+    else:
+        why = "what holds them may hold different ones"
+    yield f"up to {size(most)} of old blocks may stay: {why}"
 
 
 def _overshoots(plan: PlanDocument) -> bool:

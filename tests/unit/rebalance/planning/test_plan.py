@@ -14,11 +14,18 @@ import pytest
 
 from tests.table import rows
 from zconsole.errors import UsageError
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, PoolFacts, Space
+from zconsole.rebalance.planning.facts import (
+    Dataset,
+    FactsReader,
+    JobDirectory,
+    PoolFacts,
+    Snapshot,
+)
 from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -191,13 +198,17 @@ def test_what_is_refused_stays_so_whatever_there_is_to_gain(
 TIB = 1 << 40
 
 
-def judged(limits: Limits, room: int, length: int = 10 * TIB, **pinned: int) -> PlanDocument:
+def judged(
+    limits: Limits, room: int, length: int = 10 * TIB, held_most: int = 0, **pinned: int
+) -> PlanDocument:
     """The plan of files of so many bytes, of which a compressed pool stores 10T."""
     spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
     pool = PoolFacts("tank", {"health": "ONLINE"}, spaces, (2, 3, 9), used=15 * TIB)
     found = Survey(b"/tank", Ages(), room, files=9, bytes=length, allocated=10 * TIB)
     place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
-    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, length, dict(pinned))
+    each = DirectoryPlan(
+        place, found, Choice("rewrite", ""), 9, length, dict(pinned), held_most=held_most
+    )
     return plan.judged([each], pool, Settings(("/tank",), limits=limits), [{}]).document
 
 
@@ -221,3 +232,56 @@ def test_only_old_blocks_of_what_a_limit_lets_move_need_room(
     assert ("above the reserve" in (made.refused or "")) == refused, made.refused
     fits = made.directories[0].space_needed_bytes <= made.available_bytes
     assert fits != refused
+
+
+@rows(
+    ("figures", "properties", "least", "most"),
+    [
+        # 8T of which chown has changed every inode, or a VM image in use.
+        ({}, {"referenced": 9 * TIB, "written": TIB}, 0, 8 * TIB),
+        ({}, {"referenced": 20 * TIB, "written": TIB}, 0, 10 * TIB),
+        ({}, {}, 0, 10 * TIB),
+        ({"snapshot_allocated": 10 * TIB}, {"referenced": 10 * TIB, "written": 0}, 10, 10 * TIB),
+        # Rewritten since the snapshot, which leaves ctime as it was.
+        ({"snapshot_allocated": 10 * TIB}, {"referenced": 10 * TIB, "written": 10 * TIB}, 0, 0),
+        ({"clone_allocated": 10 * TIB}, {"referenced": 10 * TIB, "written": 8 * TIB}, 2, 2 * TIB),
+        ({"snapshot_allocated": 2 * TIB}, {"referenced": TIB, "written": 4 * TIB}, 0, 0),
+    ],
+)
+def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
+    figures: dict[str, int], properties: dict[str, int], least: int, most: int
+) -> None:
+    found = Survey(b"/tank", Ages(), TIB, files=9, bytes=10, allocated=10 * TIB, **figures)  # type: ignore[arg-type]
+    dataset = Dataset("tank", {k: str(v) for k, v in properties.items()}, (Snapshot(1, 0, False),))
+    place = JobDirectory(b"/tank", "zfs", "tank", dataset)
+    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 10)
+    plan._pin(each, PoolFacts("tank", {}, (), (2, 3, 9)))
+    assert (each.pinned_least, each.pinned_most) == (least * TIB, most)
+    told = list(plan.plan_notes.of_pins([each]))
+    assert bool(told) == (least * TIB < most), told
+
+
+@rows(
+    ("pinned", "held", "least", "most"),
+    [
+        ({"snapshots": 2, "block_clones": 2}, 0, 2, 4),
+        ({"snapshots": 2, "clones": 2, "block_clones": 2}, 3, 2, 5),  # a clone's are a snapshot's
+        ({"snapshots": 2, "dedup": 10}, 2, 10, 10),
+        ({"checkpoint": 10, "block_clones": None}, 0, 10, 10),
+        ({"snapshots": None}, 0, 0, 0),
+    ],
+)
+def test_what_holds_old_blocks_may_overlap_or_not(
+    pinned: dict[str, int | None], held: int, least: int, most: int
+) -> None:
+    found = Survey(b"/tank", Ages(), TIB, files=9, bytes=10, allocated=10)
+    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
+    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 10, pinned, held_most=held)
+    assert (each.pinned_least, each.pinned_most) == (least, most)
+
+
+def test_what_may_not_fit_is_said_and_only_what_cannot_fit_refused() -> None:
+    made = judged(Limits(), 3 * TIB, held_most=8 * TIB, snapshots=0)
+    assert made.refused is None
+    assert "it may not fit: needs 8T" in "\n".join(plan_lines(made))
+    assert any("up to 8T of old blocks may stay" in note for note in made.notes)
