@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from zconsole.errors import UnavailableError
-from zconsole.rebalance.engine.item import StopJobError
+from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.job import Job
+from zconsole.rebalance.job.job import AT_FLOOR, Job
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
+from zconsole.rebalance.planning.plan import TOO_LARGE
 from zconsole.system.day_hours import day_hours
 from zconsole.zfs.decode.devices import Blocks
 from zconsole.zfs.raw import Raw
@@ -31,6 +32,9 @@ POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
 SLICE = 0.05
 """Seconds of a single sleep: leases have to be let go, and orders noticed, between two."""
+PATIENCE = 60.0
+"""Seconds at the floor until a copy that took the room itself is given up: others may free some, as
+may what was given up before."""
 LOOK = 0.2
 """Seconds between two looks at what holds the job up."""
 BURST = 0.5
@@ -43,6 +47,8 @@ class WorkPhase(Enum):
     BETWEEN = auto()
     """Between two portions: nothing is in flight."""
     COPYING = auto()
+    CHECKING = auto()
+    """Copies are complete, and read back: they take no more room, and to go on frees some."""
     REWRITING = auto()
     """In place, where what was handled has moved already."""
 
@@ -213,7 +219,7 @@ class Holds:
             or self._hours()
             or self._latency()
             or self._pool()
-            or self.job.space.why(phase is WorkPhase.BETWEEN)
+            or self._space(phase)
             or self._target(phase)
         )
 
@@ -240,10 +246,15 @@ class Holds:
                 return f"a new snapshot pins old blocks: {left:.0f} bytes left to move, {room} free"
         return None
 
+    def _space(self, phase: WorkPhase) -> str | None:
+        if phase is WorkPhase.CHECKING:
+            return None
+        return self.job.space.why(phase is WorkPhase.BETWEEN)
+
     def _target(self, phase: WorkPhase) -> str | None:
         """End the job where the wanted spread is reached: not while copies are on their way."""
         watch, target = self.accounts.watch, self.job.limits.until_spread
-        if target is None or phase is WorkPhase.COPYING:
+        if target is None or phase in (WorkPhase.COPYING, WorkPhase.CHECKING):
             return None
         if watch.reached(target, self.accounts.handled):
             raise StopJobError("target spread reached")
@@ -270,15 +281,23 @@ class Holds:
                 self.wait(phase)
 
     def wait(self, phase: WorkPhase) -> None:
-        """Wait until nothing holds the job up; its status tells why. Raises StopJobError."""
-        told = None
-        while (reason := self.why(phase)) is not None:
+        """Wait until nothing holds the job up; its status tells why.
+
+        Raises StopJobError; SkipError for a file whose own copy has taken the room.
+        """
+        told, began, given_up = None, self.job.clocks.monotonic(), False
+        while not given_up and (reason := self.why(phase)) is not None:
             if told != (reason, self.job.limits):
                 told = reason, self.job.limits
                 self.accounts.wait(reason)
             self.job.clocks.sleep(SLICE)
             self.service()
+            waited = self.job.clocks.monotonic() - began
+            at_floor = phase is WorkPhase.COPYING and reason == AT_FLOOR and waited >= PATIENCE
+            given_up = at_floor and self.job.space.is_taken_by(self.accounts.unfinished)
         self._looked = self.job.clocks.monotonic()
         if told is not None:
             self.accounts.wait(None)
             self._paid, self._debt = self._looked, 0.0
+        if given_up:
+            raise SkipError(TOO_LARGE)

@@ -275,6 +275,10 @@ class FreeSpace:
         """
         return AT_FLOOR if self.room() <= 0 or (between and self.is_tight) else None
 
+    def is_taken_by(self, in_flight: int) -> bool:
+        """Whether there would be room again without copies of so many bytes."""
+        return min(self._rooms.values()) + in_flight > 0
+
     def judge(self, outcomes: Sequence[FileOutcome]) -> None:
         """Take in what became of a batch: after MOST in a row without space the job stops.
 

@@ -333,7 +333,8 @@ class JobRunner:
 
     def _tick(self, count: int) -> None:
         self.accounts.work(count)
-        self._holds.tick(count, self._phase)
+        checking = self._phase is WorkPhase.COPYING and not count  # read back, or nothing begun
+        self._holds.tick(count, WorkPhase.CHECKING if checking else self._phase)
         if self._phase is WorkPhase.REWRITING:
             self._benefit.chunk()
 

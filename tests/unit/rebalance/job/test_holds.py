@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -18,13 +18,14 @@ import pytest
 from tests.faults.harness import ask
 from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of, job_of
-from zconsole.rebalance.engine.item import StopJobError
+from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import holds
 from zconsole.rebalance.job.accounts import SpreadWatch
 from zconsole.rebalance.job.holds import (
     LOOK,
+    PATIENCE,
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
     Holds,
@@ -34,7 +35,7 @@ from zconsole.rebalance.job.holds import (
     pool_check,
     snapshots_check,
 )
-from zconsole.rebalance.job.job import Floor, Job, request_file
+from zconsole.rebalance.job.job import Floor, FreeSpace, Job, request_file
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.process import Completed
@@ -356,11 +357,59 @@ def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
     control.order("run", until_spread=0.2)
     assert control.holds.why(phase) is None
     control.order("run", until_spread=0.3)
-    if phase is WorkPhase.COPYING:
+    if phase in (WorkPhase.COPYING, WorkPhase.CHECKING):
         assert control.holds.why(phase) is None
     else:
         with pytest.raises(StopJobError, match="target spread reached"):
             control.holds.why(phase)
+
+
+@rows(
+    ("phase", "room", "in_flight", "given_up"),
+    [
+        (WorkPhase.COPYING, -10, 20, True),
+        (WorkPhase.COPYING, 0, 1, True),
+        (WorkPhase.COPYING, -10, 5, False),  # others have filled it, and to give up frees little
+        (WorkPhase.REWRITING, -10, 20, False),
+        (WorkPhase.BETWEEN, -10, 20, False),
+    ],
+)
+def test_a_copy_that_itself_took_the_room_is_given_up(
+    tmp_path: Path, phase: WorkPhase, room: int, in_flight: int, given_up: bool
+) -> None:
+    with at_the_floor(tmp_path / f"{phase}{room}{in_flight}.db", room) as (made, clock):
+        made.accounts.unfinished = in_flight
+        with pytest.raises(SkipError if given_up else StopJobError) as error:
+            made.wait(phase)
+        assert str(error.value) == ("too large for the free space" if given_up else "stop")
+        assert clock.now - 100 >= (PATIENCE if given_up else 1000)
+        assert made.accounts.state == ("running" if given_up else "waiting")
+
+
+def test_copies_that_are_read_back_need_no_room(tmp_path: Path) -> None:
+    """To go on is what frees that of the originals."""
+    with at_the_floor(tmp_path / "job.db", 0) as (made, clock):
+        made.tick(0, WorkPhase.CHECKING)
+        assert clock.now == 100
+
+
+@contextmanager
+def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
+    """Holds of a job with so much room, which is stopped after 1000 seconds."""
+    clock = Clock()
+    clocks = JobClocks(clock, clock, sleep=clock.sleep)
+    places = [JobDirectory(os.fsencode(path.parent), "ext4", "/dev/sda1", None)]
+    with closing(Journal.create(path)) as journal:
+        accounts = accounts_of(journal, clock, clocks)
+        job = accounts.job
+
+        def service() -> None:
+            if clock.now >= 1100:
+                job.stop = "stop"
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FreeSpace, "_look", lambda *_: {1: room})
+            yield Holds(job, FactsReader(), places, accounts, service), clock
 
 
 def test_limits_that_change_during_a_wait_are_told() -> None:
