@@ -149,6 +149,21 @@ def narrowed(listed: Listed, pool: PoolFacts) -> float | None:
     return after / before if before else None
 
 
+def growth(plan: DirectoryPlan, listed: Listed) -> int:
+    """Bytes by which a directory's blocks grow; 0 where they shrink, or where nothing tells.
+
+    By its compression if that is off now, and its copies, against those of the listed blocks.
+    """
+    dataset, extents = plan.place.dataset, [each for file in listed.values() for each in file]
+    before = sum(each.stored * each.copies for each in extents)
+    if dataset is None or not before:
+        return 0
+    compressed = dataset.is_on("compression")
+    after = sum(each.stored if compressed else each.length for each in extents)
+    after *= dataset.number("copies") or 1
+    return max(0, round(plan.found.allocated * (after / before - 1)))
+
+
 LARGE_FIRST = "large before small"
 OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 SPECIAL_FULL = 0.75

@@ -115,6 +115,8 @@ def judged(
 ) -> RebalancePlan:
     """The plan that follows from what was measured; asks nothing and nobody."""
     pool = pool if pool and pool.spaces else None
+    for each, files in zip(plans, listed, strict=True):
+        each.grown = forecast.growth(each, files)
     found = forecast.predicted(plans, pool, settings.limits, listed)
     notes = plan_notes.of_plan(found, plans, pool, settings.limits)
     notes += plan_notes.of_options(settings.rewrite_options, plans, pool)
@@ -237,6 +239,7 @@ def _space_refusal(
     goal, free = plan.bytes_within(limits), plan.available_bytes
     stored = max(1.0, *(each.stored for each in plans))
     lasting = min(sum(each.pinned_least for each in plans), round(goal * stored))
+    lasting += sum(each.growth(goal) for each in plans)
     needed = lasting + max(each.in_flight for each in plans)
     if needed > free and lasting:
         return f"needs {size(needed)}, with only {size(free)} free above the reserve"

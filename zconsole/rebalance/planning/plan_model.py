@@ -32,6 +32,8 @@ class DirectoryPlan:
     """Whether other hosts may have its files open."""
     in_flight: int = 0
     """Bytes that are there twice while the job runs, at most."""
+    grown: int = 0
+    """Bytes by which its blocks grow, as files looked at would be written now."""
     held_most: int = 0
     """Bytes of its blocks that snapshots may have: files may have changed since only in part."""
 
@@ -46,6 +48,10 @@ class DirectoryPlan:
         found = {cause: n or 0 for cause, n in self.pinned.items()}
         held = max(found.pop("snapshots", 0), found.pop("clones", 0), self.held_most)
         return min(self.found.allocated, held + sum(found.values()))
+
+    def growth(self, goal: int) -> int:
+        """Bytes by which blocks have grown once so many bytes of its files have moved."""
+        return round(self.grown * min(1.0, goal / self.bytes)) if self.bytes else 0
 
     @property
     def stored(self) -> float:
@@ -78,7 +84,7 @@ class DirectoryPlan:
     def document(self, goal: int) -> PlannedDirectory:
         """What is shown of it in a plan to move so many bytes of files."""
         # Those that move first may be stored whole where others are compressed, or have holes.
-        lasting = min(self.pinned_most, round(goal * max(1.0, self.stored)))
+        lasting = min(self.pinned_most, round(goal * max(1.0, self.stored))) + self.growth(goal)
         zfs, known = self.place.dataset is not None, self.found.ages.addition is not None
         return PlannedDirectory(
             dir=os.fsdecode(self.place.root),

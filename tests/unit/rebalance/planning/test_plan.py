@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +27,7 @@ from zconsole.rebalance.planning.facts import (
     PoolFacts,
     Snapshot,
 )
+from zconsole.rebalance.planning.forecast import Extent
 from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -199,17 +201,22 @@ TIB = 1 << 40
 
 
 def judged(
-    limits: Limits, room: int, length: int = 10 * TIB, held_most: int = 0, **pinned: int
+    limits: Limits,
+    room: int,
+    length: int = 10 * TIB,
+    held_most: int = 0,
+    dataset: Dataset | None = None,
+    extents: Sequence[Extent] = (),
+    **pinned: int,
 ) -> PlanDocument:
     """The plan of files of so many bytes, of which a compressed pool stores 10T."""
     spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
     pool = PoolFacts("tank", {"health": "ONLINE"}, spaces, (2, 3, 9), used=15 * TIB)
     found = Survey(b"/tank", Ages(), room, files=9, bytes=length, allocated=10 * TIB)
-    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
-    each = DirectoryPlan(
-        place, found, Choice("rewrite", ""), 9, length, dict(pinned), held_most=held_most
-    )
-    return plan.judged([each], pool, Settings(("/tank",), limits=limits), [{}]).document
+    place = JobDirectory(b"/tank", "zfs", "tank", dataset or Dataset("tank", {}))
+    choice = Choice("rewrite", "")
+    each = DirectoryPlan(place, found, choice, 9, length, dict(pinned), held_most=held_most)
+    return plan.judged([each], pool, Settings(("/tank",), limits=limits), [{1: extents}]).document
 
 
 @rows(
@@ -285,3 +292,34 @@ def test_what_may_not_fit_is_said_and_only_what_cannot_fit_refused() -> None:
     assert made.refused is None
     assert "it may not fit: needs 8T" in "\n".join(plan_lines(made))
     assert any("up to 8T of old blocks may stay" in note for note in made.notes)
+
+
+def extent(length: int, stored: int, copies: int = 1) -> Extent:
+    return Extent(0, "0", stored, length, stored, copies, stored * copies)
+
+
+@rows(
+    ("compression", "copies", "extents", "grown"),
+    [
+        ("lz4", 1, [extent(300, 100)], 0),
+        ("off", 1, [extent(300, 100)], 20),
+        ("off", 1, [extent(300, 100), extent(100, 100)], 10),
+        ("off", 1, [extent(100, 100)], 0),
+        ("zstd", 2, [extent(300, 100)], 10),
+        ("zstd", 1, [extent(300, 100, 2)], 0),
+        ("off", 2, [extent(300, 100, 2)], 20),
+        ("off", 1, [], 0),
+    ],
+)
+def test_what_is_written_larger_than_it_was_needs_room(
+    compression: str, copies: int, extents: list[Extent], grown: int
+) -> None:
+    dataset = Dataset("tank", {"compression": compression, "copies": str(copies)})
+    for room, limits, needed in (
+        (30 * TIB, Limits(), grown),
+        (2 * TIB, Limits(), grown),
+        (2 * TIB, Limits(max_bytes=TIB), grown / 10),
+    ):
+        made = judged(limits, room, dataset=dataset, extents=extents)
+        assert made.directories[0].space_needed_bytes == needed * TIB
+        assert ("above the reserve" in (made.refused or "")) == (needed * TIB > room)
