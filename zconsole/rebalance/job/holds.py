@@ -101,15 +101,17 @@ class PeriodicCheck(Generic[_T]):
 def pool_check(
     reader: FactsReader, pool: str, during_scan: bool, clock: Callable[[], float]
 ) -> PeriodicCheck[str | None]:
-    """Wait while the pool is not ONLINE, and while a scan runs unless that is permitted."""
+    """Wait while the pool is not ONLINE, moves blocks itself, or scans and that is not permitted."""
 
     def _ask() -> str | None:
         try:
-            state, scanning = reader.condition(pool)
+            state, scanning, moving, _ = reader.condition(pool)
         except UnavailableError as error:
             return str(error)
         if state != "ONLINE":
             return f"pool {pool} is {state}"
+        if moving:
+            return f"a {moving} is running"
         return f"a {scanning} is running" if scanning and not during_scan else None
 
     return PeriodicCheck(_ask, POOL_INTERVAL, clock)

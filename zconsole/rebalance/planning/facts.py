@@ -9,15 +9,16 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
+from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError, UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.pool.balance import FREE_BYTES_ONLY
-from zconsole.pool.model import Vdev, Version, parse_version
+from zconsole.pool.model import Pool, Vdev, Version, parse_version
 from zconsole.pool.topology import disks_of
 from zconsole.system import mounts
 from zconsole.system.host import ROOT
@@ -40,6 +41,7 @@ NOPWRITE = frozenset({"sha256", "sha512", "skein", "edonr", "blake3"})
 _LOST = frozenset({"DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL"})
 _CALLED = {"rebuild": "resilver", "errorscrub": "scrub"}
 """What ``zpool status`` calls some scans."""
+_MOVING = {"removal": "vdev removal", "expansion": "raidz expansion"}
 
 Run = Callable[[Sequence[str], float], Completed]
 
@@ -96,7 +98,9 @@ class PoolFacts:
     version: Version
     fragmentation: float | None = None
     scanning: str | None = None
-    """resilver, scrub or rebuild while one runs."""
+    """resilver or scrub while one runs."""
+    moving: str | None = None
+    """What moves all blocks of a vdev by itself: see ``Condition``."""
     added: int | None = None
     """When the newest vdev was added, epoch seconds; None when there was none or not permitted."""
     special: tuple[Space, ...] = ()
@@ -148,6 +152,19 @@ class JobDirectory:
         return f"{self.kind}:{self.source}:{guid}"
 
 
+class Condition(NamedTuple):
+    """How a pool is, and what it is busy with."""
+
+    state: str
+    """Its state word."""
+    scanning: str | None = None
+    """resilver or scrub while one runs."""
+    moving: str | None = None
+    """The removal of a vdev, or the expansion of a raidz, while one runs: what is written meanwhile
+    lies where it did, or as narrow as before."""
+    checkpoint: bool = False
+
+
 def pool_of(places: Sequence[JobDirectory]) -> str | None:
     """The pool of all directories of a job; None without ZFS."""
     dataset = places[0].dataset
@@ -186,16 +203,18 @@ class FactsReader:
         self._refuse_suspended(name)
         version = self.version()
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
-        listed = self._capacity(name)
+        listed, status = self._capacity(name), self._status(name)
+        condition, idle = condition_of(status), idle_vdevs(status)
         used = self._ask("zfs", "list", "-Hp", "-o", "used", name).strip()
         return PoolFacts(
             name=name,
             properties=properties,
-            spaces=spaces_of(listed, version),
-            special=spaces_of(listed, version, "special"),
+            spaces=spaces_of(listed, version, idle=idle),
+            special=spaces_of(listed, version, "special", idle),
             version=version,
             fragmentation=listed.fragmentation,
-            scanning=self.condition(name)[1],
+            scanning=condition.scanning,
+            moving=condition.moving,
             used=_whole(used),
             sector=self._sector(name, properties),
         )
@@ -204,21 +223,14 @@ class FactsReader:
         """The normal-class vdevs, and the fragmentation of free space (0…1), now."""
         self._refuse_suspended(name)
         listed = self._capacity(name)
-        return spaces_of(listed, self.version()), listed.fragmentation
+        idle = idle_vdevs(self._status(name))
+        return spaces_of(listed, self.version(), idle=idle), listed.fragmentation
 
-    def condition(self, name: str) -> tuple[str, str | None]:
-        """The pool's state word and the scan that runs now; a suspended pool is not asked."""
+    def condition(self, name: str) -> Condition:
+        """How the pool is now; a suspended one is not asked."""
         if pool_state(name, self.root) == "SUSPENDED":
-            return "SUSPENDED", None
-        try:
-            pool = pools_of(self._ask("zpool", "status", name), UTC)[0]
-        except (NotUnderstoodError, IndexError):
-            return "UNKNOWN", None
-        scan = next((s.function for s in pool.scans if s.state == "running"), None)
-        rows = (v for v in pool.root.walk() if v.vclass not in ("cache", "spare"))
-        if pool.state == "ONLINE" and any(v.state in _LOST for v in rows):
-            return "DEGRADED", scan  # the kernel faulted a disk, and did not hand it up
-        return pool.state or "UNKNOWN", scan and _CALLED.get(scan, scan)
+            return Condition("SUSPENDED")
+        return condition_of(self._status(name))
 
     def device_paths(self, name: str) -> list[str]:
         """Paths of the pool's devices."""
@@ -260,6 +272,12 @@ class FactsReader:
                 f"pool {name} is suspended: reconnect its disks, then run zpool clear {name}"
             )
 
+    def _status(self, name: str) -> Pool | None:
+        try:
+            return pools_of(self._ask("zpool", "status", name), UTC)[0]
+        except (NotUnderstoodError, IndexError):
+            return None
+
     def _capacity(self, name: str) -> Vdev:
         try:
             return capacities(self._ask("zpool", "list", "-vHp", name))[0]
@@ -276,6 +294,30 @@ class FactsReader:
         return done.stdout
 
 
+def condition_of(pool: Pool | None) -> Condition:
+    """What the status of a pool tells; None: nothing."""
+    if pool is None:
+        return Condition("UNKNOWN")
+    scan = next((s.function for s in pool.scans if s.state == "running"), None)
+    works = [work.kind for work in pool.activities if work.state == "running"]
+    rows = (v for v in pool.root.walk() if v.vclass not in ("cache", "spare"))
+    state = pool.state or "UNKNOWN"
+    if state == "ONLINE" and any(v.state in _LOST for v in rows):
+        state = "DEGRADED"  # the kernel faulted a disk, and did not hand it up
+    return Condition(
+        state,
+        scan and _CALLED.get(scan, scan),
+        next((_MOVING[kind] for kind in works if kind in _MOVING), None),
+        any(work.kind == "checkpoint" for work in pool.activities),
+    )
+
+
+def idle_vdevs(pool: Pool | None) -> frozenset[str]:
+    """Top-level vdevs that take no new writes: those set so, and one that is being removed."""
+    tops = pool.root.children if pool else ()
+    return frozenset(top.name for top in tops if top.allocating is False)
+
+
 def last_addition(history: str) -> int | None:
     """Epoch seconds of the last ``zpool add`` or ``attach`` in ``zpool history``'s local dates."""
     found = re.findall(r"^(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d) zpool add ", history, re.MULTILINE)
@@ -284,8 +326,13 @@ def last_addition(history: str) -> int | None:
     return int(time.mktime(time.strptime(found[-1], "%Y-%m-%d.%H:%M:%S")))
 
 
-def spaces_of(listed: Vdev, version: Version, wanted: str = "normal") -> tuple[Space, ...]:
-    """The top-level vdevs of one class, with what their free bytes count for in a version."""
+def spaces_of(
+    listed: Vdev, version: Version, wanted: str = "normal", idle: Collection[str] = ()
+) -> tuple[Space, ...]:
+    """The top-level vdevs of one class, with what their free bytes count for in a version.
+
+    Those of the ``idle`` ones count for nothing.
+    """
     by_disks = bool(version) and version[:2] < FREE_BYTES_ONLY
     found = []
     for row in listed.children:
@@ -293,6 +340,7 @@ def spaces_of(listed: Vdev, version: Version, wanted: str = "normal") -> tuple[S
             shape = draid_shape(row.name)
             disks = disks_of(row.kind, row.width or 0, shape.spares if shape else 0) or 1
             weight, alloc = float(disks) if by_disks else 1.0, row.alloc_bytes or 0
+            weight = 0.0 if row.name in idle else weight
             found.append(Space(row.name, space_of(row) or 0, alloc, weight, row.width or 0))
     return tuple(found)
 

@@ -205,6 +205,10 @@ def of_plan(
         notes += [text for word in met for text in hazards(word, pool.version)]
         if len(pool.spaces) == 1:
             notes.append("one vdev: nothing to balance")
+        if idle := [space.name for space in pool.spaces if not space.weight]:
+            notes.append(f"no new writes go to {', '.join(idle)}: removed, or allocating=off")
+        if pool.moving:
+            notes.append(f"{pool.moving} running: the job waits for it")
         if pool.scanning:
             notes.append(f"{pool.scanning} running: the job waits for it")
         if pool.health != "ONLINE":

@@ -165,6 +165,26 @@ def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     assert pool_check(FactsReader(run), "tank", False, Clock())() == "a scrub is running"
 
 
+REMOVAL = (
+    "  pool: tank\n state: ONLINE\n  scan: none requested\n"
+    "remove: Evacuation of mirror in progress since Sat Aug  5 12:00:00 2023\n"
+    "\t1.2G copied out of 4G at 100M/s, 30.00% done, 0h0m to go\n"
+)
+EXPANSION = (
+    "  pool: tank\n state: ONLINE\n  scan: none requested\n"
+    "expand: expansion of raidz1-0 in progress since Fri Nov 20 10:31:33 2026\n"
+    "\t642M / 1G copied at 35.7M/s, 38.04% done, 00:00:29 to go\n"
+)
+
+
+@rows(("text", "moving"), [(REMOVAL, "vdev removal"), (EXPANSION, "raidz expansion")])
+def test_a_pool_that_moves_blocks_itself_is_waited_for_though_scans_are_not(
+    text: str, moving: str
+) -> None:
+    run, _ = answering(text)
+    assert pool_check(FactsReader(run), "tank", True, Clock())() == f"a {moving} is running"
+
+
 class Snapshotted:
     """Holds of a job with 20 bytes on tank/a to move, stored in 10; only snapshots matter."""
 

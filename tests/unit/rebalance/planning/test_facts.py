@@ -11,6 +11,7 @@ from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.pool.model import Vdev
 from zconsole.rebalance.planning.facts import (
+    Condition,
     Dataset,
     FactsReader,
     last_addition,
@@ -112,7 +113,7 @@ def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
     state.parent.mkdir(parents=True)
     state.write_text("SUSPENDED\n")
     reader = FactsReader(run, root=tmp_path)
-    assert reader.condition("tank") == ("SUSPENDED", None)
+    assert reader.condition("tank") == Condition("SUSPENDED")
     with pytest.raises(UnavailableError, match="suspended"):
         reader.listing("tank")
 
@@ -156,7 +157,7 @@ def test_the_condition_of_a_pool(
     tmp_path: Path, text: str, condition: tuple[str, str | None]
 ) -> None:
     run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
-    assert FactsReader(run, root=tmp_path).condition("tank") == condition
+    assert FactsReader(run, root=tmp_path).condition("tank")[:2] == condition
 
 
 def test_a_listing_that_is_none_is_an_answer_that_is_missing(tmp_path: Path) -> None:
@@ -198,7 +199,7 @@ def test_a_pool_called_online_with_a_lost_disk_is_degraded(
         f"{row}\nerrors: No known data errors\n"
     )
     run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
-    assert FactsReader(run, root=tmp_path).condition("tank") == (state, None)
+    assert FactsReader(run, root=tmp_path).condition("tank") == Condition(state)
 
 
 def test_a_mount_by_its_number(tmp_path: Path) -> None:
@@ -219,3 +220,50 @@ def test_the_mount_of_a_directory_is_the_one_it_is_reached_through(tmp_path: Pat
     mount = mount_of(mount_at(os.fsencode(tmp_path)))
     assert mount is not None
     assert tmp_path.is_relative_to(os.fsdecode(mount.point))
+
+
+CAPTURES = Path(__file__).parents[3] / "fixtures/captures"
+NO_WRITES = (
+    "  pool: tank\n state: ONLINE\nconfig:\n\n\tNAME  STATE     READ WRITE CKSUM\n"
+    "\ttank  ONLINE       0     0     0\n\t  raidz1-0  ONLINE       0     0     0\n"
+    "\t    sda    ONLINE       0     0     0\n"
+    "\t  mirror-1  ONLINE       0     0     0  {}\n\terrors: No known data errors\n"
+)
+
+
+@rows(
+    ("note", "weights"),
+    [("", [2.0, 1.0]), ("(non-allocating)", [2.0, 0.0]), ("(removing)", [2.0, 0.0])],
+)
+def test_a_vdev_that_takes_no_writes_has_no_weight(
+    tmp_path: Path, note: str, weights: list[float]
+) -> None:
+    module = tmp_path / "sys/module/zfs/version"
+    module.parent.mkdir(parents=True, exist_ok=True)
+    module.write_text("2.3.9-1\n")
+
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        text = {"list": LIST, "status": NO_WRITES.format(note), "get": ""}[argv[1]]
+        return Completed(tuple(argv), 0, text, "")
+
+    reader = FactsReader(run, root=tmp_path)
+    assert [space.weight for space in reader.listing("tank")[0]] == weights
+    assert [space.weight for space in reader.pool("tank").spaces] == weights
+
+
+@rows(
+    ("capture", "moving", "checkpoint"),
+    [
+        ("2.4.4/expand-running", "raidz expansion", False),
+        ("2.3.9/removal-running", "vdev removal", False),
+        ("2.3.9/checkpoint", None, True),
+        ("2.3.9/scrub-paused", None, False),
+    ],
+)
+def test_what_moves_the_blocks_of_a_vdev_by_itself_is_no_scan(
+    tmp_path: Path, capture: str, moving: str | None, checkpoint: bool
+) -> None:
+    text = (CAPTURES / capture / "status.txt").read_text()
+    run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
+    found = FactsReader(run, root=tmp_path).condition("tank")
+    assert (found.moving, found.checkpoint) == (moving, checkpoint)

@@ -268,6 +268,18 @@ def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
     assert bool(told) == (least * TIB < most), told
 
 
+def test_a_spread_is_out_of_reach_where_a_vdev_takes_no_writes() -> None:
+    spaces = [Space(f"mirror-{n}", 10 * TIB, n * TIB, float(n != 1)) for n in (9, 1, 2)]
+    pool = PoolFacts("tank", {"health": "ONLINE"}, tuple(spaces), (2, 4, 0), used=12 * TIB)
+    found = Survey(b"/tank", Ages(), 9 * TIB, files=9, bytes=12 * TIB, allocated=12 * TIB)
+    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
+    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 12 * TIB)
+    settings = Settings(("/tank",), limits=Limits(until_spread=0.05))
+    made = plan.judged([each], pool, settings, [{}]).document
+    assert "out of reach" in (made.refused or "")
+    assert any("no new writes go to mirror-1" in note for note in made.notes)
+
+
 @rows(
     ("pinned", "held", "least", "most"),
     [
