@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache, partial
@@ -101,7 +102,7 @@ class PeriodicCheck(Generic[_T]):
 def pool_check(
     reader: FactsReader, pool: str, during_scan: bool, clock: Callable[[], float]
 ) -> PeriodicCheck[str | None]:
-    """Wait while the pool is not ONLINE, moves blocks itself, or scans and that is not permitted."""
+    """Wait while the pool is not ONLINE, moves blocks itself, or scans without permission."""
 
     def _ask() -> str | None:
         try:
@@ -117,21 +118,27 @@ def pool_check(
     return PeriodicCheck(_ask, POOL_INTERVAL, clock)
 
 
-def snapshots_check(
+def pins_check(
     reader: FactsReader,
+    pool: str,
     datasets: Sequence[str],
     note: Callable[[str], None],
     clock: Callable[[], float],
-) -> PeriodicCheck[bool]:
-    """Whether any dataset has a snapshot that was taken since the first look.
+) -> PeriodicCheck[str | None]:
+    """What keeps old blocks since the first look: a snapshot of a dataset, or a checkpoint.
 
-    ``note`` is told of each that is new, and of those that are held since.
+    ``note`` is told of each that is new, and of snapshots that are held since.
     """
+    checkpoints = list[bool]()  # at every look
     seen: dict[str, tuple[int, int, int]] = {}
     # By dataset: the txg of the newest at the first look (dates follow set clocks), that of the
     # newest now, and how many are held.
 
-    def _ask() -> bool:
+    def _ask() -> str | None:
+        with suppress(UnavailableError):
+            checkpoints.append(reader.condition(pool).checkpoint)
+            if checkpoints[-1] and not checkpoints[-2:][0]:
+                note(f"new checkpoint of {pool}: what moves from now on stays allocated twice")
         for name in datasets:
             try:
                 newest, held = reader.snapshots_now(name)
@@ -143,7 +150,9 @@ def snapshots_check(
             if held > were_held:
                 note(f"snapshots of {name} were held: what they keep stays until a release")
             seen[name] = first, newest, held
-        return any(newest > first for first, newest, _ in seen.values())
+        if any(newest > first for first, newest, _ in seen.values()):
+            return "snapshot"
+        return "checkpoint" if checkpoints and checkpoints[-1] > checkpoints[0] else None
 
     return PeriodicCheck(_ask, SNAPSHOT_INTERVAL, clock)
 
@@ -202,14 +211,14 @@ class Holds:
         self.job, self.accounts, self.service = job, accounts, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
-        self._of_pool: tuple[PeriodicCheck[str | None], PeriodicCheck[bool]] | None = None
+        self._of_pool: tuple[PeriodicCheck[str | None], PeriodicCheck[str | None]] | None = None
         if (pool := pool_of(places)) is not None:
             names = sorted({place.dataset.name for place in places if place.dataset})
             if "S" in job.terms.settings.rewrite_options:
                 names = []  # blocks that a new snapshot has stay where they are
             self._of_pool = (
                 pool_check(reader, pool, during_scan, clock),
-                snapshots_check(reader, names, accounts.notes.append, clock),
+                pins_check(reader, pool, names, accounts.notes.append, clock),
             )
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
@@ -236,16 +245,16 @@ class Holds:
         return self._disks(limit) if limit else None
 
     def _pool(self) -> str | None:
-        """Wait for the pool, and while new snapshots would pin more than there is room for."""
+        """Wait for the pool, and while what is new would pin more than there is room for."""
         if self._of_pool is None:
             return None
-        condition, new_snapshots = self._of_pool
+        condition, new_pins = self._of_pool
         if why := condition():
             return why
-        if new_snapshots():
+        if pin := new_pins():
             left, room = self.accounts.left() * self.job.terms.stored, self.job.space.room()
             if left > room:
-                return f"a new snapshot pins old blocks: {left:.0f} bytes left to move, {room} free"
+                return f"a new {pin} pins old blocks: {left:.0f} bytes left to move, {room} free"
         return None
 
     def _space(self, phase: WorkPhase) -> str | None:

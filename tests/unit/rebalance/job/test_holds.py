@@ -32,8 +32,8 @@ from zconsole.rebalance.job.holds import (
     PeriodicCheck,
     SlowDisks,
     WorkPhase,
+    pins_check,
     pool_check,
-    snapshots_check,
 )
 from zconsole.rebalance.job.job import Floor, FreeSpace, Job, request_file
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
@@ -192,7 +192,15 @@ class Snapshotted:
         self, run: Callable[[Sequence[str], float], Completed], clock: Clock, room: int
     ) -> None:
         self.notes: list[str] = []
-        self.check = snapshots_check(FactsReader(run), ["tank/a"], self.notes.append, clock)
+        self.status = ONLINE
+
+        def answer(argv: Sequence[str], deadline: float) -> Completed:
+            if argv[0] == "zpool":
+                return Completed(tuple(argv), 0, self.status, "")
+            return run(argv, deadline)
+
+        note = self.notes.append
+        self.check = pins_check(FactsReader(answer), "tank", ["tank/a"], note, clock)
         holds = cast("Any", object.__new__(Holds))
         holds.accounts = SimpleNamespace(left=lambda: 20)
         terms = SimpleNamespace(stored=0.5)
@@ -221,6 +229,23 @@ def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
     assert gate.later() is None
 
 
+def test_a_new_checkpoint_that_would_pin_too_much_holds_the_job_up() -> None:
+    clock = Clock()
+    run, ready = answering(*["50\n"] * 4)
+    gate = Snapshotted(run, clock, room=5)
+    ready.set()
+    has = "checkpoint: created Sat Aug  5 12:00:00 2023, consumes 1M\n"
+    for status, why, notes in (
+        (ONLINE, None, 0),
+        (ONLINE + has, "a new checkpoint pins old blocks: 10 bytes left to move, 5 free", 1),
+        (ONLINE + has, "a new checkpoint pins old blocks: 10 bytes left to move, 5 free", 1),
+        (ONLINE, None, 1),
+    ):
+        gate.status = status
+        assert (gate.later(), len(gate.notes)) == (why, notes)
+        clock.now += SNAPSHOT_INTERVAL
+
+
 @rows(("options", "asked"), [("", True), ("P", True), ("C", True), ("S", False), ("SC", False)])
 def test_what_leaves_blocks_of_snapshots_alone_does_not_wait_for_them(
     tmp_path: Path, options: str, asked: bool
@@ -239,7 +264,7 @@ def test_what_leaves_blocks_of_snapshots_alone_does_not_wait_for_them(
         made = Holds(job, FactsReader(run), places, accounts_of(journal, clock), lambda: None)
         assert made._of_pool is not None
         made._of_pool[1]()
-    assert any("snapshot" in words for words in seen) == asked
+    assert any("zfs list" in words for words in seen) == asked
 
 
 def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
