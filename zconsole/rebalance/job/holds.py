@@ -54,13 +54,13 @@ class WorkPhase(Enum):
     """In place, where what was handled has moved already."""
 
 
-def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[str]:
-    """Paths of the devices that a job's files are on; none where there is none in /sys."""
+def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[list[str]]:
+    """Paths of the devices that a job's files are on, by class; none where none is in /sys."""
     if pool := pool_of(places):
         return reader.device_paths(pool)
     device = Path(os.fsdecode(places[0].root)).stat().st_dev
     link = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
-    return [f"/dev/{link.resolve().name}"] if link.exists() else []
+    return [[f"/dev/{link.resolve().name}"]] if link.exists() else []
 
 
 @dataclass(slots=True)
@@ -161,14 +161,14 @@ def pins_check(
 class SlowDisks:
     """Holds the job up while disk latency is high, for growing spells."""
 
-    devices: Callable[[], Sequence[str]]
-    """Their paths."""
+    devices: Callable[[], Sequence[Sequence[str]]]
+    """Their paths, always the same; by class: a fast log would hide that disks are slow."""
     clock: Callable[[], float]
     rows: Callable[[], Mapping[str, str]] = diskstats_rows
     _spell: float = 0.0
     _until: float = 0.0
     _checked: float = 0.0
-    _last: tuple[int, float] | None = None
+    _last: Sequence[tuple[int, float]] = ()
 
     def __call__(self, limit: float) -> str | None:
         """Why to wait, with so many seconds of mean disk wait that others may see."""
@@ -183,17 +183,24 @@ class SlowDisks:
         return "disk latency is high" if now < self._until else None
 
     def latency(self) -> float | None:
-        """Mean wait of the requests completed since the last call; None when there were none."""
+        """Mean wait of the requests completed since the last call, of the class that waits longest.
+
+        None when there were none.
+        """
         rows = self.rows()
-        devices = {path: diskstats_names(path, rows) for path in self.devices()}
-        raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
-        blocks = Blocks(raw).all().values()
-        requests = sum(each.read_ops + each.write_ops for each in blocks)
-        waited = sum(each.read_seconds + each.write_seconds for each in blocks)
-        last, self._last = self._last, (requests, waited)
-        if last is None or requests <= last[0]:
-            return None
-        return (waited - last[1]) / (requests - last[0])
+        last, self._last = self._last, [_waits(paths, rows) for paths in self.devices()]
+        pairs = zip(last, self._last, strict=False)  # at first there is no last
+        means = [(now[1] - then[1]) / (now[0] - then[0]) for then, now in pairs if now[0] > then[0]]
+        return max(means, default=None)
+
+
+def _waits(paths: Sequence[str], rows: Mapping[str, str]) -> tuple[int, float]:
+    """Requests that some devices have completed, and the seconds that these waited in all."""
+    devices = {path: diskstats_names(path, rows) for path in paths}
+    raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
+    blocks = Blocks(raw).all().values()
+    requests = sum(each.read_ops + each.write_ops for each in blocks)
+    return requests, sum(each.read_seconds + each.write_seconds for each in blocks)
 
 
 class Holds:

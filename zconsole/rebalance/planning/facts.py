@@ -232,11 +232,15 @@ class FactsReader:
             return Condition("SUSPENDED")
         return condition_of(self._status(name))
 
-    def device_paths(self, name: str) -> list[str]:
-        """Paths of the pool's devices."""
-        lines = self._ask("zpool", "list", "-vHPp", name).splitlines()
-        words = (line.strip("\t").split("\t")[0] for line in lines[1:])
-        return [word for word in words if word.startswith("/")]
+    def device_paths(self, name: str) -> list[list[str]]:
+        """Paths of the pool's devices, by class: those of its normal vdevs, its logs, and so on."""
+        classes: list[list[str]] = []
+        for line in self._ask("zpool", "list", "-vHPp", name).splitlines():
+            if not line.startswith("\t"):  # the pool, then the name of each further class
+                classes.append([])
+            elif (word := line.strip("\t").split("\t")[0]).startswith("/"):
+                classes[-1].append(word)
+        return [paths for paths in classes if paths]
 
     def snapshots_now(self, dataset: str) -> tuple[int, int]:
         """The txg of a dataset's newest snapshot, 0 when it has none; and how many are held."""

@@ -304,8 +304,29 @@ def test_the_wait_of_disks_is_that_of_requests_completed_since() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(holds, "diskstats_names", names)
-        wait = SlowDisks(lambda: ["/dev/sda"], Clock(), rows).latency
+        wait = SlowDisks(lambda: [["/dev/sda"]], Clock(), rows).latency
         assert [wait(), wait(), wait()] == [None, None, pytest.approx(0.05)]
+
+
+def test_the_wait_is_that_of_the_slowest_class_of_devices() -> None:
+    """Disks at 100 ms count, however many requests a log completes meanwhile."""
+    counts = iter(range(3))
+
+    def rows() -> dict[str, str]:
+        at = next(counts)
+        disk = f"8 0 sda {600 * at} 0 0 {60_000 * at} 0 0 0 0 0 0 0"
+        log = f"259 0 log {6000 * at} 0 0 {600 * at} 0 0 0 0 0 0 0"
+        return {"sda": disk, "log": log}
+
+    def names(path: str, known: Collection[str]) -> tuple[str, ...]:
+        return tuple(name for name in known if path == f"/dev/{name}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(holds, "diskstats_names", names)
+        for devices in ([["/dev/sda"], ["/dev/log"]], [["/dev/log"], ["/dev/sda"]]):
+            counts = iter(range(3))
+            wait = SlowDisks(lambda devices=devices: devices, Clock(), rows).latency  # type: ignore[misc]
+            assert [wait(), wait(), wait()] == [None, pytest.approx(0.1), pytest.approx(0.1)]
 
 
 RATE = 1000.0

@@ -60,12 +60,20 @@ def test_a_vdev_whose_space_is_not_told_has_none() -> None:
 
 
 def test_the_devices_of_a_pool_are_told_by_their_paths(tmp_path: Path) -> None:
-    told = "tank\t9\n\t/dev/sda1\t9\n\tmirror-1\t9\n\t\t/dev/sdb1\t9\n\t\tsdc\t9\n"
+    told = (
+        "tank\t9\n\t/dev/sda1\t9\n\tmirror-1\t9\n\t\t/dev/sdb1\t9\n\t\tsdc\t9\n"
+        "special\t-\n\tmirror-2\t9\n\t\t/dev/sdd1\t9\n\t\t/dev/sde1\t9\n"
+        "logs\t-\n\t/dev/sdf1\t9\ncache\t-\n\tsdg\t9\n"
+    )
 
     def run(argv: Sequence[str], _deadline: float) -> Completed:
         return Completed(tuple(argv), 0, told, "")
 
-    assert FactsReader(run, root=tmp_path).device_paths("tank") == ["/dev/sda1", "/dev/sdb1"]
+    assert FactsReader(run, root=tmp_path).device_paths("tank") == [
+        ["/dev/sda1", "/dev/sdb1"],
+        ["/dev/sdd1", "/dev/sde1"],
+        ["/dev/sdf1"],
+    ]
 
 
 def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
