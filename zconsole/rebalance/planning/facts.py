@@ -38,6 +38,8 @@ PROPERTIES = (
 )
 NOPWRITE = frozenset({"sha256", "sha512", "skein", "edonr", "blake3"})
 """Checksums with which ZFS drops a write of unchanged content (zio_checksum.c, NOPWRITE)."""
+_ADDED = re.compile(r"^(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d) zpool add (.*)", re.MULTILINE)
+_CLASSES = frozenset({"log", "cache", "spare", "special", "dedup"})
 _LOST = frozenset({"DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL"})
 _CALLED = {"rebuild": "resilver", "errorscrub": "scrub"}
 """What ``zpool status`` calls some scans."""
@@ -323,11 +325,18 @@ def idle_vdevs(pool: Pool | None) -> frozenset[str]:
 
 
 def last_addition(history: str) -> int | None:
-    """Epoch seconds of the last ``zpool add`` or ``attach`` in ``zpool history``'s local dates."""
-    found = re.findall(r"^(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d) zpool add ", history, re.MULTILINE)
-    if not found:
-        return None
-    return int(time.mktime(time.strptime(found[-1], "%Y-%m-%d.%H:%M:%S")))
+    """Epoch seconds when data vdevs were added last, of ``zpool history`` and its local dates.
+
+    Of all vdevs in one command they are the first: what follows the name of a class is of that.
+    """
+    found = None
+    for date, words in _ADDED.findall(history):
+        rest = words.split()
+        while rest and rest[0].startswith("-"):
+            rest = rest[2 if rest[0] == "-o" else 1 :]
+        if rest[1:] and rest[1] not in _CLASSES:  # after the pool's name
+            found = date
+    return int(time.mktime(time.strptime(found, "%Y-%m-%d.%H:%M:%S"))) if found else None
 
 
 def spaces_of(

@@ -113,6 +113,29 @@ def test_the_last_addition_in_a_history() -> None:
     assert last_addition("2024-01-02.03:04:05 zpool create tank sda\n") is None
 
 
+@rows(
+    ("words", "counts"),
+    [
+        ("tank sdb", True),
+        ("-f -o ashift=12 tank mirror sdb sdc", True),
+        ("-o ashift=12 -f tank raidz1 sdb sdc sdd log sde", True),
+        ("--allow-in-use tank sdb", True),
+        ("tank spare sdb", False),
+        ("-f tank cache sdb", False),
+        ("-o ashift=12 tank log mirror sdb sdc", False),
+        ("tank special mirror sdb sdc", False),
+        ("tank dedup sdb", False),
+        ("log sdb", True),  # a pool of that name
+        ("", False),
+    ],
+)
+def test_only_data_vdevs_tell_old_files_from_new(words: str, counts: bool) -> None:
+    first = "2024-02-02.03:04:05 zpool add tank mirror sdx sdy\n"
+    date = "2024-03-02.03:04:05" if counts else "2024-02-02.03:04:05"
+    found = last_addition(f"{first}2024-03-02.03:04:05 zpool add {words}\n")
+    assert found == last_addition(f"{date} zpool add tank sda\n")
+
+
 def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
     def run(argv: Sequence[str], _deadline: float) -> Completed:
         raise AssertionError(argv)
