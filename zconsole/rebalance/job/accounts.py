@@ -149,7 +149,7 @@ class SpreadWatch:
         return max(0, self._goal[1] - handled)
 
     def in_vain(self, moved: int) -> bool:
-        """Whether ``moved`` bytes of files have left no trace on the vdevs, look after look."""
+        """Whether ``moved`` allocated bytes have left no trace on the vdevs, look after look."""
         previous = self._looked
         spaces = self.look()
         if self._looked == previous or len(spaces) != len(self.before):
