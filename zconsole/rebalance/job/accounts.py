@@ -53,7 +53,14 @@ class SpreadWatch:
     """Empty for a job without one, of which there is nothing to see."""
     before: tuple[Space, ...]
     raw_factor: float
+    """Raw bytes an allocated byte takes."""
     clock: Callable[[], float]
+    stored: float = 1.0
+    """Allocated bytes a byte of a file takes."""
+    source: Sequence[float] | None = None
+    """Share of the bytes to move that lay on each vdev of the plan; None: that of all data."""
+    pinned: float = 0.0
+    """Share of them whose old blocks stay."""
     now_spaces: tuple[Space, ...] = ()
     fragmentation: float | None = None
     """Of the free space, as of the last look."""
@@ -121,8 +128,9 @@ class SpreadWatch:
     def _predicted(self, spaces: Sequence[Space], target: float) -> int:
         """Bytes of files to move until the spread is ``target``."""
         whole = sum(space.alloc for space in spaces)
-        raw = allocator.raw_to_target(spaces, target, whole) or whole
-        return round(raw / self.raw_factor)
+        lies = self.source if len(spaces) == len(self.source or ()) else None
+        raw = allocator.raw_to_target(spaces, target, whole, lies, self.pinned) or whole
+        return round(raw / (self.raw_factor * self.stored))
 
     def _expect(self, target: float, handled: int, total: int) -> None:
         """Hold on to the total that was said, unless it turns out to be clearly another."""

@@ -197,7 +197,6 @@ def _values(
 ) -> dict[str, Any]:
     """What ``terms_of`` reads: the format of journals, which jobs of other versions have too."""
     pool, size = made.pool, made.document.bytes
-    allocated = sum(each.found.allocated for each in made.directories)
     return {
         "name": record.job,
         "settings": settings.as_json(),
@@ -206,7 +205,9 @@ def _values(
         "raw_factor": pool.raw_factor if pool else 1.0,
         "floors": {os.fsdecode(d.place.root): d.found.floor for d in made.directories},
         "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
-        "stored": allocated / size if size else 1.0,
+        "stored": made.allocated / size if size else 1.0,
+        "source": made.source,
+        "pinned": made.pinned,
         "created": time.time(),
     }
 

@@ -100,6 +100,10 @@ class JobTerms:
     """Bytes of free space that the plan saw for the job, by root path."""
     stored: float = 1.0
     """Allocated bytes a byte of a file takes: less with compression and holes."""
+    source: Sequence[float] | None = None
+    """Share of the bytes to move that lay on each vdev; None where that was not known."""
+    pinned: float = 0.0
+    """Share of them whose old blocks stay."""
 
     def reserves_at(self, min_free: float | None) -> dict[bytes, int]:
         """Bytes of each root's free space that are not for this job, at another floor."""
@@ -327,7 +331,9 @@ def terms_of(journal: Journal) -> JobTerms:
             floors={root: Floor(*floor) for root, floor in data["floors"].items()},
             created=data.get("created"),
             rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
-            stored=data.get("stored", 1.0),
+            stored=data.get("stored") or 1.0,
+            source=data.get("source"),
+            pinned=data.get("pinned", 0.0),
         )
 
 

@@ -180,7 +180,10 @@ class JobRunner:
         terms = job.terms
         pool = (pool_of(places) or "") if terms.spaces else ""
         spaces = terms.spaces if pool else ()
-        watch = SpreadWatch(reader, pool, spaces, terms.raw_factor, clocks.monotonic)
+        watch = SpreadWatch(
+            reader, pool, spaces, terms.raw_factor, clocks.monotonic,
+            terms.stored, terms.source, terms.pinned,
+        )  # fmt: skip
         self.accounts = JobAccounts(job, self._directories, watch, show)
         self._benefit = BenefitCheck(job, reader, places, self.accounts)
         policy = Policy(

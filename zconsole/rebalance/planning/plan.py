@@ -121,7 +121,8 @@ def judged(
     notes = plan_notes.of_plan(found, plans, pool, settings.limits)
     notes += plan_notes.of_options(settings.rewrite_options, plans, pool)
     refused = _refusal(found, plans, settings)
-    return RebalancePlan(plans, pool, replace(found, notes=tuple(notes), refused=refused))
+    lies = forecast.source(plans, pool, listed)[0] if pool else None
+    return RebalancePlan(plans, pool, replace(found, notes=tuple(notes), refused=refused), lies)
 
 
 def _surveyed(

@@ -111,3 +111,16 @@ class RebalancePlan(NamedTuple):
     directories: Sequence[DirectoryPlan]
     pool: PoolFacts | None
     document: PlanDocument
+    source: Sequence[float] | None = None
+    """Share of the bytes to move that lies on each vdev; None where that is not known."""
+
+    @property
+    def allocated(self) -> int:
+        """Bytes of the blocks to move."""
+        return sum(each.found.allocated for each in self.directories)
+
+    @property
+    def pinned(self) -> float:
+        """Share of them whose old ones stay."""
+        held = sum(each.pinned_least for each in self.directories)
+        return held / self.allocated if self.allocated else 0.0
