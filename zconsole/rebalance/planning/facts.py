@@ -59,11 +59,13 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One filesystem and its snapshots, newest last."""
+    """One filesystem, its snapshots, newest last, and its bookmarks."""
 
     name: str
     properties: Mapping[str, str]
     snapshots: tuple[Snapshot, ...] = ()
+    bookmarked: int | None = None
+    """When its newest bookmark was made, epoch seconds; None without one."""
 
     @property
     def pool(self) -> str:
@@ -73,6 +75,14 @@ class Dataset:
     def number(self, name: str) -> int | None:
         """A property in bytes or seconds; None for ``none``, ``-`` and the like."""
         return _whole(self.properties.get(name, ""))
+
+    @property
+    def ratio(self) -> float:
+        """Bytes of content by bytes of their blocks, 1 where that is not told."""
+        try:
+            return float(self.properties.get("compressratio", "").rstrip("x"))
+        except ValueError:
+            return 1.0
 
     def is_on(self, name: str) -> bool:
         """Whether a property is set to anything but off."""
@@ -198,7 +208,7 @@ class FactsReader:
             *numbers, clones = line.split("\t")
             created, held = (_whole(word) or 0 for word in numbers)
             snapshots.append(Snapshot(created, held, clones not in ("-", "")))
-        return Dataset(name, _pairs(text), tuple(snapshots))
+        return Dataset(name, _pairs(text), tuple(snapshots), self._bookmarked(name))
 
     def pool(self, name: str) -> PoolFacts:
         """A pool as it is now. Raises UnavailableError for a suspended one, without asking it."""
@@ -262,6 +272,14 @@ class FactsReader:
     def sync(self, pool: str) -> None:
         """Return when everything written to the pool is on its disks."""
         self._ask("zpool", "sync", pool, deadline=600.0)
+
+    def _bookmarked(self, name: str) -> int | None:
+        argv = ("-t", "bookmark", "-d", "1", "-s", "creation", "-o", "creation", name)
+        try:
+            listed = self._ask("zfs", "list", "-Hp", *argv).split()
+        except UnavailableError:
+            return None
+        return _whole(listed[-1]) if listed else None
 
     def _sector(self, name: str, properties: Mapping[str, str]) -> int | None:
         """By the largest ashift of its vdevs, which tell it from OpenZFS 2.2 on (vdevprops(7))."""

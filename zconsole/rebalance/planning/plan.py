@@ -152,11 +152,15 @@ def _ages(dataset: Dataset | None, added: int | None) -> Ages:
     cloned = [snapshot.creation for snapshot in dataset.snapshots if snapshot.clones]
     if dataset.is_on("origin"):
         cloned.append(dataset.number("creation") or 0)
+    snapshot, bookmark = max(snapshots, default=None), dataset.bookmarked
+    if snapshot is not None and bookmark is not None and bookmark <= snapshot:
+        bookmark = None
     # Seconds: what was written within the snapshot's own second counts as held by it.
     return Ages(
-        snapshot=max(snapshots) + 1 if snapshots else None,
+        snapshot=snapshot + 1 if snapshot is not None else None,
         clone=max(cloned) + 1 if cloned else None,
         addition=added,
+        bookmark=bookmark + 1 if bookmark is not None else None,
     )
 
 

@@ -54,6 +54,15 @@ class DirectoryPlan:
         return round(self.grown * min(1.0, goal / self.bytes)) if self.bytes else 0
 
     @property
+    def sent(self) -> int | None:
+        """Bytes that the next incremental send from a snapshot or bookmark grows by; no holes."""
+        dataset, found = self.place.dataset, self.found
+        if dataset is None:
+            return None
+        content = round(found.allocated * dataset.ratio)
+        return min(found.snapshot_bytes + found.bookmark_bytes, content)
+
+    @property
     def stored(self) -> float:
         """Bytes that the blocks of a byte of its files take."""
         return self.found.allocated / self.bytes if self.bytes else 0.0
@@ -80,12 +89,14 @@ class DirectoryPlan:
             self.pinned |= {"block_clones": 0}
         if "S" in letters or "P" in letters:
             found.snapshot_bytes = 0
+        if "P" in letters:
+            found.bookmark_bytes = 0
 
     def document(self, goal: int) -> PlannedDirectory:
         """What is shown of it in a plan to move so many bytes of files."""
         # Those that move first may be stored whole where others are compressed, or have holes.
         lasting = min(self.pinned_most, round(goal * max(1.0, self.stored))) + self.growth(goal)
-        zfs, known = self.place.dataset is not None, self.found.ages.addition is not None
+        known = self.found.ages.addition is not None
         return PlannedDirectory(
             dir=os.fsdecode(self.place.root),
             dataset=self.place.dataset.name if self.place.dataset else None,
@@ -97,7 +108,7 @@ class DirectoryPlan:
             why=self.choice.why,
             space_needed_bytes=self.in_flight + lasting,
             pinned_bytes=self.pinned,
-            next_incremental_bytes=self.found.snapshot_bytes if zfs else None,
+            next_incremental_bytes=self.sent,
             allocated_bytes=self.found.allocated,
             differs=self.differs,
             old_bytes=self.found.old_allocated if known else None,

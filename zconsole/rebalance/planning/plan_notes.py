@@ -365,7 +365,7 @@ def of_options(
         yield "-S: blocks that the newest snapshot has stay where they are, and balance nothing"
     if "C" in letters:
         yield "-C: blocks shared by cloning stay where they are, and balance nothing"
-    sent = any(plan.found.snapshot_bytes for plan in rewritten)
+    sent = any(plan.sent for plan in rewritten)
     if sent and "P" not in letters and pool.version >= SINCE["P"][0]:
         yield "--rewrite-options P (zfs rewrite -P) keeps incremental sends from growing"
     pinned = any(plan.pinned_most for plan in rewritten)

@@ -32,6 +32,7 @@ from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.system.process import Completed
 
 LARGE, SMALL = 3 << 20, 1 << 20
 TOO_LARGE = "too large for the free space"
@@ -335,3 +336,48 @@ def test_what_is_written_larger_than_it_was_needs_room(
         made = judged(limits, room, dataset=dataset, extents=extents)
         assert made.directories[0].space_needed_bytes == needed * TIB
         assert ("above the reserve" in (made.refused or "")) == (needed * TIB > room)
+
+
+def walked(place: JobDirectory, files: Sequence[tuple[int, int, int]]) -> DirectoryPlan:
+    """Files by the second they changed, their length and their blocks' bytes, counted."""
+    found = Survey(b"/tank", plan._ages(place.dataset, None), TIB)
+    named = [{"st_blocks": stored // 512, "st_blksize": 4096} for _, _, stored in files]
+    statuses = [
+        os.stat_result((0o100644, 7, 1, 1, 0, 0, size, when, when, when), more)
+        for (when, size, _), more in zip(files, named, strict=True)
+    ]
+    found._count(statuses)
+    found.bytes = sum(size for _, size, _ in files)
+    return DirectoryPlan(place, found, Choice("rewrite", ""), len(files), found.bytes)
+
+
+WHOLE = [(10, 5120, 5120), (30, 1024, 1024), (50, 512, 512)]
+"""Changed at 10, 30 and 50 seconds."""
+
+
+@rows(
+    ("snapshots", "bookmarks", "files", "sent"),
+    [
+        ("", "", WHOLE, 0),
+        ("20\t0\t-", "", WHOLE, 5120),
+        ("", "20\n", WHOLE, 5120),
+        ("", "20\n40\n", WHOLE, 6144),
+        ("20\t0\t-", "40\n", WHOLE, 6144),
+        ("40\t0\t-", "20\n", WHOLE, 6144),
+        ("40\t0\t-", None, WHOLE, 6144),
+        ("20\t0\t-", "", [(10, 1 << 30, 5120)], 5120 * 2),  # mostly holes; the rest compressed 2x
+    ],
+)
+def test_the_next_send_grows_by_what_a_snapshot_or_bookmark_is_newer_than(
+    snapshots: str, bookmarks: str | None, files: list[tuple[int, int, int]], sent: int
+) -> None:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        answers = {"get": "compressratio\t2.00\n", "snapshot": snapshots, "bookmark": bookmarks}
+        text = answers["get" if argv[1] == "get" else argv[4]]
+        return Completed(tuple(argv), int(text is None), text or "", "")
+
+    dataset = FactsReader(run).dataset("tank/a")
+    each = walked(JobDirectory(b"/tank", "zfs", "tank/a", dataset), files)
+    assert each.document(1).next_incremental_bytes == sent
+    each.leave_alone("P")
+    assert each.document(1).next_incremental_bytes == 0
