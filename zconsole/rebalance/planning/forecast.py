@@ -210,9 +210,32 @@ def special_limit(dataset: Dataset | None) -> float:
     return float("inf") if limit and record <= limit else limit
 
 
-def special(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> list[Space]:
+def small_blocks(plan: DirectoryPlan, listed: Listed) -> float:
+    """Bytes of a directory that go to special vdevs: of blocks that are small once compressed.
+
+    As in the listed files (spa_preferred_class, module/zfs/spa_misc.c); without any by the lengths
+    of files, unless a whole record is small with the ratio that the dataset's blocks compress to.
+    """
+    limit, dataset = plan.found.special, plan.place.dataset
+    if dataset is None or not limit:
+        return plan.found.special_allocated
+    compressed = dataset.is_on("compression")
+    extents = [each for file in listed.values() for each in file]
+    if every := sum(each.raw for each in extents):
+        sizes = ((each, each.stored if compressed else each.length) for each in extents)
+        small = sum(each.raw for each, written in sizes if written <= limit)
+        return plan.found.allocated * small / every
+    record = dataset.number("recordsize") or 0
+    if compressed and record / max(1.0, dataset.ratio) <= limit:
+        return plan.found.allocated
+    return plan.found.special_allocated
+
+
+def special(
+    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Listed]
+) -> list[Space]:
     """The special vdevs afterwards, at most: as if none of the small blocks were there yet."""
-    small = sum(plan.found.special_allocated for plan in plans)
+    small = sum(small_blocks(plan, files) for plan, files in zip(plans, listed, strict=True))
     free = sum(space.free for space in pool.special)
     share = min(1.0, small / free) if free else 0.0
     return [replace(space, alloc=space.alloc + share * space.free) for space in pool.special]
@@ -268,7 +291,7 @@ def predicted(
         scanning=pool.scanning,
         raw_factor=pool.raw_factor,
         vdevs=fills(pool.spaces, after),
-        special=fills(pool.special, special(plans, pool)),
+        special=fills(pool.special, special(plans, pool, listed)),
         estimate=estimate,
     )
     goal = made.bytes_within(limits)
