@@ -80,9 +80,12 @@ def vdev_shares(
     """Share of the blocks' bytes on each named top-level vdev; None when ids do not fit them.
 
     With ``others`` blocks may lie on further (special) vdevs, which do not count.
-    The number at the end of a vdev's name is its id; a plain disk has its place in the list.
+    The number at the end of a vdev's name is its id; a plain disk has its place among all, which
+    is not known with ``others``.
     """
     numbers = [_NUMBER.match(name) for name in names]
+    if others and None in numbers:
+        return None
     ids = [int(number[2]) if number else place for place, number in enumerate(numbers)]
     weight: Counter[int] = Counter()
     for block in blocks:

@@ -212,3 +212,19 @@ def test_blocks_are_small_as_they_are_stored(
     plan.place = JobDirectory(b"/tank", "zfs", "tank", dataset)
     extents = [Extent(0, "0", size, length, size, 1, size) for length, size in blocks]
     assert forecast.small_blocks(plan, {7: extents}) == pytest.approx(small)
+
+
+@rows(
+    ("names", "others", "known"),
+    [
+        (["sda", "sdb"], False, True),
+        (["mirror-0", "mirror-1"], True, True),
+        (["sda", "sdc"], True, False),
+        (["mirror-0", "sdc"], True, False),
+    ],
+)
+def test_a_plain_disk_beside_special_ones_has_an_id_that_is_not_known(
+    names: list[str], others: bool, known: bool
+) -> None:
+    blocks = [Extent(vdev, "0", 10, 10, 10, 1, 10) for vdev in (0, 1)]
+    assert (forecast.vdev_shares(blocks, names, others) is not None) == known
