@@ -22,6 +22,7 @@ from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.job import AT_FLOOR, Job
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
 from zconsole.rebalance.planning.plan import TOO_LARGE
+from zconsole.rebalance.planning.settings import FLOOR
 from zconsole.system.day_hours import day_hours
 from zconsole.zfs.decode.devices import Blocks
 from zconsole.zfs.raw import Raw
@@ -114,6 +115,20 @@ def pool_check(
         if moving:
             return f"a {moving} is running"
         return f"a {scanning} is running" if scanning and not during_scan else None
+
+    return PeriodicCheck(_ask, POOL_INTERVAL, clock)
+
+
+def pool_free(
+    reader: FactsReader, pool: str, clock: Callable[[], float]
+) -> PeriodicCheck[float | None]:
+    """The share of the pool that is free; None where it does not answer."""
+
+    def _ask() -> float | None:
+        try:
+            return reader.free(pool)
+        except UnavailableError:
+            return None
 
     return PeriodicCheck(_ask, POOL_INTERVAL, clock)
 
@@ -227,6 +242,7 @@ class Holds:
                 pool_check(reader, pool, during_scan, clock),
                 pins_check(reader, pool, names, accounts.notes.append, clock),
             )
+        self._free = pool_free(reader, pool, clock) if pool is not None else None
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:
@@ -267,7 +283,12 @@ class Holds:
     def _space(self, phase: WorkPhase) -> str | None:
         if phase is WorkPhase.CHECKING:
             return None
-        return self.job.space.why(phase is WorkPhase.BETWEEN)
+        if why := self.job.space.why(phase is WorkPhase.BETWEEN):
+            return why
+        # A dataset near its quota has the same space left while others fill the pool.
+        free = self._free() if self._free and phase is WorkPhase.BETWEEN else None
+        share = self.job.limits.min_free
+        return AT_FLOOR if free is not None and free < (FLOOR if share is None else share) else None
 
     def _target(self, phase: WorkPhase) -> str | None:
         """End the job where the wanted spread is reached: not while copies are on their way."""

@@ -238,6 +238,12 @@ class FactsReader:
         idle = idle_vdevs(self._status(name))
         return spaces_of(listed, self.version(), idle=idle), listed.fragmentation
 
+    def free(self, name: str) -> float | None:
+        """The share of a pool that is free; None where it does not say."""
+        figures = self._ask("zpool", "list", "-Hp", "-o", "free,size", name).split()
+        free, size = [_whole(word) for word in figures] if len(figures) == 2 else (None, None)
+        return free / size if free is not None and size else None
+
     def condition(self, name: str) -> Condition:
         """How the pool is now; a suspended one is not asked."""
         if pool_state(name, self.root) == "SUSPENDED":

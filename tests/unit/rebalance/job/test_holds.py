@@ -459,6 +459,33 @@ def test_copies_that_are_read_back_need_no_room(tmp_path: Path) -> None:
         assert clock.now == 100
 
 
+@rows(
+    ("free", "min_free", "phase", "waits"),
+    [
+        ("10\t100\n", 0.2, WorkPhase.BETWEEN, True),
+        ("30\t100\n", 0.2, WorkPhase.BETWEEN, False),
+        ("4\t100\n", None, WorkPhase.BETWEEN, True),
+        ("6\t100\n", None, WorkPhase.BETWEEN, False),
+        ("1\t100\n", 0.0, WorkPhase.BETWEEN, False),
+        ("10\t100\n", 0.2, WorkPhase.COPYING, False),  # what is in flight frees some when it ends
+        ("", 0.2, WorkPhase.BETWEEN, False),
+        (None, 0.2, WorkPhase.BETWEEN, False),
+    ],
+)
+def test_the_floor_is_the_pools_where_a_quota_is_tighter(
+    tmp_path: Path, free: str | None, min_free: float | None, phase: WorkPhase, waits: bool
+) -> None:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        text = {"list": free, "status": ONLINE}[argv[1]]
+        return Completed(tuple(argv), int(text is None), text or "", "")
+
+    with at_the_floor(tmp_path / f"{free!r}{min_free}{phase}.db", 5 << 40) as (made, _):
+        made.job.limits = Limits(min_free=min_free)
+        dataset = [JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", Dataset("tank/a", {}))]
+        holds = Holds(made.job, FactsReader(run), dataset, made.accounts, lambda: None)
+        assert holds._space(phase) == ("free space is at the floor" if waits else None)
+
+
 @contextmanager
 def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
     """Holds of a job with so much room, which is stopped after 1000 seconds."""
