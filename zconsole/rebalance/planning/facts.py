@@ -118,7 +118,7 @@ class PoolFacts:
     special: tuple[Space, ...] = ()
     """Top-level vdevs of the special class."""
     used: int | None = None
-    """What the datasets use, without parity; for raw bytes by logical."""
+    """What the datasets have allocated, without parity, and without what is only reserved."""
     sector: int | None = None
     """Bytes of the smallest piece that is allocated; None where it is not known."""
 
@@ -133,9 +133,9 @@ class PoolFacts:
 
     @property
     def raw_factor(self) -> float:
-        """Raw bytes a byte of data takes: parity and padding."""
+        """Raw bytes an allocated byte takes: parity and padding."""
         alloc = sum(space.alloc for space in self.spaces)
-        return max(1.0, alloc / self.used) if self.used else 1.0
+        return max(1.0, alloc / self.used) if self.used and self.used > 0 else 1.0
 
     @property
     def checkpoint(self) -> bool:
@@ -217,7 +217,10 @@ class FactsReader:
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
         listed, status = self._capacity(name), self._status(name)
         condition, idle = condition_of(status), idle_vdevs(status)
-        used = self._ask("zfs", "list", "-Hp", "-o", "used", name).strip()
+        # Not of the pool's dataset alone: that counts what is only reserved as used.
+        columns = "usedbydataset,usedbysnapshots"
+        used = self._ask("zfs", "list", "-Hp", "-o", columns, "-r", name).split()
+        cloned = _whole(properties.get("bclonesaved", "")) or 0  # counted with every reference
         return PoolFacts(
             name=name,
             properties=properties,
@@ -227,7 +230,7 @@ class FactsReader:
             fragmentation=listed.fragmentation,
             scanning=condition.scanning,
             moving=condition.moving,
-            used=_whole(used),
+            used=sum(_whole(word) or 0 for word in used) - cloned,
             sector=self._sector(name, properties),
         )
 

@@ -298,3 +298,29 @@ def test_what_moves_the_blocks_of_a_vdev_by_itself_is_no_scan(
     run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
     found = FactsReader(run, root=tmp_path).condition("tank")
     assert (found.moving, found.checkpoint) == (moving, checkpoint)
+
+
+@rows(
+    ("used", "saved", "factor"),
+    [
+        ("400000000\t130000000\n0\t344011\n-\t-\n", "0", 1.5),
+        ("400000000\t130000000\n500344011\t0\n", "500000000", 1.5),
+        ("900000000\t0\n", "0", 1.0),
+        ("", "0", 1.0),
+        ("5\t0\n", "10", 1.0),
+    ],
+)
+def test_what_is_only_reserved_is_not_allocated(
+    tmp_path: Path, used: str, saved: str, factor: float
+) -> None:
+    """A thick volume counts with its whole size in what the pool's dataset uses."""
+
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        if argv[:2] == ("zfs", "list"):
+            asked = dict.fromkeys(argv[argv.index("-o") + 1].split(","))
+            return Completed(tuple(argv), 0, used if "used" not in asked else "3000000000\n", "")
+        said = {"get": f"bclonesaved\t{saved}\n", "list": LIST, "status": ""}
+        return Completed(tuple(argv), 0, said[argv[1]], "")
+
+    found = FactsReader(run, root=tmp_path).pool("tank")
+    assert found.raw_factor == pytest.approx(factor, rel=0.01)
