@@ -24,6 +24,7 @@ from zconsole.rebalance.engine.results import STATES
 from zconsole.rebalance.job.job import PUBLISH, Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.system.day_hours import day_hours
 from zconsole.units import size
 
 INTERVAL = 10.0
@@ -295,13 +296,19 @@ class JobAccounts:
             bytes_goal=handled + left,
             rate=rate,
             mean_rate=self.mean_rate(),
-            eta_seconds=left / rate if rate else None,
+            eta_seconds=self._until_worked(left / rate) if rate else None,
             current=self.path(self.current) if self.current else None,
             vdevs=self._vdevs(),
             notes=(*self.notes, *filter(None, (self.watch.total_changed, outlook))),
             pid=os.getpid(),
             t=self.job.clocks.epoch(),
         )
+
+    def _until_worked(self, seconds: float) -> float:
+        """Seconds until so many of work are over, outside of whose hours the job waits."""
+        window = self.job.limits.window
+        local = self.job.clocks.local()
+        return day_hours(window).until_worked(seconds, local) if window else seconds
 
     def _through(self) -> int:
         """Bytes of files that the job is through with, in all its runs."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import EndedFile, JobStatus
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.job.job import PUBLISH
@@ -258,3 +260,23 @@ def test_a_job_begins_with_the_total_of_its_plan(source: list[float] | None, sto
         planned = made.document.bytes_to_target
         assert planned is not None
         assert watch.left(0.4, 0) == pytest.approx(planned, rel=0.05)
+
+
+@rows(
+    ("window", "hour", "hours"),
+    [(None, 22, 40), ("22:00-06:00", 22, 104), ("22:00-06:00", 5, 120), ("00:00-24:00", 5, 40)],
+)
+def test_the_end_of_a_job_that_works_at_night_is_nights_away(
+    tmp_path: Path, window: str | None, hour: int, hours: int
+) -> None:
+    now = [0.0]
+    clocks = JobClocks(
+        lambda: now[0], lambda: now[0], local=lambda: datetime(2026, 3, 1, hour, tzinfo=UTC)
+    )
+    with closing(Journal.create(tmp_path / f"{window is None}{hour}{hours}")) as journal:
+        accounts = accounts_of(journal, lambda: now[0], clocks)
+        accounts.bytes_total, accounts.job.limits = 40 * 3600 + 10, Limits(window=window)
+        accounts.work(0)
+        now[0] += 10.0
+        accounts.work(10)
+        assert accounts.status().eta_seconds == pytest.approx(hours * 3600)
