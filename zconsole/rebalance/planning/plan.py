@@ -119,6 +119,9 @@ def judged(
         each.grown = forecast.growth(each, files)
     found = forecast.predicted(plans, pool, settings.limits, listed)
     notes = plan_notes.of_plan(found, plans, pool, settings.limits)
+    if pool is not None:
+        goal = found.bytes_within(settings.limits)
+        notes += plan_notes.of_pins(goal, settings.rewrite_options, plans)
     notes += plan_notes.of_options(settings.rewrite_options, plans, pool)
     refused = _refusal(found, plans, settings)
     lies = forecast.source(plans, pool, listed)[0] if pool else None

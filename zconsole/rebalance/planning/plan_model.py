@@ -49,6 +49,11 @@ class DirectoryPlan:
         held = max(found.pop("snapshots", 0), found.pop("clones", 0), self.held_most)
         return min(self.found.allocated, held + sum(found.values()))
 
+    def within(self, goal: int, allocated: int) -> int:
+        """So many bytes of its blocks, or as many as ``goal`` bytes of its files have at most."""
+        # Those that move first may be stored whole where others are compressed, or have holes.
+        return min(allocated, round(goal * max(1.0, self.stored)))
+
     def growth(self, goal: int) -> int:
         """Bytes by which blocks have grown once so many bytes of its files have moved."""
         return round(self.grown * min(1.0, goal / self.bytes)) if self.bytes else 0
@@ -94,8 +99,7 @@ class DirectoryPlan:
 
     def document(self, goal: int) -> PlannedDirectory:
         """What is shown of it in a plan to move so many bytes of files."""
-        # Those that move first may be stored whole where others are compressed, or have holes.
-        lasting = min(self.pinned_most, round(goal * max(1.0, self.stored))) + self.growth(goal)
+        lasting = self.within(goal, self.pinned_most) + self.growth(goal)
         known = self.found.ages.addition is not None
         return PlannedDirectory(
             dir=os.fsdecode(self.place.root),

@@ -216,7 +216,6 @@ def of_plan(
         notes += forecast.special_notes(plan.special or ())
         if pool.checkpoint:
             notes.append("a checkpoint keeps all freed blocks allocated")
-        notes += of_pins(plans)
         if limits.until_spread is None and plan.bytes_to_target and _overshoots(plan):
             notes.append(
                 f"moving everything goes too far: --until-spread {plan.target_spread:g} would stop"
@@ -230,17 +229,18 @@ def of_plan(
     return notes
 
 
-def of_pins(plans: Sequence[DirectoryPlan]) -> Iterator[str]:
-    """What to know of old blocks that may stay, where it is not known that they do."""
-    most = sum(plan.pinned_most for plan in plans)
-    if most <= sum(plan.pinned_least for plan in plans):
+def of_pins(goal: int, letters: str, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
+    """What to know of old blocks that may stay once ``goal`` bytes of files have moved.
+
+    Nothing where it is known that they do. ``letters``: the options of ``zfs rewrite``.
+    """
+    most = sum(plan.within(goal, plan.pinned_most) for plan in plans)
+    if most <= sum(plan.within(goal, plan.pinned_least) for plan in plans):
         return
+    why = "what holds them may hold different ones"
     if any(plan.held_most > (plan.pinned.get("snapshots") or 0) for plan in plans):
-        why = (
-            "of files that changed since a snapshot it holds the rest, which is sent again as well"
-        )
-    else:
-        why = "what holds them may hold different ones"
+        why = "of files that changed since a snapshot it holds the rest"
+        why += ", which is sent again as well" * ("P" not in letters)
     yield f"up to {size(most)} of old blocks may stay: {why}"
 
 

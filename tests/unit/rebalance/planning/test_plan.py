@@ -265,7 +265,7 @@ def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
     each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 10)
     plan._pin(each, PoolFacts("tank", {}, (), (2, 3, 9)))
     assert (each.pinned_least, each.pinned_most) == (least * TIB, most)
-    told = list(plan.plan_notes.of_pins([each]))
+    told = list(plan.plan_notes.of_pins(1 << 60, "", [each]))
     assert bool(told) == (least * TIB < most), told
 
 
@@ -305,6 +305,9 @@ def test_what_may_not_fit_is_said_and_only_what_cannot_fit_refused() -> None:
     assert made.refused is None
     assert "it may not fit: needs 8T" in "\n".join(plan_lines(made))
     assert any("up to 8T of old blocks may stay" in note for note in made.notes)
+    limited = judged(Limits(max_bytes=TIB), 3 * TIB, held_most=8 * TIB, snapshots=0)
+    assert "it fits: needs 1T" in "\n".join(plan_lines(limited))
+    assert any("up to 1T of old blocks may stay" in note for note in limited.notes)
 
 
 def extent(length: int, stored: int, copies: int = 1) -> Extent:
