@@ -87,10 +87,12 @@ def health(
     # By its devices, whatever the pool's own state.
     data = (v for v in away if v.vclass not in APART)
     impaired = any(v.state not in ("", "UNKNOWN") for v in data)
-    if pool.state not in (None, "ONLINE") or (impaired and pool.root.children):
+    # A text that ends above its table may leave out worse than it says.
+    bare = not pool.root.children and bool(lacks or pool.state is None)
+    if not bare and (pool.state not in (None, "ONLINE") or impaired):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", (*reasons, *staying))
-    if lacks or (pool.state is None and not pool.root.children):
+    if bare or lacks:
         known = (reason for reason in reasons if reason not in lacks)
         return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
     uncached = any(v.vclass == "cache" and v.state not in ("", "UNKNOWN") for v in away)

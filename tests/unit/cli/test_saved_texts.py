@@ -269,9 +269,9 @@ NAMED = "  pool: tank\n state: "
 @rows(
     ("output", "word", "code"),
     [
-        (f"{NAMED}DEGRADED\n", "DEGRADED", 10),
-        (f"{NAMED}DEGRADED\n{GOOD}", "DEGRADED", 10),
-        (f"{NAMED}DEGRADED\n{GOOD}{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 10),
+        (f"{NAMED}DEGRADED\n", "UNKNOWN", 5),
+        (f"{NAMED}DEGRADED\n{GOOD}", "UNKNOWN", 5),
+        (f"{NAMED}DEGRADED\n{GOOD}{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 5),
         (f"{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 5),
         (f"{NAMED}UNAVAIL\n", "UNAVAIL", 11),
         (f"{NAMED}ONL", "UNKNOWN", 5),
@@ -279,7 +279,7 @@ NAMED = "  pool: tank\n state: "
         (text(*MIRROR).replace("state: ONLINE", "state: FINE"), "UNKNOWN", 5),
     ],
 )
-def test_a_stated_state_is_known_without_a_table(
+def test_what_a_text_without_a_table_states_is_the_least_that_is_true(
     said: Callable[[str], Said], output: str, word: str, code: int
 ) -> None:
     assert said(output)[:2] == (word, code)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
-from dataclasses import replace
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
