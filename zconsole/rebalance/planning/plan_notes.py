@@ -35,6 +35,7 @@ COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
 """Holders that are named; the others are counted."""
 NO_GAIN = 0.005
+"""Share of their size up to which blocks that get smaller gain nothing."""
 USUAL_RECORD = 128 << 10
 NOT_ROOT = "not root: other users' files fail, and trusted attributes get lost"
 UNTRUSTED = "without CAP_SYS_ADMIN on the host: trusted attributes are not seen, and get lost"
@@ -56,7 +57,7 @@ def of_rights() -> Iterator[str]:
         yield UNTRUSTED
 
 
-def in_vain(
+def nothing_to_gain(
     aim: str,
     plans: Sequence[DirectoryPlan],
     pool: PoolFacts,
@@ -117,7 +118,7 @@ def differing(
     if any(extent.copies != copies for extent in extents):
         yield f"copies={copies}: what is there has another number"
     if (share := forecast.narrowed(listed, pool)) and share < 1 - NO_GAIN:
-        yield "raidz has more disks by now: parity takes less"
+        yield "parity takes less of what is written now"
 
 
 def of_shared_blocks(pool: PoolFacts | None, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
