@@ -193,13 +193,24 @@ def held(run: Run, dataset: str) -> list[Quota]:
     return found
 
 
+def of_limits(
+    plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
+) -> Iterator[str]:
+    """What to know of limits that do not do what they seem to."""
+    looked = [file for each in plans for file in each.found.sample.files]
+    most = limits.max_bytes
+    if most is not None and (large := sum(file.st_size > most for file in looked)):
+        each = f"{large} of {len(looked)} files looked at exceed {size(most)} each"
+        yield f"{each}: such files stay where they are"
+    if pool is None and limits.until_spread is not None:
+        yield "no pool: no spread to stop at"
+
+
 def of_plan(
     plan: PlanDocument, plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
 ) -> list[str]:
     """What to know of the pool and of snapshots."""
-    notes = []
-    if pool is None and limits.until_spread is not None:
-        notes.append("no pool: no spread to stop at")
+    notes = list(of_limits(plans, pool, limits))
     if pool is not None:
         copied = [each for each in plans if each.choice.engine == "copy"]
         met = dict.fromkeys(word for each in copied for word in ("copy", *each.found.sampled))

@@ -67,6 +67,15 @@ def test_what_there_is_no_room_for_is_not_among_what_moves(
     assert found.document.refused is None
 
 
+def test_files_that_exceed_the_byte_limit_are_said_to_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "tree", "large", "small")
+    for most, said in ((2 << 20, 1), (SMALL // 2, 2), (LARGE, 0)):
+        notes = made(root, monkeypatch, 1 << 30, Limits(max_bytes=most)).document.notes
+        assert any(f"{said} of 2 files looked at exceed" in note for note in notes) == bool(said)
+
+
 def test_what_fits_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tree(tmp_path / "tree", "large", "larger")
     found = made(root, monkeypatch, 2 << 20)
