@@ -188,9 +188,11 @@ class Nobody(Users):
         return self.last
 
 
-def create(root: Path, journal: Path, others: bool = False, **settings: Any) -> None:
-    """Walk a tree into a new journal. The plan looks at other processes where ``others`` matter."""
-    wanted = Settings((str(root),), allow_non_zfs=True, **settings)
+def create(
+    root: Path, journal: Path, others: bool = False, more: Iterable[Path] = (), **settings: Any
+) -> None:
+    """Walk trees into a new journal. The plan looks at other processes where ``others`` matter."""
+    wanted = Settings((str(root), *map(str, more)), allow_non_zfs=True, **settings)
     with nullcontext() if others else _nobody_else():
         created = creation.create(wanted, FactsReader(), journal)
     assert created.plan.document.refused is None, created.plan.document.refused

@@ -156,21 +156,50 @@ class Deaf(FaultySys):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-@pytest.mark.parametrize("kind", [Unwatched, Deaf])
-def test_without_watches_times_are_compared(root: Path, kind: type[FaultySys]) -> None:
-    def late(path: Path) -> None:
-        time.sleep(0.02)  # more than a tick of the kernel's clock
-        create_file(path)
+class DeafLater(FaultySys):
+    """They cannot be read once, when names are being replaced."""
 
-    neighbour = Neighbour(root, late, "sleep", 0)
-    run(root.parent / "job.db", kind(), between(neighbour))
+    def changes(self, queue: int) -> bytes:
+        if self.calls.count("exchange") == 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().changes(queue)
+
+
+@pytest.mark.parametrize("kind", [Unwatched, Deaf, DeafLater])
+@pytest.mark.parametrize("call", ["open_new", "exchange", "unlink"])
+def test_without_watches_the_new_time_stays(root: Path, call: str, kind: type[FaultySys]) -> None:
+    """Nothing else shows a change by others within one of ours."""
+    neighbour = Neighbour(root, create_file, call, 0)
+    _, summary = run(root.parent / "job.db", kind(lambda _, name: neighbour.called(name)), ALONE)
+    assert neighbour.at is not None
+    assert root.stat().st_mtime_ns >= neighbour.at
+    assert summary["files_moved"] == FILES
+
+
+def test_a_watch_that_fails_once_is_set_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the next batch; the time of then is what it gets back."""
+    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 1)
+    sys = DeafLater()
+    times = list[int]()
+    sys.after = lambda _, name, __: (
+        times.append(root.stat().st_mtime_ns) if name == "handle" else None
+    )
+    run(root.parent / "job.db", sys, ALONE)
+    assert root.stat().st_mtime_ns > OLD
+    assert root.stat().st_mtime_ns < times[-1]
+
+
+@pytest.mark.parametrize("kind", [Unwatched, Deaf])
+def test_recovery_without_watches_leaves_the_new_time(root: Path, kind: type[FaultySys]) -> None:
+    killed(root, "exchange", 1)
+    neighbour = Neighbour(root, create_file, "exchange", 0)
+    run(root.parent / "job.db", kind(lambda _, name: neighbour.called(name)), ALONE)
     assert neighbour.at is not None
     assert root.stat().st_mtime_ns >= neighbour.at
 
 
-@pytest.mark.parametrize("kind", [FaultySys, Unwatched, Deaf])
-def test_the_time_is_put_back_where_nobody_came(root: Path, kind: type[FaultySys]) -> None:
-    _, summary = run(root.parent / "job.db", kind(), ALONE)
+def test_the_time_is_put_back_where_nobody_came(root: Path) -> None:
+    _, summary = run(root.parent / "job.db", FaultySys(), ALONE)
     assert (summary["files_moved"], root.stat().st_mtime_ns) == (FILES, OLD)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
@@ -10,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from tests.faults.harness import Killed, create, descriptors_closed, kill_after, run, tree_of
+from tests.faults.harness import (
+    ALONE,
+    Killed,
+    create,
+    descriptors_closed,
+    kill_after,
+    run,
+    tree_of,
+)
 from zconsole.rebalance.engine.item import Item
 from zconsole.rebalance.engine.journal import Journal, Result, State
 from zconsole.rebalance.engine.swap import Swapper
@@ -22,8 +31,9 @@ class Disks:
     """Which files were replaced, and which of them are on the disks."""
 
     def __init__(self) -> None:
-        self.replaced: set[int] = set()
-        self.settled: set[int] = set()
+        self.replaced: dict[int, int] = {}
+        """Number and device of each."""
+        self.synced: set[int] = set()
         self.told: set[int] = set()
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,20 +42,22 @@ class Disks:
 
         def finished(swapper: Swapper, item: Item) -> None:
             finish(swapper, item)
-            self.replaced |= {place.row.number for place in item.places}
+            self.replaced |= {place.row.number: item.status.st_dev for place in item.places}
 
         def synced(syncs: JobRunner, fd: int) -> None:
+            before, device = dict(self.replaced), os.fstat(fd).st_dev
             sync(syncs, fd)
-            self.settled |= self.replaced
+            self.synced |= {number for number, on in before.items() if on == device}
 
         def recorded(journal: Journal, results: Sequence[Result], *words: Any, **more: Any) -> None:
             moved = {result.number for result in results if result.state is State.MOVED}
-            assert moved <= self.settled
+            assert moved <= self.synced
             self.told |= moved
             record(journal, results, *words, **more)
 
         def closed(journal: Journal) -> None:
-            assert self.replaced == self.settled
+            unfinished = {row.number for row in journal.unfinished()}
+            assert self.replaced.keys() - self.synced <= unfinished
             closing(journal)
 
         monkeypatch.setattr(Swapper, "finish", finished)
@@ -62,6 +74,21 @@ def test_what_moved_is_told_once_it_is_on_the_disks(
     disks.watch(monkeypatch)
     run(area / "job.db")
     assert len(disks.told) == 6
+
+
+def test_a_sync_of_one_filesystem_tells_nothing_of_another(
+    area: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches of a job on two filesystems may be on one each."""
+    if area.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("one filesystem only")
+    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 1)
+    create(tree_of(area, 2, 7), area / "job.db", more=[tree_of(tmp_path, 2, 7)])
+    disks = Disks()
+    disks.watch(monkeypatch)
+    run(area / "job.db", clocks=ALONE)
+    assert len(set(disks.replaced.values())) == 2
+    assert len(disks.told) == 4
 
 
 def test_what_a_recovery_removed_is_told_once_that_is_on_the_disks(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,15 @@ import pytest
 
 from tests.faults.harness import ALONE, FaultySys, Killed, Nobody, create, descriptors_closed, run
 from tests.faults.test_changes import Late, killed_between_links
-from tests.faults.test_meddlers import BASE, Meddler, contents, save, tree_of
+from tests.faults.test_meddlers import BASE, WRITE, Meddler, contents, save, tree_of
+from tests.faults.test_recovered_moments import Coming
 from tests.faults.test_resumed_changes import Later
-from tests.faults.test_taken_back import reasons
+from tests.faults.test_taken_back import Preempted, reasons
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.swap import GRACE
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.engine.workplace import JobClocks
 
 
 class Left(NamedTuple):
@@ -201,3 +206,91 @@ def test_a_link_made_to_a_copy_between_two_removals_is_told_of(
     run(area / "job.db", Meddler().sys(after=linked), ALONE)
     assert "linked during the move; the other version is" in reasons(area / "job.db")
     assert taken_back.aside[1].samefile(taken_back.root / "c")
+
+
+def linked_elsewhere(area: Path) -> Left:
+    """A copy that somebody has linked: all names are to follow it."""
+    dead = left(area, 1)
+    (dead.root / "c").hardlink_to(dead.names[0])
+    return dead
+
+
+def moved_in_part(area: Path, exchanges: int, names: str) -> Left:
+    """A power cut took back an exchange, and not a removal in another directory."""
+    dead = left(area, exchanges, names)
+    dead.aside[0].unlink()
+    return dead
+
+
+FOLLOWING: dict[str, Callable[[Path], Left]] = {
+    "a link": linked_elsewhere,
+    "another name": lambda area: moved_in_part(area, 2, "abc"),
+    "the only other name": lambda area: moved_in_part(area, 1, "ab"),
+}
+
+
+@pytest.mark.parametrize("case", FOLLOWING)
+def test_recovery_waits_for_a_writer_kept_from_opening_a_name_that_follows(
+    area: Path, case: str
+) -> None:
+    """The name gets the copy between his look-up and his open."""
+    dead = FOLLOWING[case](area)
+    writer, replaced = Preempted(), list[bool]()
+    sys = writer.sys(
+        before={("exchange", 1): lambda: writer.look_up(dead.names[-1])},
+        after={("exchange", 1): lambda: replaced.append(True)},
+    )
+    clocks = JobClocks(sleep=lambda _: writer.go_on() if replaced else None)
+    run(area / "job.db", sys, clocks, users=Nobody())
+    writer.go_on()
+    writer.write()
+    assert one_file(dead.names)
+    kept = [path for path in dead.aside if path.exists()]
+    assert {path.read_bytes() for path in kept} == {BASE + WRITE}
+    assert all(path.name in reasons(area / "job.db") for path in kept)
+
+
+@pytest.mark.parametrize("case", FOLLOWING)
+def test_recovery_looks_for_users_once_a_name_follows(area: Path, case: str) -> None:
+    """Who came while it waited holds the original."""
+    dead, users, replaced = FOLLOWING[case](area), Coming(), list[bool]()
+    sys = Meddler().sys(after={("exchange", 1): lambda: replaced.append(True)})
+
+    def _sleep(_seconds: float) -> None:
+        if replaced:
+            users.come(dead.aside[-1])
+
+    run(area / "job.db", sys, JobClocks(sleep=_sleep), users=users)
+    assert one_file(dead.names)
+    assert f"during the move; the other version is {dead.aside[-1].name}" in reasons(
+        area / "job.db"
+    )
+    assert dead.aside[-1].exists()
+
+
+def test_all_names_that_follow_are_waited_for_once(area: Path) -> None:
+    root = area / "tree"
+    root.mkdir()
+    for number in range(20):
+        (root / f"a{number}").write_bytes(BASE)
+        (root / f"b{number}").hardlink_to(root / f"a{number}")
+    create(root, area / "job.db")
+    sys, slept = FaultySys(), list[float]()
+    sys.after = lambda _, name, __: (
+        sys.die() if name == "exchange" and sys.calls.count("exchange") == 40 else None
+    )
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", sys, ALONE)
+    with closing(Journal.open(area / "job.db")) as journal:
+        rows = journal.unfinished()
+    fd = os.open(root, os.O_RDONLY)
+    for row in rows:
+        if row.name.startswith(b"a"):
+            os.unlink(row.temp or b"", dir_fd=fd)
+        else:
+            Sys().exchange(fd, row.temp or b"", row.name)
+    os.close(fd)
+    _, summary = run(area / "job.db", clocks=JobClocks(sleep=slept.append), users=Nobody())
+    assert summary["files_moved"] == 40
+    assert all(one_file([root / f"a{number}", root / f"b{number}"]) for number in range(20))
+    assert len([each for each in slept if each >= GRACE]) == 2

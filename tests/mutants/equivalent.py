@@ -53,9 +53,9 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "copy_engine.CopyPipeline._leave_locked: invert self.users.look()",
     ),
     "two lists in memory, neither of which the other's call can see": (
-        "results.Results.add: swap self.waiting.append(Result(row.number, STATES[outcome], reason))"
+        "results.Results.add: swap self._wait(row, Result(row.number, STATES[outcome], reason))"
         " <> self.outcomes.append(FileOutcome(row, outcome, size, reason))",
-        "results.Results.keep: swap self.waiting.append(Result(row.number, State.FAILED, reason,"
+        "results.Results.keep: swap self._wait(row, Result(row.number, State.FAILED, reason,"
         " kept)) <> self.outcomes.append(FileOutcome(row, 'failed', 0, reason))",
     ),
     "two collections in memory, neither of which the other's call can see; an error of the journal"
@@ -125,9 +125,6 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     "options are found by name, and no person starts this command, to read its help": (
         "cli.keeper.main: swap parser.add_argument('--root', type=Path, default=ROOT)"
         " <> parser.add_argument('--module', type=Path, default=MODULE)",
-    ),
-    "what has no size is no disk that is listed": (
-        "hardware.machine._disk: without first sectors and sectors * SECTOR",
     ),
     "no serial number, taken away, is none": (
         "hardware.machine._without_shared_serials: without first each.serial and (not each.wwn)",

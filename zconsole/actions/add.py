@@ -8,6 +8,7 @@ for. ``zpool add -n`` is no step of the plan: zpool makes the same checks before
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 
 from zconsole.actions import conditions as must
 from zconsole.actions.add_effects import (
@@ -24,6 +25,7 @@ from zconsole.actions.follow import when
 from zconsole.actions.layout import Layout, ashift_option, wanted_shift
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import find_path
+from zconsole.hardware.device import Device
 from zconsole.pool.replication import Replication, least_redundant, mismatch
 from zconsole.units import counted
 
@@ -33,7 +35,7 @@ def plan_add(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> 
     title = f"Add a {layout.name} of {counted(len(devices), 'device')} to {situation.pool.name}"
     if why := _senseless(situation, layout, devices):
         return refuse("add", title, situation.pool.name, why)
-    known = [device for path in devices if (device := situation.facts.device(path)) is not None]
+    known = [device for path in devices if (device := situation.facts.named(path)) is not None]
     sizes = [device.size for device in known if device.size is not None]
     argv = zpool(
         "add",
@@ -82,10 +84,20 @@ def _senseless(situation: Situation, layout: Layout, devices: tuple[str, ...]) -
         return f"a {layout.name} needs at least {counted(layout.least, 'device')}"
     if odd := next((path for path in devices if not path.startswith("/")), None):
         return f"{odd}: not an absolute path"
-    found = (situation.facts.device(path) for path in devices)
-    named = [path if d is None else d.path for path, d in zip(devices, found, strict=True)]
-    if len(set(named)) < len(named):
-        return "a device is named twice"
+    return _on_one_disk(situation, layout, devices)
+
+
+def _on_one_disk(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> str | None:
+    """Which devices are the same one, a disk and its partition, or no redundancy for each other."""
+    facts = situation.facts
+    found = [facts.named(path) or Device(path) for path in devices]
+    for each, other in permutations(found, 2):
+        if other.path in (each.path, *each.aliases):
+            return "a device is named twice"
+        shared = set(facts.disks_under(each)) & set(facts.disks_under(other))
+        if shared and layout.kind != "disk":
+            both = f"{each.path}, {other.path}"
+            return f"on one disk: {both}; a {layout.name} would lose them together"
     return None
 
 
@@ -137,7 +149,7 @@ def _free(layout: Layout, path: str) -> Precondition:
     """The device is there, holds nothing and is in use by nothing, as far as the machine tells."""
 
     def _check(situation: Situation) -> str | None:
-        device = situation.facts.device(path)
+        device = situation.facts.named(path)
         if device is None:
             return f"{path} is not a device of this machine" if situation.facts.devices else None
         problems = judge_new(situation.pool, device, wanted_shift(situation, layout)).problems
@@ -157,7 +169,7 @@ def _like_the_pool(layout: Layout, devices: tuple[str, ...]) -> Precondition:
         removed = situation.facts.features.get("device_removal") == "active"
         if layout.kind.startswith("raidz") and removed:
             return "a vdev was removed from this pool: ZFS adds no raidz to it any more"
-        found = (situation.facts.device(path) for path in devices)
+        found = (situation.facts.named(path) for path in devices)
         sizes = [d.size for d in found if d is not None and d.size is not None]
         why = mismatch(situation.pool.root, layout.of(len(devices)), sizes)
         return None if why is None else f"{why}; zpool adds that only with -f, never used here"
@@ -175,7 +187,7 @@ def _arrived(devices: tuple[str, ...]) -> Callable[[Situation], bool]:
 
 
 def _is_member(now: Situation, path: str) -> bool:
-    device = now.facts.device(path)
+    device = now.facts.named(path)
     return (
         find_path(now.pool, (path, *((device.path, *device.aliases) if device else ()))) is not None
     )

@@ -160,7 +160,7 @@ def warnings(
         names = ", ".join(f"{target.name} ({target.vdev.state})" for target in gone)
         yield f"{names}: adding repairs nothing; to restore redundancy, replace the device"
     for path in devices:
-        device = situation.facts.device(path)
+        device = situation.facts.named(path)
         if device is None:
             yield f"{path} not examined: its size and content are unknown"
             continue

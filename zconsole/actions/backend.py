@@ -37,8 +37,8 @@ Freeze = Callable[[str, int], Awaitable[None]]
 """Sets a guarded tunable for as long as this console lives. Raises ZconsoleError."""
 
 
-async def live_pools() -> tuple[Pool, ...] | None:
-    """Every pool of this machine, read now; None unless each answered."""
+async def live_pools() -> tuple[tuple[Pool, ...], bool]:
+    """The pools of this machine that answer now, and whether those are all."""
     source = LiveSource()
     try:
         return await every_pool(source)
@@ -80,8 +80,8 @@ class ActionBackend:
     """Makes the console's side of rebalance; loaded once it is wanted."""
     lights: LightSwitch = field(default_factory=MachineLights)
     windows: WindowSwitch = field(default_factory=MachineWindows)
-    every_pool: Callable[[], Awaitable[tuple[Pool, ...] | None]] = live_pools
-    """All pools of the machine, for a console that shows some; None unless each answered."""
+    every_pool: Callable[[], Awaitable[tuple[tuple[Pool, ...], bool]]] = live_pools
+    """The pools of the machine that answer, for a console that shows some, and whether all do."""
     change_mark: Callable[[], object] | None = None
     """Asks, without reading any of it, whether what is kept of consoles and jobs may have changed:
     see ``state_dir.change_mark``. None: it has to be read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.actions.plan import Facts
-from zconsole.actions.target import Target, find_path
+from zconsole.actions.target import Target, find_path, partition_in, partition_of
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.spares import least_bytes
@@ -45,17 +45,20 @@ def ranked(pool: Pool, target: Target, facts: Facts) -> tuple[Candidate, ...]:
 
     The device that is to be replaced comes last.
     """
-    judged = [judge(pool, target, device, facts) for device in facts.devices]
+    judged = [judge_device(pool, target, device, facts) for device in facts.devices]
     return tuple(sorted(judged, key=_fit))
 
 
-def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
+def judge_device(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
     """One device for this place, with every reason against it."""
     sized, hair = _size(target, device, facts)
     sector, slow = _sectors(target, device)
     used, doubts = _in_use(pool, target, device)
+    shared, beside = _on_one_disk(target, device, facts)
     is_old = used[:1] in ((FAILED_DISK,), (OLD_DISK,))
-    return Candidate(device, (*used, *sized, *sector), (*doubts, *hair, *slow), is_old)
+    stands_in = _only_by_a_spare(target)
+    problems = (*used, *stands_in, *shared, *sized, *sector)
+    return Candidate(device, problems, (*doubts, *beside, *hair, *slow), is_old)
 
 
 def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
@@ -70,10 +73,24 @@ def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
 
 def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, ...]:
     """What speaks against a device that was chosen, though it may work."""
-    device = facts.device(new)
+    device = facts.named(new)
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
-    return judge(pool, target, device, facts).cautions
+    whole = _whole_for_a_part(target, new) if device.kind == "disk" else ()
+    return (*whole, *judge_device(pool, target, device, facts).cautions)
+
+
+def _whole_for_a_part(target: Target, new: str) -> tuple[str, ...]:
+    """That a whole disk takes the place of a partition: no others are made on it."""
+    parts = ((v.name, partition_of(v)) for v in target.vdev.leaves())
+    name, part = next((each for each in parts if each[1] is not None), ("", None))
+    if part is None or partition_in(new) is not None:
+        return ()
+    return (
+        f"{name} is partition {part} of its disk, and {new} is used whole: it can't boot, and gets"
+        f" none of the other partitions. To have them: sgdisk --replicate={new} /dev/OTHER, sgdisk"
+        f" --randomize-guids {new}, then choose {new}-part{part}",
+    )
 
 
 def ashift_of(target: Target) -> int | None:
@@ -81,6 +98,22 @@ def ashift_of(target: Target) -> int | None:
     if target.top.ashift:
         return target.top.ashift
     return next((leaf.ashift for leaf in target.top.leaves() if leaf.ashift), None)
+
+
+def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
+    """``-o ashift`` where zpool would otherwise ask for more than the vdev has.
+
+    It passes on the pool's ashift property (zpool_do_attach_or_replace, zpool_main.c), else some
+    releases choose by the new device's sectors, and the kernel refuses a higher alignment than
+    the vdev's.
+    """
+    ashift, wanted = ashift_of(target), facts.properties.get("ashift", "0")
+    device = facts.named(new)
+    physical = device.physical if device is not None else None
+    more = wanted.isdigit() and ashift is not None and int(wanted) > ashift
+    if ashift is not None and (more or (physical or 0) > 1 << ashift):
+        return ("-o", f"ashift={ashift}")
+    return ()
 
 
 def order(candidate: Candidate) -> tuple[bool, bool]:
@@ -107,7 +140,7 @@ def _size(target: Target, device: Device, facts: Facts) -> tuple[tuple[str, ...]
 
 def _smallest_sibling(target: Target, facts: Facts, unknown: int) -> int:
     """Size of the smallest whole disk the vdev has: another of that size fits as that one did."""
-    known = (facts.device(leaf.path) for leaf in target.top.leaves() if leaf.path)
+    known = (facts.disk(leaf.path) for leaf in target.top.leaves() if leaf.path)
     return min((d.size for d in known if d is not None and d.size), default=unknown)
 
 
@@ -130,6 +163,26 @@ def _under(
     if device.physical and device.physical > 1 << ashift:
         return (), (f"works, but slowly: {device.physical}-byte sectors under ashift {ashift}",)
     return (), ()
+
+
+def _on_one_disk(
+    target: Target, device: Device, facts: Facts
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What speaks against a part of a disk that the vdev, or the place itself, is on."""
+    if device.kind == "disk":
+        return (), ()
+    disks = facts.disks_under(device)
+    paths = {path for disk in disks for path in (disk.path, *disk.aliases)}
+    serials = {disk.serial for disk in disks} - {""}
+    here = [
+        leaf
+        for leaf in target.top.leaves()
+        if leaf.path in paths or (leaf.disk is not None and leaf.disk.serial in serials)
+    ]
+    others = ", ".join(leaf.name for leaf in here if leaf is not target.vdev)
+    if others:
+        return (f"on one disk with {others}: {target.top.name} would lose both with it",), ()
+    return (), (f"on one disk with {target.name}: both fail with it",) * bool(here)
 
 
 def _in_use(
@@ -164,6 +217,12 @@ def held(pool: Pool, device: Device) -> list[str]:
         f" need it, wipe the disk first (wipefs --all {device.node or device.path})"
         for name in found.names
     ]
+    if device.unlisted:
+        numbers = ", ".join(map(str, device.unlisted))
+        said.append(
+            f"may be another host's disk: the kernel doesn't know partition {numbers} of its table."
+            f" If no other host uses it: partprobe {device.node or device.path}, then look again"
+        )
     if found.zfs_pool is not None:
         whose = f"pool {found.zfs_pool}" if found.zfs_pool else "a pool"
         whose = "this pool" if found.zfs_pool == pool.name else whose
@@ -187,4 +246,17 @@ def unfit_spare(spare: Vdev, target: Target) -> str | None:
     # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
     if spare.kind == "dspare" and spare.name.split("-")[1] != target.top.name.rpartition("-")[2]:
         return "spares are distributed over a dRAID vdev, for its own devices"
+    for group in target.top.walk():
+        original = group.children[0] if group.kind == "spare" and group.children else None
+        if original is not None and target.vdev in original.walk():
+            return f"{group.children[-1].name} stands in already: choose a disk that is no spare"
     return None
+
+
+def _only_by_a_spare(target: Target) -> tuple[str, ...]:
+    """Why a disk cannot take the place of a spare in use (zpool_vdev_attach, libzfs_pool.c)."""
+    group = target.group
+    if group is None or group.kind != "spare" or group.children[0] is target.vdev:
+        return ()
+    original = next(group.children[0].leaves()).name
+    return (f"{target.name} is a spare that stands in: replace {original} instead",)

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, find, key_of, members
 from zconsole.pool.model import ERRORS, MULTIHOST, Vdev
 from zconsole.pool.redundancy import parity
-from zconsole.pool.topology import data_vdevs
+from zconsole.pool.topology import APART, DATA, FAILED, data_vdevs
 
 
 def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
@@ -19,15 +20,23 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
     if key and target is None:
         return refuse("clear", "Clear errors", situation.pool.name, must.NOT_THERE)
     operands = (situation.pool.name, target.argument) if target else (situation.pool.name,)
+    below = target.vdev if target else situation.pool.root
+    # One that is OFFLINE stays so; all others are opened again (vdev_clear, vdev.c).
+    away = (v for v in below.leaves() if v.state in FAILED and v.vclass not in APART)
+    returns = any(v.state != "OFFLINE" for v in away)
     whose = target.name if target else situation.pool.name
     plan = ActionPlan(
         action="clear",
         title=f"{'Resume' if situation.suspended else 'Clear errors of'} {whose}",
         steps=(Step(zpool("clear", operands=operands), "clear the counters, reopen"),),
-        consequences=_clear_effects(situation),
+        consequences=(*_clear_effects(situation), *(disturbed(situation) * returns)),
         not_undone=(_clear_erases(situation),),
         warnings=_suspended_warnings(situation),
-        preconditions=(must.of_this_host(), _devices_back()),
+        preconditions=(
+            must.of_this_host(),
+            _devices_back(),
+            *((must.same_scans(situation),) * (returns and not situation.suspended)),
+        ),
         alternatives=_back_first(situation),
         follow=when(_cleared(target), f"the counters of {whose} are cleared"),
         saves_evidence=True,
@@ -42,26 +51,30 @@ def _clear_effects(situation: Situation) -> tuple[str, ...]:
             "reopens the devices; if they answer, waiting writes continue",
             "what a device missed is resilvered onto it",
         )
+    # A scan that ends rotates the list (spa_errlog_rotate, called in dsl_scan.c alone).
+    stays = "the list of damaged files stays until a scrub has completed"
     return (
         "sets all error counters to 0, and retries a faulted device",
         "a device that returns is resilvered with what it missed",
+        *((stays,) if situation.pool.error_count else ()),
     )
 
 
 def _clear_erases(situation: Situation) -> str:
     first = "as well, if that can be written" if situation.suspended else "first"
-    return (
-        "the counters and the list of damaged files are erased; they are written to the audit log"
-        f" {first}"
-    )
+    return f"the error counters are erased; they are written to the audit log {first}"
 
 
 def _suspended_warnings(situation: Situation) -> tuple[str, ...]:
     if not situation.suspended or situation.pool.suspension == MULTIHOST:
         return ()
     doubt = "if multihost is on, make sure first that no other host has imported it"
+    leaves = (v for v in situation.pool.root.leaves() if v.path and v.vclass in DATA)
+    unread = any(key_of(situation.pool, leaf) not in situation.facts.labels for leaf in leaves)
+    unsure = "not all labels were read (no answer from zdb): make sure that the devices are back"
     return (
         *([doubt] if situation.pool.suspension != ERRORS else []),
+        *([unsure] if unread else []),
         "a reboot or forced export instead loses what was not written yet (the last seconds)",
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from zconsole.actions.candidates import judge, spares, unfit_spare
+from zconsole.actions.candidates import judge_device, spares, unfit_spare
 from zconsole.actions.plan import Precondition, Situation
 from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find
@@ -191,10 +191,10 @@ def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> 
         if spare_serves and (spare := spares(fresh.pool).get(new)) is not None:
             problem = unfit_spare(spare, now)
             return f"{new}: {problem}" if problem else None
-        device = fresh.facts.device(new)
+        device = fresh.facts.named(new)
         if device is None:
             return f"{new} is not a device of this machine" if fresh.facts.devices else None
-        problems = judge(fresh.pool, now, device, fresh.facts).problems
+        problems = judge_device(fresh.pool, now, device, fresh.facts).problems
         return f"{new}: {problems[0]}" if problems else None
 
     is_spare = spare_serves and new in spares(situation.pool)
@@ -203,7 +203,7 @@ def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> 
 
 
 def same_device(situation: Situation, path: str) -> Precondition:
-    """The device that ``path`` names is the one it names in ``s``.
+    """The device that ``path`` names is the one it names in ``situation``.
 
     A path is only a place: another disk in the same bay, or a rename by udev, gives it a new
     device. What the kernel and udev tell devices apart by is compared, where it was known; of a
@@ -243,7 +243,7 @@ def _text(path: str, known: Mapping[str, str]) -> str:
 
 def _known(situation: Situation, path: str) -> Mapping[str, str]:
     """What tells the device from others, as far as the pool, the kernel and udev know it."""
-    device, spare = situation.facts.device(path) or Device(path), spares(situation.pool).get(path)
+    device, spare = situation.facts.named(path) or Device(path), spares(situation.pool).get(path)
     found = {
         "serial": device.serial,
         "WWN": device.wwn,

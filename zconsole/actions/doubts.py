@@ -18,11 +18,19 @@ def suspects(pool: Pool, faulty: Iterable[str] = ()) -> tuple[Target, ...]:
     return tuple(t for t in found if t is not None and not t.vdev.children)
 
 
-def doubts(pool: Pool, key: str, faulty: Iterable[str] = ()) -> tuple[str, ...]:
-    """What speaks for another device: this one shows no errors, and others do, or have failed."""
+def doubts(
+    pool: Pool, key: str, faulty: Iterable[str] = (), healthy: bool = True
+) -> tuple[str, ...]:
+    """What speaks for another device: this one shows no errors, and others do, or have failed.
+
+    ``healthy``: also where no other device does. Nobody replaces a good disk for nothing, but one
+    goes offline for many reasons.
+    """
     target = find(pool, key)
     others = suspects(pool, faulty)
     if target is None or target.vdev.state in FAILED or key in {other.key for other in others}:
+        return ()
+    if not (others or healthy):
         return ()
     said = [f"{target.vdev.name} shows no errors"]
     for verb, is_meant in (("failed", True), ("errors", False)):

@@ -171,9 +171,10 @@ class Executor:
 
         zpool takes a pool by name only. Between this answer and zpool's own look-up lie a few
         milliseconds in which the pool could be exported and another one imported under its name.
-        Where a command names a device it does so by GUID, if known, and fails on another pool; a
-        scrub, ``clear`` or ``set`` would run there. A suspended pool is not asked, since zpool
-        would hang: it can be exported by nobody else either.
+        Where a command names a device it does so by GUID, if known, and fails on another pool (one
+        that expands can't, see ``disk_path``); a scrub, ``clear`` or ``set`` would run there. A
+        suspended pool is not asked, since zpool would hang: it can be exported by nobody else
+        either.
         """
         if plan.guid is None or now.suspended:
             return None

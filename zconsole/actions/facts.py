@@ -134,7 +134,10 @@ async def _properties(runner: CommandRunner, pool: str) -> dict[str, str]:
 
 
 async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
-    """For every leaf with a path: the pool GUID on its label, empty when not readable."""
+    """For every leaf with a path: the pool GUID on its label, empty when not readable.
+
+    Nothing of a leaf of which zdb told nothing: it isn't there, or did not answer.
+    """
     paths = {
         key_of(pool, leaf) or leaf.path: leaf.path
         for leaf in pool.root.leaves()
@@ -142,12 +145,16 @@ async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
     }
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def _label(path: str) -> str:
+    async def _label(path: str) -> str | None:
         async with turn:
-            return label_of(await _ask(runner, ("zdb", "-l", path)))
+            try:
+                return label_of((await runner.run(("zdb", "-l", path), ANSWER)).stdout)
+            except (OSError, DeadlineError):
+                return None
 
     labels = await asyncio.gather(*map(_label, paths.values()))
-    return dict(zip(paths, labels, strict=True))
+    pairs = zip(paths, labels, strict=True)
+    return {key: label for key, label in pairs if label is not None}
 
 
 async def _temperature(runner: CommandRunner, device: Device) -> float | None:

@@ -10,6 +10,7 @@ from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import same_scan, settling
 from zconsole.pool.topology import FAILED
+from zconsole.timeline.scans import WORDS
 from zconsole.units import counted
 
 
@@ -28,9 +29,10 @@ def replaced(situation: Situation, swaps: tuple[Swap, ...]) -> Follow:
 
 
 def scan_ended(situation: Situation, function: str) -> Follow:
-    """Ends when a scan of this function has finished or was canceled after ``s``.
+    """Ends when a scan of this function has finished or was canceled after ``situation``.
 
-    One that ended before is no end of it, also where a rewound pool shows it again.
+    One that ended before is no end of it, also where a rewound pool shows it again. A resilver
+    takes the place of a scrub, which is then over.
     """
     since = int(situation.t)  # the kernel's times are in whole seconds
     before = [scan for scan in situation.pool.scans if not scan.active]
@@ -46,7 +48,15 @@ def scan_ended(situation: Situation, function: str) -> Follow:
             ),
             None,
         )
-        return None if ended is None else _scan_outcome(ended, now.pool.name)
+        if ended is not None:
+            return _scan_outcome(ended, now.pool.name)
+        repairs = (scan for scan in now.pool.scans if scan.function == "resilver" != function)
+        new = (scan for scan in repairs if not any(same_scan(known, scan) for known in before))
+        if not any(scan.active or (scan.start or scan.end or 0.0) >= since for scan in new):
+            return None
+        word = WORDS.get(function, function)
+        text = f"a resilver has discarded the {word} of {now.pool.name}: start it again afterwards"
+        return ActionOutcome(False, text)
 
     return _follow
 
@@ -72,7 +82,7 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
     """Ends once the device is ONLINE, and says whether what it missed is on it already.
 
     What zpool shows doesn't tell: it marks a device as resilvering only once the first bytes were
-    written to it. Only a repair begun after ``s`` that has ended makes it complete.
+    written to it. Only a repair begun after ``situation`` that has ended makes it complete.
     """
     before = find(situation.pool, key)
     known_errors = before.vdev.errors.total if before else 0
@@ -81,17 +91,21 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
         target = find(now.pool, key)
         if target is None:
             return ActionOutcome(False, "the device is no longer in the pool")
+        if target.vdev.state in ("FAULTED", "DEGRADED"):
+            text = f"{name} is {target.vdev.state}: remove the cause, then clear its errors"
+            return ActionOutcome(False, text)
         if target.vdev.state != "ONLINE":
             return None
         ended = _ended_since(now, situation)
         if ended is not None and is_complete(target.vdev):
             trouble = _trouble(ended, target.vdev, known_errors)
             return ActionOutcome(not trouble, f"{name} is online{trouble or ' and complete'}")
-        runs = any(scan.active and scan.function in REPAIRS for scan in now.pool.scans)
-        word = "has begun" if runs else "begins now"
-        return ActionOutcome(
-            True, f"{name} is online; its resilver {word}: pull no disk before it ends"
-        )
+        word = "a resilver of what it missed, if anything, begins now"
+        if now.active("resilver"):
+            word = "its resilver has begun"
+        elif now.active("rebuild"):
+            word = "its resilver follows the rebuild"
+        return ActionOutcome(True, f"{name} is online; {word}: pull no disk before it ends")
 
     return _follow
 
@@ -153,7 +167,7 @@ def _filled(
 
     ``absent`` is the outcome while the device is not in the pool.
     """
-    info = now.facts.device(device)
+    info = now.facts.named(device)
     new = find_path(now.pool, (device, *((info.path, *info.aliases) if info else ())))
     if new is None:
         return absent

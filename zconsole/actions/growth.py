@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import cautions
+from zconsole.actions.candidates import cautions, own_ashift
 from zconsole.actions.follow import filled, when
 from zconsole.actions.plan import (
     ActionOutcome,
@@ -19,11 +19,11 @@ from zconsole.actions.plan import (
     zpool,
 )
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import Target, disk_path, find, find_path, members
+from zconsole.actions.target import Target, disk_path, find, find_path, members, partition_of
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.spares import LABELS
-from zconsole.pool.topology import FAILED, is_group
+from zconsole.pool.topology import FAILED, data_vdevs, is_group
 from zconsole.units import counted, size
 
 WORTH = 0.05
@@ -35,11 +35,11 @@ def plan_expand(situation: Situation, key: str) -> ActionPlan:
     target = find(situation.pool, key)
     if target is None:
         return refuse("expand", "Expand a vdev", situation.pool.name, must.NOT_THERE)
-    top = target.top
+    pool, top = situation.pool, target.top
     gain = space_gained(situation, top)
     steps = tuple(
         Step(
-            zpool("online", "-e", operands=(situation.pool.name, disk_path(leaf))),
+            zpool("online", "-e", operands=(pool.name, disk_path(pool, leaf, expands=True))),
             f"use the whole size of {leaf.name}",
         )
         for leaf in top.leaves()
@@ -48,16 +48,15 @@ def plan_expand(situation: Situation, key: str) -> ActionPlan:
         action="expand",
         title=f"Expand {top.name}",
         steps=steps,
-        consequences=(
-            f"{top.name} gains about {size(gain)}" if gain else "the space gained is unknown",
-        ),
+        consequences=(_gain_in_words(top, gain),),
         not_undone=(
             "a vdev never shrinks: from then on, only disks of the new size or larger can replace"
             " its disks",
         ),
         preconditions=(must.answering(), must.present(target), _whole(target), _room(target)),
         needs_typed=top.name,
-        follow=when(_grown(target), f"{top.name} has grown"),
+        # Where it may have nothing to gain, nobody would see the end.
+        follow=when(_grown(target), f"{top.name} has grown") if gain else None,
     )
     return decide(plan, situation)
 
@@ -75,15 +74,26 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
         return 0
     sizes: list[int] = []
     for leaf in top.leaves():
-        device = situation.facts.device(leaf.path) if leaf.path else None
-        if device is None or device.size is None:
-            return None
+        # Of a whole disk, its path is that of the partition that zpool made, and makes larger.
+        part = partition_of(leaf) is not None
+        device = (situation.facts.named if part else situation.facts.disk)(leaf.path or "")
+        if device is None or device.size is None or (part and device.kind == "disk"):
+            return None  # a disk's size says nothing of its partition's
         sizes.append(device.size)
     if top.size_bytes is None or not sizes:
         return None
     width = 1 if top.kind in ("mirror", "disk", "file") else len(members(top))
+    width -= top.spares_left or 0  # distributed ones are no space (vdev_draid_min_asize)
     gain = (min(sizes) - LABELS) * width - top.size_bytes
     return gain if gain > top.size_bytes * WORTH else 0
+
+
+def _gain_in_words(top: Vdev, gain: int | None) -> str:
+    if gain:
+        return f"{top.name} gains about {size(gain)}"
+    parts = [leaf.name for leaf in top.leaves() if partition_of(leaf) is not None]
+    only = f": {', '.join(parts)} must have been made larger first" if parts else ""
+    return f"the space gained is unknown{only}"
 
 
 def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
@@ -94,12 +104,13 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
     raidz = target.vdev.kind.startswith("raidz")
     # A raidz is named: a GUID of an interior vdev is not accepted everywhere.
     device = target.vdev.name if target.vdev.children else target.argument
-    argv = zpool("attach", operands=(situation.pool.name, device, new))
+    shift = own_ashift(target, new, situation.facts)
+    argv = zpool("attach", *shift, operands=(situation.pool.name, device, new))
     plan = ActionPlan(
         action="attach",
         title=f"Attach {new} to {target.name}",
         steps=(Step(argv, f"add {new} to {target.name}"),),
-        consequences=(*_attach_effects(situation, target), *disturbed(situation, target, False)),
+        consequences=_attach_effects(situation, target),
         not_undone=(
             "overwrites what is on the new device",
             *(("a raidz never gets narrower: you can't remove the disk again",) * raidz),
@@ -115,7 +126,7 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
             _attachable(target),
             must.same_device(situation, new),
             must.fits(situation, target, new, spare_serves=False),
-            *(_raidz_needs() if raidz else ()),
+            *(_raidz_needs(target) if raidz else ()),
         ),
         needs_typed=target.vdev.name if raidz else None,
         follow=_expanded(new, target)
@@ -127,13 +138,17 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
 
 
 def _whole(target: Target) -> Precondition:
-    """Every device of the vdev is online and complete; expanding waits for redundancy."""
+    """Every device of the vdev is online and complete; growing waits for redundancy."""
 
     def _why_not(_: Situation, now: Target) -> str | None:
-        top = now.top
-        if all(is_complete(v) for v in top.leaves()) and not any(is_group(v) for v in top.walk()):
+        lacking = next((v for v in now.top.leaves() if not is_complete(v)), None)
+        if lacking is None and not any(is_group(v) for v in now.top.walk()):
             return None
-        return f"{top.name} is not complete yet: expand it after the resilver"
+        why = (
+            f" ({lacking.name} is {lacking.state})" if lacking and lacking.state != "ONLINE" else ""
+        )
+        then = "bring it back or replace it first" if why else "wait for the resilver"
+        return f"{now.top.name} is not complete yet{why}: {then}"
 
     return must.of_device(target, "the vdev is complete", _why_not)
 
@@ -152,15 +167,19 @@ def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
         return (
             "raidz expansion: every block is moved once; this takes long and survives reboots",
             "old blocks keep their old data-to-parity ratio until they are rewritten",
+            "ZFS scrubs the pool afterwards",
         )
     return (
         f"{situation.pool.name} resilvers the new side;"
         " redundancy grows by one when that is complete",
+        *disturbed(situation),
     )
 
 
-def _raidz_needs() -> tuple[Precondition, ...]:
+def _raidz_needs(target: Target) -> tuple[Precondition, ...]:
+    """What an expansion needs: it is refused, or stalls, where a device is absent."""
     return (
+        _whole(target),
         must.feature("raidz_expansion", "raidz expansion", (2, 3)),
         must.no_activity("expansion", "a raidz expansion"),
         must.nothing_runs("resilver"),
@@ -193,6 +212,9 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
             else None
         )
 
+    gains = [(top, space_gained(situation, top)) for top in data_vdevs(situation.pool.root)]
+    now = ", ".join(f"{top.name} by about {size(gain)}" for top, gain in gains if gain)
+    at_once = on and bool(now)  # ZFS asks ZED to (spa_async_autoexpand, spa.c)
     plan = ActionPlan(
         action="autoexpand",
         title=f"Switch autoexpand {value}",
@@ -203,9 +225,11 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
             "when all disks of a vdev are larger, it grows by itself"
             if on
             else "vdevs grow only with zpool online -e",
+            *((f"grows at once, as its disks are larger already: {now}",) * at_once),
         ),
         not_undone=("a vdev never shrinks again",) if on else (),
         preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", _check)),
+        needs_typed=situation.pool.name if at_once else None,
         follow=when(
             lambda now: now.facts.properties.get("autoexpand") == value, f"autoexpand is {value}"
         ),
@@ -227,7 +251,7 @@ def _expanded(new: str, target: Target) -> Follow:
     """Ends when a raidz has moved its blocks onto the new device, well if that had no errors."""
 
     def _follow(now: Situation) -> ActionOutcome | None:
-        device = now.facts.device(new)
+        device = now.facts.named(new)
         found = find_path(now.pool, (new, *((device.path, *device.aliases) if device else ())))
         expansions = [a for a in now.pool.activities if a.kind == "expansion"]
         if found is None or any(each.state in ("running", "paused") for each in expansions):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zconsole.actions import conditions as must
+from zconsole.actions.doubts import doubts
 from zconsole.actions.follow import leaf_is, leftover, onlined, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
@@ -27,12 +28,12 @@ def plan_offline(situation: Situation, key: str, temporary: bool = False) -> Act
         action="offline",
         title=f"Take {target.name} offline",
         steps=(Step(argv, "take it offline"),),
+        doubts=doubts(situation.pool, key, healthy=False),
         consequences=(
             f"it stays offline {lasts}",
-            _left_without(target),
-            "when back online, it is resilvered with what was written meanwhile",
+            *_left_without(target),
         ),
-        warnings=_offline_warnings(target),
+        warnings=_no_redundancy_left(target),
         preconditions=(
             must.answering(),
             must.present(target),
@@ -53,18 +54,18 @@ def plan_online(situation: Situation, key: str, reopen: bool = False) -> ActionP
     target = find(situation.pool, key)
     if target is None:
         return refuse("online", "Put a device online", situation.pool.name, must.NOT_THERE)
-    argv = zpool("online", operands=(situation.pool.name, disk_path(target.vdev)))
+    device = disk_path(situation.pool, target.vdev, situation.expands)
+    argv = zpool("online", operands=(situation.pool.name, device))
     plan = ActionPlan(
         action="online",
         title=f"Open {target.name} again" if reopen else f"Put {target.name} online",
         steps=(Step(argv, "open it again" if reopen else "put it online"),),
-        consequences=("what it missed is resilvered onto it", *disturbed(situation, target, False)),
+        consequences=(_what_it_missed(situation), *disturbed(situation)),
         doubts=must.checkpoint_doubt(situation),
         preconditions=(
             must.answering(),
             must.present(target),
             must.same_scans(situation),
-            must.nothing_runs("rebuild"),
             *((_not_online(target),) if not reopen else ()),
         ),
         urgent=lambda _: True,
@@ -83,12 +84,13 @@ def plan_detach(situation: Situation, key: str) -> ActionPlan:
         action="detach",
         title=f"Detach {target.name}",
         steps=(Step(argv, f"remove {target.name}"),),
+        doubts=doubts(situation.pool, key, healthy=False),
         consequences=(_detach_effect(target),),
         not_undone=(
             "drops its copy: to return, it is resilvered in full",
             *(("the pool has one spare fewer; add a new one",) * bool(target.spares)),
         ),
-        warnings=_group_meaning(situation, target),
+        warnings=(*_no_redundancy_left(target), *_group_meaning(situation, target)),
         preconditions=(
             must.answering(),
             must.present(target),
@@ -102,32 +104,56 @@ def plan_detach(situation: Situation, key: str) -> ActionPlan:
     return decide(plan, situation)
 
 
-def _left_without(target: Target) -> str:
+def _left_without(target: Target) -> tuple[str, ...]:
+    """What that means meanwhile, and afterwards."""
+    if target.vdev.vclass == "cache":
+        return ("while it is offline, nothing is cached on it",)
+    if _last_of_log(target):
+        return ("while it is offline, synchronous writes go to the pool's other disks",)
     left = _redundancy_without(target)
-    return f"while it is offline, {may_fail(left)} in {target.top.name} without losing data"
+    return (
+        f"while it is offline, {may_fail(left)} in {target.top.name} without losing data",
+        "when back online, it is resilvered with what was written meanwhile",
+    )
+
+
+def _last_of_log(target: Target) -> bool:
+    """Whether no other side of its log is left: ZFS writes out what is on it first."""
+    log = target.top.vclass == "log"
+    return log and not stands_in(target) and _absent_besides(target) + 1 > parity(target.top)
 
 
 def _redundancy_without(target: Target) -> int:
-    """How many more devices of its top-level vdev may fail once it is offline."""
+    """How many more devices of its top-level vdev may fail once it is offline or detached."""
     return parity(target.top) - _absent_besides(target) - (not stands_in(target))
 
 
-def _offline_warnings(target: Target) -> tuple[str, ...]:
-    """That it takes the last redundancy, where it does."""
+def _no_redundancy_left(target: Target) -> tuple[str, ...]:
+    """That it takes the last redundancy, where it does, and which of those that stay had errors."""
     if _redundancy_without(target) > 0 or not is_complete(target.vdev) or stands_in(target):
         return ()
-    return (f"leaves {target.top.name} with no redundancy: one more failure loses data",)
+    if target.vdev.vclass == "cache" or _last_of_log(target):
+        return ()
+    noisy = [v for v in target.top.leaves() if v.errors.total and v is not target.vdev]
+    errors = (f"; {v.name} has {counted(v.errors.total, 'error')}" for v in noisy)
+    return (
+        f"leaves {target.top.name} with no redundancy: one more failure loses data"
+        + "".join(errors),
+    )
 
 
 def _can_spare(target: Target) -> Precondition:
-    """The vdev keeps its data without this device (else zpool says "no valid replicas")."""
+    """The vdev keeps its data without this device (else zpool says "no valid replicas").
+
+    A log and a cache may always go (vdev_offline_locked, vdev.c).
+    """
 
     def _why_not(_: Situation, now: Target) -> str | None:
-        if now.vdev.vclass in ("spare", "cache") or now.vdev.children:
+        if now.vdev.vclass == "spare" or now.vdev.kind == "dspare" or now.vdev.children:
             return f"{now.name} cannot be taken offline"
         if now.vdev.state == "OFFLINE":
             return f"{now.name} is offline already"
-        if stands_in(now):
+        if stands_in(now) or now.vdev.vclass == "cache" or now.top.vclass == "log":
             return None
         if _absent_besides(now) + 1 > parity(now.top):
             return f"no valid replicas: {now.top.name} would lose data without {now.name}"
@@ -158,18 +184,29 @@ def _none_failed_since(target: Target) -> Precondition:
 
 
 def _not_online(target: Target) -> Precondition:
-    return must.of_device(
-        target,
-        "it is offline",
-        lambda _, now: f"{now.name} is online" if now.vdev.state == "ONLINE" else None,
-    )
+    """It is out; what ZFS gave up for its errors stays so until they are cleared (vdev_open)."""
+
+    def _why_not(_: Situation, now: Target) -> str | None:
+        if now.vdev.state in ("FAULTED", "DEGRADED"):
+            return f"{now.name} is {now.vdev.state}, and stays so when put online: clear its errors"
+        return f"{now.name} is online" if now.vdev.state == "ONLINE" else None
+
+    return must.of_device(target, "it is offline", _why_not)
+
+
+def _what_it_missed(situation: Situation) -> str:
+    """What fills it; ZFS begins no resilver beside a rebuild (spa_async_thread, spa.c)."""
+    after = ", after the rebuild that is running" if situation.active("rebuild") else ""
+    return f"what it missed is resilvered onto it{after}"
 
 
 def _detach_effect(target: Target) -> str:
     """What is left in its place, and what that means for a replace or a spare."""
     group = target.group
     if group is None:
-        return f"{target.top.name} keeps {len(target.top.children) - 1} sides"
+        sides = counted(len(target.top.children) - 1, "side")
+        left = may_fail(_redundancy_without(target))
+        return f"{target.top.name} keeps {sides}: {left} without losing data"
     others = ", ".join(v.name for v in group.children if v is not target.vdev)
     if group.kind != "spare":
         return f"{others} stays; this ends the replace"

@@ -42,9 +42,20 @@ class Facts:
         state = self.features.get(feature)
         return None if state is None else state in ("enabled", "active")
 
-    def device(self, path: str) -> Device | None:
-        """The device that a path names, by any of its links."""
+    def disk(self, path: str) -> Device | None:
+        """The disk, or file, that a path leads to, by any link of it or of a partition."""
         return next((d for d in self.devices if path == d.path or path in d.aliases), None)
+
+    def named(self, path: str) -> Device | None:
+        """The device that a path names: a partition by itself, else the whole disk, or a file."""
+        disk = self.disk(path)
+        parts = () if disk is None else disk.parts
+        return next((part for part in parts if path in part.aliases), disk)
+
+    def disks_under(self, device: Device) -> tuple[Device, ...]:
+        """The disk that a device is, or is on; all of those that a stacked one is made of."""
+        found = (self.disk(path) for path in (device.path, *device.below))
+        return tuple(disk for disk in found if disk is not None and disk.kind == "disk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +78,14 @@ class Situation:
         """The pool's GUID, as the sample and ``zpool get`` have it; they may differ."""
         return frozenset(filter(None, (self.pool.guid, self.facts.properties.get("guid"))))
 
+    @property
+    def expands(self) -> bool:
+        """Whether a device that comes online takes all of its disk: autoexpand is not off."""
+        return self.facts.properties.get("autoexpand") != "off"
+
     def device_of(self, leaf: Vdev) -> Device | None:
         """The machine's device below a leaf; None, too, where its path leads to another one now."""
-        device = self.facts.device(leaf.path or "")
+        device = self.facts.disk(leaf.path or "")
         if device is None or is_taken(leaf, self.pool.root, device.serial, device.wwn):
             return None
         return device

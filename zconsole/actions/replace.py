@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import ashift_of, cautions, spares
+from zconsole.actions.candidates import cautions, own_ashift, spares
 from zconsole.actions.doubts import doubts
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, find
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
-from zconsole.pool.topology import FAILED
+from zconsole.pool.topology import FAILED, is_group
 
-SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file", "replacing", "spare")
-"""Top-level layouts that can be rebuilt from space maps alone; the last four are single disks."""
+SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file")
+"""Top-level layouts that can be rebuilt from space maps alone; the last two are single disks.
+
+Not one that is being replaced or spared already (spa_vdev_attach, spa.c).
+"""
 
 LITTLE = 10.0
 """Percent of a resilver worth throwing away to have one pass; OpenZFS 2.3's own default."""
@@ -36,7 +39,7 @@ def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> 
         doubts=doubts(situation.pool, swap.old),
         consequences=(
             _healing_or_sequential(sequential),
-            *disturbed(situation, target, sequential),
+            *disturbed(situation, target.top if sequential else None),
             *_redundancy_meanwhile(situation, (target,)),
             *_spare_after(target),
             *_spare_meanwhile(situation, target, swap.new),
@@ -131,7 +134,7 @@ def _batch_consequences(
         )
     )
     disturbances = dict.fromkeys(
-        text for t in targets for text in disturbed(situation, t, sequential)
+        text for t in targets for text in disturbed(situation, t.top if sequential else None)
     )
     return (
         f"order: {order}",
@@ -177,7 +180,7 @@ def _replace_step(situation: Situation, target: Target, new: str, sequential: bo
     argv = zpool(
         "replace",
         *options,
-        *_ashift_option(situation, target),
+        *own_ashift(target, new, situation.facts),
         operands=(situation.pool.name, target.argument, new),
     )
     requires = [
@@ -211,6 +214,8 @@ def _sequential_possible(target: Target) -> Precondition:
         kind = now.top.kind
         if kind.startswith(SEQUENTIAL_KINDS):
             return None
+        if is_group(now.top):
+            return f"{now.top.name}: no sequential rebuild until that is over; replace without -s"
         return f"{now.top.name} is {kind}: only mirror and dRAID can rebuild sequentially"
 
     return must.of_device(target, "the vdev can be rebuilt sequentially", _why_not)
@@ -227,19 +232,6 @@ def _replaceable(target: Target) -> Precondition:
         return None
 
     return must.of_device(target, f"{target.name} is a device that holds data", _why_not)
-
-
-def _ashift_option(situation: Situation, target: Target) -> tuple[str, ...]:
-    """``-o ashift`` where the pool's property would ask for more than the vdev has.
-
-    zpool passes the pool's ashift property to a replace that gives none (zpool_main.c,
-    zpool_do_attach_or_replace), and the kernel refuses a higher alignment than the vdev's.
-    """
-    wanted = situation.facts.properties.get("ashift", "0")
-    ashift = ashift_of(target)
-    if ashift and wanted.isdigit() and int(wanted) > ashift:
-        return ("-o", f"ashift={ashift}")
-    return ()
 
 
 def _work(sequential: bool) -> str:

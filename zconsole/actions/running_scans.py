@@ -7,7 +7,6 @@ From spa_vdev_attach in module/zfs/spa.c, dsl_scan_sync in dsl_scan.c and vdev_r
 from __future__ import annotations
 
 from zconsole.actions.plan import Facts, Situation
-from zconsole.actions.target import Target
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.timeline.scans import WORDS
 
@@ -31,21 +30,28 @@ def progress(scan: Scan) -> str:
     return f"{share}, metadata {100.0 * scanned / total:.1f} %"
 
 
-def disturbed(situation: Situation, target: Target, sequential: bool) -> tuple[str, ...]:
-    """What the running scans lose by it, one sentence a scan, with the percent lost."""
-    said: list[str] = []
-    for scan in situation.running:
-        if scan.function in ("scrub", "errorscrub"):
-            said.append(_scrub(scan))
-        elif scan.function == "resilver" and not sequential:
-            said.append(_on_resilver(situation.facts, scan))
-    rebuild = _rebuild_of(situation.pool, target.top)
-    if sequential and rebuild is not None:
+def disturbed(situation: Situation, rebuilt: Vdev | None = None) -> tuple[str, ...]:
+    """What the running scans lose to a resilver that begins, one sentence a scan.
+
+    ``rebuilt``: the top-level vdev, where a sequential rebuild of it begins instead.
+    """
+    said = list(discarded(situation))
+    if rebuilt is None:
+        resilver = situation.active("resilver")
+        said += [_on_resilver(situation.facts, resilver)] if resilver else []
+        return tuple(said)
+    rebuild = _rebuild_of(situation.pool, rebuilt)
+    if rebuild is not None:
         said.append(
-            f"the rebuild of {target.top.name} restarts from 0 with both devices:"
+            f"the rebuild of {rebuilt.name} restarts from 0 with both devices:"
             f" {progress(rebuild)} is lost"
         )
     return tuple(said)
+
+
+def discarded(situation: Situation) -> tuple[str, ...]:
+    """The scrubs, running or paused, that any resilver ends, with the percent lost."""
+    return tuple(_scrub(s) for s in situation.running if s.function in ("scrub", "errorscrub"))
 
 
 def _on_resilver(facts: Facts, scan: Scan) -> str:
@@ -53,12 +59,12 @@ def _on_resilver(facts: Facts, scan: Scan) -> str:
     defers = will_defer(facts, scan.percent)
     if defers is None:
         return (
-            "a resilver is running: the new device waits for it, or restarts it from 0"
+            "a resilver is running: the device waits for it, or restarts it from 0"
             f" ({progress(scan)} lost); the pool features that decide this are unknown"
         )
     if defers:
         return (
-            f"resilver running ({progress(scan)}): the new device waits for it (awaiting"
+            f"resilver running ({progress(scan)}): the device waits for it (awaiting"
             " resilver), then gets a full pass of its own"
         )
     return f"the running resilver restarts from 0 to include it ({progress(scan)} lost)"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import scan_ended, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
-from zconsole.actions.running_scans import progress
+from zconsole.actions.running_scans import discarded, progress
 from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.pool.model import Scan
 from zconsole.pool.scan_outcome import has_checkpoint, left_behind
@@ -199,7 +199,11 @@ def plan_resilver(situation: Situation) -> ActionPlan:
     """Restart the resilver from the beginning, with the devices that wait."""
     scan = situation.active("resilver")
     waiting = _waiting(situation)
-    lost = (f"the running resilver restarts from 0 ({progress(scan)} lost)",) if scan else ()
+    lost = (
+        (f"the running resilver restarts from 0 ({progress(scan)} lost)",)
+        if scan
+        else discarded(situation)
+    )
     which = f"the waiting devices: {', '.join(waiting)}" if waiting else "the incomplete devices"
     return decide(
         ActionPlan(
@@ -208,7 +212,9 @@ def plan_resilver(situation: Situation) -> ActionPlan:
             steps=(Step(zpool("resilver", operands=(situation.pool.name,)), "restart it"),),
             doubts=must.checkpoint_doubt(situation),
             consequences=(*lost, f"fills {which}"),
-            not_undone=("discards the progress of the running resilver",) if scan else (),
+            not_undone=(f"discards the progress of the {'resilver' if scan else 'scrub'}",)
+            if lost
+            else (),
             warnings=_restart_warnings(situation),
             preconditions=(
                 must.answering(),

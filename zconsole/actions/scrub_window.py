@@ -48,6 +48,9 @@ def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
     """What is to be done at this moment of the machine's own time."""
     scan, inside = situation.active("scrub"), day_hours(window.hours).includes(local)
     if scan is None:
+        # The newest scrub or resilver alone is kept: where that is one, it discarded the scrub.
+        if any(found.function == "resilver" for found in situation.pool.scans):
+            window = replace(window, begun=False, paused=False)
         if window.begun:
             return Due(window, over=True)
         return Due(window, plan_scrub(situation) if inside else None)

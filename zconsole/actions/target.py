@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import FAILED, Placed, is_group, placed
+
+_PARTITION = re.compile(r"-part(\d+)$|^/dev/(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)(\d+)$")
+"""udev's links, else the kernel's own names: a whole disk's link may end in a digit, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +88,37 @@ def stands_in(target: Target) -> bool:
     return any(is_complete(v) for v in siblings if v is not target.vdev)
 
 
-def disk_path(leaf: Vdev) -> str:
-    """How to name a device to ``zpool online``: by the path of the disk itself.
+def disk_path(pool: Pool, leaf: Vdev, expands: bool) -> str:
+    """How to name a device to ``zpool online``: by GUID, or the path of the disk where it must be.
 
-    Where it expands (``-e``, or autoexpand), zpool opens what it was given to label a whole disk
-    anew, and knows no GUID there (zpool_vdev_online, libzfs_pool.c; seen on 2.3.9: "cannot expand
-    GUID: no such device in pool"). Of a whole disk, status prints the name without the partition.
+    Where it ``expands`` (``-e``, or autoexpand), zpool opens what it was given to label a whole
+    disk anew, and knows no GUID there (zpool_vdev_online, libzfs_pool.c; seen on 2.3.9: "cannot
+    expand GUID: no such device in pool"). Of a whole disk, status prints the name without the
+    partition. Not where another device has the path, too: zpool would take the first of them.
     """
-    if leaf.path is None or not leaf.path.startswith("/"):
-        return leaf.guid or leaf.path or leaf.name
-    folder, _, file = leaf.path.rpartition("/")
-    return f"{folder}/{leaf.name}" if file.startswith(leaf.name) else leaf.path
+    path = leaf.path or ""
+    folder, _, file = path.rpartition("/")
+    alone = not any(v.path == path and v.guid != leaf.guid for v in pool.root.leaves())
+    relabeled = expands and file != leaf.name.rpartition("/")[2] and alone
+    if not path.startswith("/") or (leaf.guid and not relabeled):
+        return leaf.guid or path or leaf.name
+    return f"{folder}/{leaf.name}" if file.startswith(leaf.name) else path
+
+
+def partition_in(path: str) -> str | None:
+    """The number of the partition that a path names; None for a whole disk."""
+    match = _PARTITION.search(path)
+    return next(filter(None, match.groups()), None) if match else None
+
+
+def partition_of(leaf: Vdev) -> str | None:
+    """The number of the partition that a leaf is; None for a whole disk.
+
+    Of a whole disk, zpool prints the name without the partition it made itself.
+    """
+    path = leaf.path or ""
+    named = path.rpartition("/")[2] == leaf.name.rpartition("/")[2]
+    return partition_in(path) if named else None
 
 
 def failed(pool: Pool, key: str | None = None) -> tuple[Target, ...]:

@@ -18,6 +18,7 @@ class _Work:
     verb: str
     doing: str
     effect: str
+    warning: str = ""
 
 
 _TRIM = _Work(
@@ -28,7 +29,8 @@ _TRIM = _Work(
 _INITIALIZE = _Work(
     "initialize",
     "initializing",
-    "writes a pattern to all free space, so that it is allocated below and read once",
+    "writes a pattern to all free space, so that what lies below allocates it now",
+    "undoes TRIM: flash slows down, and thinly provisioned storage fills up",
 )
 CHANGES = {"start": (), "suspend": ("-s",), "cancel": ("-c",)}
 """What can be done with a trim or initialize, and zpool's option for it."""
@@ -64,6 +66,7 @@ def _plan_work(situation: Situation, key: str, change: str, work: _Work) -> Acti
         consequences=(work.effect,)
         if change == "start"
         else (("it keeps its progress",) if change == "suspend" else ("its progress is lost",)),
+        warnings=(work.warning,) if work.warning and change == "start" else (),
         preconditions=(must.answering(), must.present(target), _work_is(target, change, work)),
         follow=leaf_is(
             key,

@@ -70,7 +70,8 @@ class MachineWindows:
         with self.open() as windows:
             if windows.get(before.guid) != before:
                 return False
-            del windows[before.guid]
-            if after is not None:
+            if after is None:
+                del windows[before.guid]
+            else:
                 windows[after.guid] = after
             return True

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -31,7 +31,7 @@ from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
 from zconsole.output import json
 from zconsole.system.audit import audit_log
-from zconsole.system.host import ROOT, process_mark, text_in
+from zconsole.system.host import ROOT, alive, process_mark
 from zconsole.system.keeper import (
     END,
     LOCK,
@@ -59,10 +59,13 @@ STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 NOTHING = "nothing is kept in the background for this user"
 HEARS = "hears"
 """Its word to whoever started it, once orders are heard."""
+ANSWER = START + 5.0
+"""Seconds for the state directory: if it answers, a keeper that does not has been given up."""
 LOOK = 0.5
 """Seconds between two looks of the parent at its child."""
-PATIENCE = 15.0
-"""Seconds that the child has to undo all once it was told to stop; then it is killed."""
+PATIENCE = 25.0
+"""Seconds that the child has to undo all once it was told to stop, each duty after the act it is
+at; then it is killed, and the parent puts back."""
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a child that was killed is followed by another one: twice as long each time."""
 
@@ -72,11 +75,11 @@ def run(args: argparse.Namespace) -> int:
     ask = partial(asked, state_dir(create=False))
     if args.action == "end":
         refuse_denied(args, "end restores what is held", calms=True)
-        ended = in_time(partial(ask, order=END, duty="", by=None), START)
+        ended = in_time(partial(ask, order=END, duty="", by=None), ANSWER)
         rest = "lights, scrub hours and what consoles set go on with the next console"
         say(f"what was held is restored; {rest}" if ended else NOTHING)
         return ExitCode.OK
-    found = in_time(partial(ask, order=TELL), START) or {"duties": ()}
+    found = in_time(partial(ask, order=TELL), ANSWER) or {"duties": ()}
     if not found["duties"] and not args.json:
         say(NOTHING)
     for each in found["duties"]:
@@ -90,13 +93,8 @@ def run(args: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Start the keeper of a state directory unless it runs; return once orders are heard."""
-    parser = argparse.ArgumentParser(prog="zconsole.cli.keeper", allow_abbrev=False)
-    parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--root", type=Path, default=ROOT)
-    parser.add_argument("--module", type=Path, default=MODULE)
-    parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
     words = list(sys.argv[1:] if argv is None else argv)
-    args = parser.parse_args(words)
+    args = parsed(words)
     reader, writer = os.pipe()
     if os.fork() == 0:
         try:
@@ -113,11 +111,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1
 
 
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Where its state and what it changes are; leaves with an error for other words."""
+    parser = argparse.ArgumentParser(prog="zconsole.cli.keeper", allow_abbrev=False)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--module", type=Path, default=MODULE)
+    parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
+    return parser.parse_args(words)
+
+
 def _parent(args: argparse.Namespace, verdict: int, words: Sequence[str]) -> None:
     """The waiting process's whole life: it puts back whatever a child of its left."""
     os.setsid()
     _quiet(verdict)
     os.environ["ZCONSOLE_STATE"] = str(args.state)  # for whatever looks for it by itself
+    os.environ.pop("TZ", None)  # hours are of the machine's time, not of whoever started it
+    time.tzset()
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
     lock, line, answer = None, None, HEARS
     try:
@@ -131,16 +141,29 @@ def _parent(args: argparse.Namespace, verdict: int, words: Sequence[str]) -> Non
     os.close(verdict)
     if lock is None or line is None:
         return
-    life, pause, is_over = os.pipe(), PAUSE, False
+    life = os.pipe()
+    shared = os.memfd_create("tunables")  # what it has set, also where the directory hangs
+    begin = partial(_begin_child, args, lock, line, life, shared, words)
+    _follow(begin, lambda mark: _put_back(args, mark, shared))
+    _make_way(lock, line)
+
+
+def _follow(begin: Callable[[float], int], put_back: Callable[[str], None]) -> None:
+    """Have one child after another, until one ends by itself or is told to.
+
+    ``begin`` begins one, which pauses for so many seconds first; ``put_back`` what it has left.
+    """
+    pause, is_over = 0.0, False
     while not is_over:
-        child = _begin_child(args, lock, line, life, words)
+        try:
+            child = begin(pause)
+        except OSError:  # no further process can be started now
+            is_over = signal.sigtimedwait(STOPS, LOOK) is not None
+            continue
         mark = process_mark(child) or ""
         is_over = _watch(child)
-        _put_back(args, mark)
-        if not is_over:
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-    _make_way(lock, line)
+        put_back(mark)
+        pause = min(max(PAUSE, 2 * pause), LONGEST_PAUSE)
 
 
 def _make_way(lock: int, line: socket.socket) -> None:
@@ -158,20 +181,24 @@ def _begin_child(
     lock: int,
     line: socket.socket,
     life: tuple[int, int],
+    shared: int,
     words: Sequence[str],
+    pause: float,
 ) -> int:
-    """Fork the child that keeps the duties; its process id.
+    """Fork the child that keeps the duties; its process id. Raises OSError.
 
     ``life`` is a pipe into which the parent writes nothing: its end tells that the parent is gone.
+    ``shared``: see TunableStore. It pauses for so many seconds, but puts back whatever it finds
+    where its parent is gone meanwhile.
     """
     child = os.fork()
     if child == 0:
         code = 1
         try:
             # A thread of the parent may have a lock now, which would stay with this process.
-            _close_all_but(lock, line.fileno(), life[0])
+            _close_all_but(lock, line.fileno(), life[0], shared)
             heard = line.dup()
-            if asyncio.run(_keep(args, line, life[0])):  # what files keep goes on
+            if asyncio.run(_keep(args, line, life[0], shared, pause)):  # what files keep goes on
                 _make_way(lock, heard)
                 # Not by execv(2), which waits for threads that hang in the kernel.
                 run_blocking(own("zconsole.cli.keeper", *words), START)
@@ -206,15 +233,15 @@ def _exit_code(child: int) -> int | None:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return os.waitstatus_to_exitcode(status)
-        if text_in(Path(f"/proc/{child}/stat")).rpartition(")")[2].split()[:1] != ["Z"]:
+        if alive(process_mark(child) or ""):
             return None
     return -signal.SIGKILL
 
 
-def _put_back(args: argparse.Namespace, mark: str) -> None:
+def _put_back(args: argparse.Namespace, mark: str, shared: int) -> None:
     """Restore the tunables that a child held, and drop what its autopilot said."""
     parameters, log = SysfsParameters(args.module, args.boot_id), audit_log()
-    control = Control(parameters, TunableStore(args.state), log, mark)
+    control = Control(parameters, TunableStore(args.state, shared=shared), log, mark)
     with contextlib.suppress(OSError, ZconsoleError):
         if held := control.held():
             control.restore(time.time(), held)
@@ -222,10 +249,13 @@ def _put_back(args: argparse.Namespace, mark: str) -> None:
     log.settle()
 
 
-async def _keep(args: argparse.Namespace, line: socket.socket, life: int) -> bool:
+async def _keep(
+    args: argparse.Namespace, line: socket.socket, life: int, shared: int, pause: float
+) -> bool:
     """Keep duties until none is left, or the child is told to end; whether it lost its parent."""
     log, mark = audit_log(), process_mark(os.getpid()) or ""
-    parameters, store = SysfsParameters(args.module, args.boot_id), TunableStore(args.state)
+    parameters = SysfsParameters(args.module, args.boot_id)
+    store = TunableStore(args.state, shared=shared)
 
     def _control(order: Order) -> Control:
         return Control(parameters, store, log.by(order["by"]), mark)
@@ -253,17 +283,23 @@ async def _keep(args: argparse.Namespace, line: socket.socket, life: int) -> boo
     )
     keeper = Keeper(orders, standing, log)
     loop = asyncio.get_running_loop()
-    alone = asyncio.Event()
+    alone, over = asyncio.Event(), asyncio.Event()
+
+    def _stop() -> None:
+        over.set()
+        keeper.stop()
 
     def _left_alone() -> None:
         loop.remove_reader(life)
         alone.set()
-        keeper.stop()
+        _stop()
 
     loop.add_reader(life, _left_alone)
     for number in STOPS:
-        loop.add_signal_handler(number, keeper.stop)
+        loop.add_signal_handler(number, _stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(over.wait(), pause)
     await keeper.run(line)
     await feed.aclose()
     log.settle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -21,9 +22,10 @@ from zconsole.output.tunables import promises, record, table
 from zconsole.system.audit import MemoryLog, audit_log
 from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
-from zconsole.system.state_dir import state_dir, state_dirs
+from zconsole.system.state_dir import StateError, state_dir, state_dirs
 from zconsole.tunables import autopilot, guard
-from zconsole.tunables.control import Control, Setting, known
+from zconsole.tunables.catalog import BY_NAME, named
+from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.hold_plan import order, plan
 from zconsole.tunables.holds import Hold, Setter
@@ -67,7 +69,7 @@ def _check(args: argparse.Namespace) -> None:
         order(args.words)
     if args.action == "restore":
         for name in args.words:
-            known(name)
+            named(name)
 
 
 def assignments(words: Iterable[str]) -> dict[str, int]:
@@ -75,7 +77,7 @@ def assignments(words: Iterable[str]) -> dict[str, int]:
     values: dict[str, int] = {}
     for word in words:
         name, equals, text = word.partition("=")
-        tunable = known(name)
+        tunable = named(name)
         value = tunable.number(text)
         if not equals or value is None:
             raise UsageError(f"{word!r} is not NAME=VALUE with {tunable.kind}")
@@ -92,6 +94,10 @@ def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
         raise UsageError(f"list takes no names: {args.words[0]!r}")
     control = Control(parameters, TunableStore(_remembered()), MemoryLog())
     _show(args, control.list())
+    try:
+        control.check_saved()
+    except StateError as error:
+        say(f"what was set is not known: {error}")
     if parameters.era:
         return ExitCode.OK
     say(f"no values to show: {NOT_LOADED}")
@@ -100,15 +106,22 @@ def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
 
 def _remembered() -> Path:
     """Where originals are kept: our own directory, else the machine's."""
-    own, *others = state_dirs()
-    places = (place for place in (own, *others) if (place / NAME).exists())
-    return in_time(lambda: next(places, own))
+    places = state_dirs()
+
+    def _first() -> Path:
+        for place in places:
+            with contextlib.suppress(OSError):  # none there, or a directory that is not for us
+                (place / NAME).stat()
+                return place
+        return places[0]
+
+    return in_time(_first)
 
 
 def _set(
     args: argparse.Namespace, control: Control, values: Mapping[str, int], module: Path
 ) -> int:
-    guarded = {n: v for n, v in values.items() if known(n).guarded and v}
+    guarded = {n: v for n, v in values.items() if named(n).guarded and v}
     plain = {n: v for n, v in values.items() if n not in guarded}
     problems = (control.problem(name, value) for name, value in guarded.items())
     if problem := next(filter(None, problems), None):
@@ -152,7 +165,11 @@ def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> N
         if stopped:
             say("the autopilot ended; the original values are restored")
         else:
-            say("no autopilot runs" + (": restored what a killed one left" if left else ""))
+            back = any(entry.put_back for entry in left)
+            say("no autopilot runs" + ": restored what a killed one left" * back)
+        for entry in left:
+            if not entry.put_back:
+                say(f"{entry.name}: {entry.text}")
         return
     asked = order(args.words)
     make_way(control)
@@ -178,8 +195,9 @@ def _restore(args: argparse.Namespace, control: Control) -> int:
         say(f"{entry.name}: {entry.text}")
     if not done:
         _remembered()  # raises if the directory does not answer
+        control.check_saved()
         say("nothing to restore")
-    _show(args, [control.setting(entry.name) for entry in done])
+    _show(args, [control.setting(entry.name) for entry in done if entry.name in BY_NAME])
     return ExitCode.OK
 
 

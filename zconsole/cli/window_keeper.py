@@ -71,12 +71,22 @@ class WindowKeeper(StandingDuty):
         s = situation_of(frame, await self._backend.ask(bare.pool, bare.suspended))
         found = due(window, s, datetime.fromtimestamp(self._backend.clock(), UTC).astimezone())
         after = None if found.over else replace(found.window, pool=s.pool.name)
-        if after != window and not await in_daemon_thread(self._records.replaced, window, after):
+        if after != window and not await self._replaced(window, after):
             return  # somebody changed it: look again
         if found.over:
             self._said(f"{window.pool}: the scrub has ended")
-        if found.plan is None or found.plan.refused is not None:
+        if after is None or found.plan is None or found.plan.refused is not None:
             return
+        # Just before the command: a scrub that is over before the next look is not started again.
+        begun = replace(after, begun=True)
         executor = self._backend.executor(Refresher(self._fresh, self._backend.ask))
         async for event in executor.run(found.plan):
+            if event.kind == "begun" and not await self._replaced(after, begun):
+                self._said(f"{window.pool}: not run, as the hours were changed meanwhile")
+                return
+            if event.kind == "failed":
+                await self._replaced(begun, after)
             self._said(f"{window.pool}: {event.kind} {event.text}")
+
+    async def _replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
+        return await in_daemon_thread(self._records.replaced, before, after)

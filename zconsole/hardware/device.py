@@ -16,11 +16,17 @@ class Contents:
     None without a label in use."""
     unread: bool = False
     """Whether it could not be looked at (no permission, no answer)."""
+    table: tuple[tuple[int, int], ...] = ()
+    """The numbers of the partitions in its GPT, and where they begin, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One whole disk, or a file; ``path`` is the name to give to zpool."""
+    """One whole disk, a partition, a file, or what is made of these.
+
+    ``path`` is the name to give to zpool.
+    A partition has the identity and place of its disk, and all else of its own.
+    """
 
     path: str
     """The by-id link where there is one, else the node: names that survive a reboot first."""
@@ -29,7 +35,7 @@ class Device:
     aliases: tuple[str, ...] = ()
     """Every other path of the device and of its partitions."""
     kind: str = "disk"
-    """disk or file."""
+    """disk, partition, file, or stacked: dm-crypt, LVM, md, loop and the like."""
     size: int | None = None
     model: str = ""
     serial: str = ""
@@ -40,6 +46,9 @@ class Device:
     physical: int | None = None
     contents: Contents = field(default_factory=Contents)
     """What is on it and on its partitions."""
+    unlisted: tuple[int, ...] = ()
+    """Numbers in its GPT of partitions that the kernel does not have, or has elsewhere: another
+    host may have made them since the kernel read the table, and what is in them is unseen."""
     mounted: tuple[str, ...] = ()
     swap: bool = False
     holders: tuple[str, ...] = ()
@@ -59,3 +68,9 @@ class Device:
     """Whether udev has yet to name it: its links, and with them ``path``, are still to come."""
     port: str = ""
     """The by-path name of where it is plugged in: the next disk in that place has it too."""
+    number: str = ""
+    """The number of a partition."""
+    below: tuple[str, ...] = ()
+    """The nodes of the disks that a stacked device is made of."""
+    parts: tuple[Device, ...] = ()
+    """The partitions of a disk, each as a device that may be given to a pool by itself."""

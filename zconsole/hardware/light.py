@@ -21,7 +21,7 @@ from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, boot_id
 from zconsole.system.keeper import LONGEST, StandingDuty, wake
-from zconsole.system.patient import NoAnswerError, Patient
+from zconsole.system.patient import NoAnswerError, NotAskedError, Patient
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import StateError, state_dir
 
@@ -140,15 +140,28 @@ class LocateLights:
         """Light a bay until then (epoch seconds), also over a reboot; again: until the new time.
 
         ``serial`` is of the disk in it. Raises NotFoundError where the bay has no light,
-        ZconsoleError where it cannot be switched.
+        ZconsoleError where it cannot be switched, or no keeper waits for the time.
         """
-        try:
-            lit = self._light(slot, serial, until, bay or slot.name)
-        except NoAnswerError:
-            self._wake()  # it may go on only later
-            raise
-        self._wake()
-        return lit
+        led = self._required(slot, serial)
+        with self._open() as opened:
+            known, on = opened.records.get(slot.key), self._is_on(led)
+            before = known.before if known is not None and on else on
+            named, now = bay or slot.name, self._clock()
+            record = LitSlot(slot, serial, named, now, until, before, self._boot, False)
+            opened.put(record)  # on the disk before the light is on: a crash must find it
+            try:
+                self._wake()
+                self._ask(led, write_led, ON)
+            except NoAnswerError:
+                raise  # it may go on yet, so the record stays
+            except (OSError, ZconsoleError):
+                opened.drop(record) if known is None else opened.put(known)
+                raise
+            if self._confirms(led):
+                record = replace(record, confirmed=True)
+                opened.put(record)
+        self._note(record, "on", "lit")
+        return record
 
     def unlight(self, slot: LedSlot) -> str | None:
         """Put back what was found there; returns what came of it, None where it was not lit here.
@@ -218,26 +231,6 @@ class LocateLights:
             lights = self._file.read().lights
             yield OpenRecords({record.slot.key: record for record in lights}, write)
 
-    def _light(self, slot: LedSlot, serial: str, until: float, bay: str) -> LitSlot:
-        led = self._required(slot, serial)
-        with self._open() as opened:
-            known, on = opened.records.get(slot.key), self._is_on(led)
-            before = known.before if known is not None and on else on
-            record = LitSlot(slot, serial, bay, self._clock(), until, before, self._boot, False)
-            opened.put(record)  # on the disk before the light is on: a crash must find it
-            try:
-                self._ask(led, write_led, ON)
-            except NoAnswerError:
-                raise  # it may go on yet, so the record stays
-            except (OSError, ZconsoleError):
-                opened.drop(record) if known is None else opened.put(known)
-                raise
-            if self._confirms(led):
-                record = replace(record, confirmed=True)
-                opened.put(record)
-        self._note(record, "on", "lit")
-        return record
-
     def _put_back(self, opened: OpenRecords, record: LitSlot) -> str:
         """Put back and forget; one that cannot be reached is kept, to be tried again."""
         try:
@@ -282,8 +275,9 @@ class LocateLights:
 
     def _lit_again(self, opened: OpenRecords, record: LitSlot, led: Path) -> str:
         slot = replace(record.slot, address=led.parent.parent.name)
+        self._wake()
         if not (on := self._is_on(led)):
-            # What was found is gone with the power; kept before the light is on, as above.
+            # What was found is gone with the power; kept before the light is on, as in `light`.
             record = replace(record, before=False)
             opened.put(replace(record, slot=slot, boot=self._boot, confirmed=False))
             self._ask(led, write_led, ON)
@@ -380,8 +374,13 @@ class LightDuty(StandingDuty):
 
     def is_empty(self) -> bool:
         """See StandingDuty."""
-        with contextlib.suppress(OSError, ZconsoleError):
+        try:
             self._known = self._lights.waiting()
+        except (NoAnswerError, NotAskedError):
+            if not self._known:
+                raise
+        except (OSError, ZconsoleError):
+            pass
         return not self._known
 
     async def look(self) -> float:

@@ -3,13 +3,14 @@
 Formats: Documentation/ABI/stable/sysfs-block, udev's database (systemd, src/libsystemd/sd-device),
 proc(5) for swaps. What is on a device is told by its first bytes: magic numbers as libblkid knows
 them (util-linux, libblkid/src/superblocks), for what zpool would refuse to overwrite; ZFS by the
-state in its label (zpool_in_use, libzfs_import.c).
+state in its label (zpool_in_use, libzfs_import.c); a partition table by the GPT (UEFI, 5.3).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,14 +21,17 @@ from pathlib import Path
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.identity import Identity
 from zconsole.hardware.links import DiskLinks, links
-from zconsole.hardware.location import Locations, is_multipath, locations
+from zconsole.hardware.location import Locations, disks_below, is_multipath, locations
+from zconsole.hardware.sysfs import names_in, real
 from zconsole.system import mounts
 from zconsole.system.host import ROOT, number_in, text_in
 from zconsole.system.patient import NoAnswerError, Patient
-from zconsole.zfs.sources.blockdev import SECTOR, slaves, udev_properties
+from zconsole.zfs.sources.blockdev import SECTOR, node_name, slaves, udev_properties
 
-SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
-"""Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
+STACKED = ("loop", "nbd", "dm-", "md")
+"""Kernel names of what is made of disks, files or a network: read where it is typed as a path."""
+SKIPPED = (*STACKED, "ram", "zram", "sr", "fd", "zd")
+"""Kernel names that are no disks to give to a pool."""
 
 HEADS = 3.0
 """Seconds that disks may take altogether without an answer: one that is dying may take minutes, and
@@ -36,7 +40,8 @@ HEAD = 0.2
 """Seconds that each disk may take once HEADS is used up."""
 
 FIRST = 256 * 1024
-"""Bytes of the first vdev label; everything looked for lies in them."""
+"""Bytes of a vdev label (vdev_label_t in vdev_impl.h): everything looked for lies in the first, but
+for the other labels."""
 
 _MAGICS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"XFSB", "xfs"),
@@ -54,7 +59,11 @@ _MAGICS: tuple[tuple[int, bytes, str], ...] = (
     (0x8001, b"CD001", "iso9660"),
 )
 LABEL_NVLIST = 16 * 1024
-"""Where the label's nvlist begins (vdev_label_t in vdev_impl.h), XDR-encoded."""
+"""Where the label's nvlist begins, XDR-encoded."""
+LABEL_END = 128 * 1024
+"""Where it ends."""
+XDR = b"\x01"
+"""The first byte of such an nvlist (NV_ENCODE_XDR)."""
 
 DESTROYED, SPARE, L2CACHE = 2, 3, 4
 """Of pool_state_t: what a destroyed pool leaves is free; spares and caches have no txg."""
@@ -93,14 +102,15 @@ def contents_of(path: Path) -> Contents:
     a GPT does not: its partitions are looked at one by one.
     """
     try:
-        head = _head(path)
+        head, others = _head_and_labels(path)
     except OSError:
         return Contents(unread=True)
-    pool = _label_pool(head)
+    pools = (_label_pool(label) for label in (head, *others))
+    pool = next((name for name in pools if name is not None), None)
     found = [name for offset, magic, name in _MAGICS if head.startswith(magic, offset)]
     if not found and pool is None and _is_mbr(head):
         found.append("an MBR partition table")
-    return Contents(tuple(found), pool)
+    return Contents(tuple(found), pool, table=tuple(_partition_table(head)))
 
 
 def _label_pool(head: bytes) -> str | None:
@@ -108,8 +118,8 @@ def _label_pool(head: bytes) -> str | None:
 
     A detached device's label has txg 0 (``zpool_read_label``, zutil_import.c).
     """
-    nvlist = head[LABEL_NVLIST:]
-    if nvlist[:1] != b"\x01":  # NV_ENCODE_XDR
+    nvlist = head[LABEL_NVLIST:LABEL_END]
+    if not nvlist.startswith(XDR):
         return None
     state, txg = _label_number(nvlist, b"state"), _label_number(nvlist, b"txg")
     if state in (None, DESTROYED) or (not txg and state not in (SPARE, L2CACHE)):
@@ -137,12 +147,43 @@ def _pair(nvlist: bytes, name: bytes, kind: int) -> int | None:
     return None if found < 0 else found + len(mark)
 
 
-def _head(path: Path) -> bytes:
+def _head_and_labels(path: Path) -> tuple[bytes, list[bytes]]:
+    """The first bytes, and the other three labels where the first tells nothing (vdev_label.c).
+
+    Behind a GPT, zpool looks for labels in the partitions alone (check_disk, zpool_vdev_os.c).
+    """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        return os.read(handle, FIRST)
+        head, others = os.pread(handle, FIRST, 0), []
+        if not head.startswith(XDR, LABEL_NVLIST) and _gpt_sector(head) is None:
+            end = os.lseek(handle, 0, os.SEEK_END) // FIRST * FIRST
+            for place in (FIRST, end - 2 * FIRST, end - FIRST):
+                with contextlib.suppress(OSError):  # before the first byte, or a bad sector
+                    others.append(os.pread(handle, LABEL_END, place))
+        return head, others
     finally:
         os.close(handle)
+
+
+def _gpt_sector(head: bytes) -> int | None:
+    """The bytes of a sector by where the header of a GPT is; None without one."""
+    return next((size for size in (512, 4096) if head.startswith(b"EFI PART", size)), None)
+
+
+def _partition_table(head: bytes) -> Iterator[tuple[int, int]]:
+    """The numbers of a GPT's partitions, and where they begin, in bytes."""
+    sector = _gpt_sector(head)
+    if sector is None:
+        return
+
+    def _number(place: int, length: int) -> int:
+        return int.from_bytes(head[place : place + length], "little")
+
+    first, step = _number(sector + 72, 8) * sector, _number(sector + 84, 4)
+    for index in range(min(_number(sector + 80, 4), (len(head) - first) // max(step, 128))):
+        entry = first + index * step
+        if any(head[entry : entry + 16]):  # its type
+            yield index + 1, _number(entry + 32, 8) * sector
 
 
 def _is_mbr(head: bytes) -> bool:
@@ -154,9 +195,45 @@ def _is_mbr(head: bytes) -> bool:
 
 
 def devices(root: Path = ROOT, files: Iterable[str] = ()) -> tuple[Device, ...]:
-    """The machine's disks, and those of ``files`` that are regular files; may take seconds."""
-    read = _in_time()
-    return (*disks(root, read), *filter(None, (file_device(path, read) for path in files)))
+    """The machine's disks, and what ``files`` name besides them: files, and block devices.
+
+    May take seconds.
+    """
+    machine = _machine(root, _in_time())
+    found = list(_disks(machine))
+    for path in files:
+        if (file := file_device(path, machine.read)) is not None:
+            found.append(file)
+        elif (name := node_name(path, root)) is not None:
+            node = str(root / "dev" / name)
+            if not any(node in device.aliases for device in found):
+                found += _stacked(machine, name)
+            found = [_linked(device, node, path) for device in found]
+    return tuple(found)
+
+
+def _stacked(machine: _Machine, name: str) -> Iterator[Device]:
+    """A block device that is none of the disks, or the one that has it as a partition."""
+    entry = real(machine.root / "sys/class/block" / name)
+    whole = entry.parent if (entry / "partition").exists() else entry
+    # Without a path, a device that joins them is a disk that was pulled.
+    if not whole.name.startswith(STACKED) or is_multipath(whole.name, machine.root):
+        return
+    if number_in(whole / "size"):
+        under = disks_below(f"/dev/{name}", machine.root)
+        below = tuple(str(machine.root / "dev" / names[0]) for names in under)
+        found = _disk(machine, whole.name, ())
+        # It is called as it was typed, whatever udev has yet to make.
+        parts = tuple(replace(part, below=below, unnamed=False) for part in found.parts)
+        yield replace(found, kind="stacked", below=below, unnamed=False, parts=parts)
+
+
+def _linked(device: Device, node: str, path: str) -> Device:
+    """The device with ``path`` as one more name of this node, where it is its or a partition's."""
+    if node not in device.aliases or path in device.aliases:
+        return device
+    parts = tuple(_linked(part, node, path) for part in device.parts)
+    return replace(device, aliases=(*device.aliases, path), parts=parts)
 
 
 def _in_time() -> _Read:
@@ -180,9 +257,15 @@ def disks(root: Path = ROOT, read: _Read = contents_of) -> tuple[Device, ...]:
 
     A disk with several paths is one, called by the device that joins them.
     """
-    machine = _Machine(
-        root, links(root, *LINKS), _mounted(root), _swaps(root), locations(root), read
-    )
+    return _disks(_machine(root, read))
+
+
+def _machine(root: Path, read: _Read) -> _Machine:
+    return _Machine(root, links(root, *LINKS), _mounted(root), _swaps(root), locations(root), read)
+
+
+def _disks(machine: _Machine) -> tuple[Device, ...]:
+    root = machine.root
     joined = {name: slaves(name, root) for name in _names(root) if is_multipath(name, root)}
     members = {member for each in joined.values() for member in each}
     return _without_shared_serials(
@@ -203,7 +286,9 @@ def _without_shared_serials(found: Iterable[Device]) -> tuple[Device, ...]:
     disks = tuple(found)
     counts = Counter(each.serial for each in disks if each.serial and not each.wwn)
     return tuple(
-        replace(each, serial="") if not each.wwn and counts[each.serial] > 1 else each
+        replace(each, serial="", parts=tuple(replace(part, serial="") for part in each.parts))
+        if not each.wwn and counts[each.serial] > 1
+        else each
         for each in disks
     )
 
@@ -224,41 +309,106 @@ def file_device(path: str, read: _Read = contents_of) -> Device | None:
     return Device(path, kind="file", size=status.st_size, contents=read(Path(path)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A disk without its partitions, or one of its partitions."""
+
+    name: str
+    links: tuple[str, ...]
+    """Every path of it, ``/dev/NAME`` first."""
+    size: int | None
+    contents: Contents
+    """Names and pool, by udev where we may not look."""
+    mounted: tuple[str, ...]
+    swap: bool
+    holders: tuple[str, ...]
+    read_only: bool
+    unnamed: bool
+    number: int | None
+    """Of a partition; None of a disk."""
+    begin: int | None
+    """Where a partition begins, in bytes; None where that is unknown."""
+
+
+def _node(machine: _Machine, entry: Path) -> _Node:
+    """What the machine tells of a block device by its folder in /sys."""
+    name, dev = entry.name, machine.root / "dev"
+    links = (str(dev / name), *machine.links.get(name, ()))
+    # Mounts are told by this name, also where udev has made no link of it.
+    called = dict.fromkeys((*links, str(dev / "mapper" / text_in(entry / "dm/name"))))
+    sectors, start = number_in(entry / "size"), number_in(entry / "start")
+    udev = udev_properties(entry, machine.root)
+    contents = machine.read(dev / name)
+    part = re.match(r"part(\d+)-", text_in(entry / "dm/uuid"))
+    return _Node(
+        name=name,
+        links=links,
+        size=sectors and sectors * SECTOR,
+        contents=_by_udev(udev) if contents.unread else contents,
+        mounted=tuple(where for path in called for where in machine.mounted.get(path, ())),
+        swap=not machine.swaps.isdisjoint(called),
+        holders=tuple(names_in(entry / "holders")),
+        read_only=text_in(entry / "ro") == "1",
+        unnamed=_is_unnamed(udev, machine.root),
+        number=int(part[1]) if part else number_in(entry / "partition"),
+        begin=None if start is None else start * SECTOR,
+    )
+
+
 def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
     """One disk; ``members`` are the paths to it where it has several."""
     block = machine.root / "sys/block"
     entry, first = block / name, block / (members[0] if members else name)
-    parts = _dm_partitions(entry, block) if members else _partitions(entry)
-    udev = {name: udev_properties(entry, machine.root)}
-    for part in parts:
-        place = block / part if members else entry / part
-        udev[part] = udev_properties(place, machine.root)
-    nodes = {part: str(machine.root / "dev" / part) for part in (name, *parts)}
-    aliases = [link for p in (name, *parts) for link in (nodes[p], *machine.links.get(p, []))]
+    mapped = name.startswith("dm-")
+    parts = _dm_partitions(entry, block) if mapped else _partitions(entry)
+    own = _node(machine, entry)
+    inside = [_node(machine, (block if mapped else entry) / part) for part in parts]
+    nodes = (own, *inside)
     who = Identity(first, machine.root)
-    sectors = number_in(entry / "size")
     where = machine.places.of((name, *members))
-    return Device(
-        path=_best(machine.links.get(name, []), nodes[name]),
-        node=nodes[name],
-        aliases=tuple(aliases),
-        size=sectors and sectors * SECTOR,
+    whole = Device(
+        path=_best(own.links),
+        node=own.links[0],
+        aliases=tuple(link for node in nodes for link in node.links),
+        size=own.size,
         model=who.model,
         serial=who.serial,
         wwn=who.wwn,
         logical=number_in(entry / "queue/logical_block_size"),
         physical=number_in(entry / "queue/physical_block_size"),
-        contents=_contents(udev, nodes, machine.read),
-        mounted=tuple(m for node in nodes.values() for m in machine.mounted.get(node, [])),
-        swap=any(node in machine.swaps for node in nodes.values()),
-        holders=tuple(each for each in _holders(entry, parts, block) if each not in parts),
-        read_only=text_in(entry / "ro") == "1",
+        contents=_together(own, inside),
+        unlisted=_unlisted(own, inside),
+        mounted=tuple(place for node in nodes for place in node.mounted),
+        swap=any(node.swap for node in nodes),
+        holders=tuple(each for node in nodes for each in node.holders if each not in parts),
+        read_only=own.read_only,
         locate=next(filter(None, (_led(block / path) for path in members or (name,))), None),
         enclosure=where.enclosure,
         slot=where.slot,
         bay=where.bay,
-        unnamed=_is_unnamed(udev[name], machine.root),
+        unnamed=own.unnamed,
         port=where.port,
+    )
+    return replace(whole, parts=tuple(_partition(whole, own, parts, part) for part in inside))
+
+
+def _partition(whole: Device, disk: _Node, parts: Sequence[str], own: _Node) -> Device:
+    """One partition by itself, and in use where all of its disk is, as a disk without any."""
+    pool = disk.contents.zfs_pool if own.contents.zfs_pool is None else own.contents.zfs_pool
+    return replace(
+        whole,
+        path=_best(own.links),
+        node=own.links[0],
+        aliases=own.links,
+        kind="partition",
+        number=str(own.number or ""),
+        size=own.size,
+        contents=replace(own.contents, zfs_pool=pool),
+        mounted=(*disk.mounted, *own.mounted),
+        swap=disk.swap or own.swap,
+        holders=(*(each for each in disk.holders if each not in parts), *own.holders),
+        read_only=disk.read_only or own.read_only,
+        unnamed=disk.unnamed or own.unnamed,
     )
 
 
@@ -279,42 +429,50 @@ def _partitions(entry: Path) -> list[str]:
     return sorted(p.name for p in found if (p / "partition").exists())
 
 
+def _unlisted(disk: _Node, inside: Iterable[_Node]) -> tuple[int, ...]:
+    """The numbers in the partition table of which the kernel has no partition in that place."""
+    begins = {part.number: part.begin for part in inside}
+    return tuple(
+        number
+        for number, begin in disk.contents.table
+        if number not in begins or begins[number] not in (None, begin)
+    )
+
+
 def _dm_partitions(entry: Path, block: Path) -> list[str]:
-    """Partitions of a multipath disk are devices of their own, built on it (kpartx(8))."""
+    """Partitions of a device-mapper device are devices of their own, built on it (kpartx(8))."""
     with contextlib.suppress(OSError):
         names = sorted(p.name for p in (entry / "holders").iterdir())
         return [name for name in names if text_in(block / name / "dm/uuid").startswith("part")]
     return []
 
 
-def _contents(
-    udev: Mapping[str, Mapping[str, str]], nodes: dict[str, str], read: _Read
-) -> Contents:
-    """What is on a disk and its partitions together; udev's word where we may not look."""
-    names: list[str] = []
-    pool: str | None = None
-    unread = False
-    for part, props in udev.items():
-        found = read(Path(nodes[part]))
-        if found.unread:
-            found, blind = _by_udev(props)
-            unread = unread or blind
-        pool = pool if found.zfs_pool is None else found.zfs_pool
-        whole = part == next(iter(udev))
-        names += found.names if whole else (f"{name} on {part}" for name in found.names)
-    return Contents(tuple(dict.fromkeys(names)), pool, unread)
+def _together(disk: _Node, inside: Sequence[_Node]) -> Contents:
+    """What is on a disk and its partitions together."""
+    found = [disk.contents, *(part.contents for part in inside)]
+    names = [f"{name} on {part.name}" for part in inside for name in part.contents.names]
+    pools = [each.zfs_pool for each in found if each.zfs_pool is not None]
+    return Contents(
+        tuple(dict.fromkeys((*disk.contents.names, *names))),
+        pools[-1] if pools else None,
+        any(each.unread for each in found),
+        disk.contents.table,
+    )
 
 
-def _by_udev(props: Mapping[str, str]) -> tuple[Contents, bool]:
-    """What udev found when it looked, and whether it never did."""
+def _by_udev(props: Mapping[str, str]) -> Contents:
+    """What udev found when it looked; unread where it never did."""
     kind = props.get("ID_FS_TYPE")
     if kind == "zfs_member":
-        return Contents(zfs_pool=props.get("ID_FS_LABEL", "")), False
-    return Contents((kind,) if kind else ()), not props
+        return Contents(zfs_pool=props.get("ID_FS_LABEL", ""))
+    return Contents((kind,) if kind else (), unread=not props)
 
 
-def _best(links: Sequence[str], node: str) -> str:
-    """The link to give to zpool: by-vdev, the name of a multipath device, by-id with the model."""
+def _best(links: Sequence[str]) -> str:
+    """The path to give to zpool: by-vdev, the name of a multipath device, by-id with the model.
+
+    The node, which is first, where none of these is among them.
+    """
 
     def _rank(link: str) -> tuple[int, str]:
         name = os.path.basename(link)  # noqa: PTH119 (a string, not a path to open)
@@ -324,9 +482,9 @@ def _best(links: Sequence[str], node: str) -> str:
             return (1, link)
         if "/by-id/" in link:
             return (3 if name.startswith(("wwn-", "nvme-eui.", "scsi-3")) else 2, link)
-        return (4, link)
+        return (5, link) if link == links[0] else (4, link)
 
-    return min(links, key=_rank, default=node)
+    return min(links, key=_rank)
 
 
 def _mounted(root: Path) -> _Lists:
@@ -341,13 +499,6 @@ def _mounted(root: Path) -> _Lists:
 def _swaps(root: Path) -> frozenset[str]:
     """The nodes that are swapped to."""
     return frozenset(line.split()[0] for line in text_in(root / "proc/swaps").splitlines()[1:])
-
-
-def _holders(entry: Path, parts: list[str], block: Path) -> Iterator[str]:
-    """What is built on a disk or on its partitions, those of a multipath disk lying beside it."""
-    for place in (entry, *(entry / part for part in parts), *(block / part for part in parts)):
-        with contextlib.suppress(OSError):
-            yield from sorted(p.name for p in (place / "holders").iterdir())
 
 
 def _led(entry: Path) -> str | None:

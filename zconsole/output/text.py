@@ -8,7 +8,7 @@ from datetime import tzinfo
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.damage import explained
 from zconsole.pool.model import Activity
-from zconsole.pool.redundancy import Redundancy
+from zconsole.pool.redundancy import Redundancy, unmarked_repairs
 from zconsole.system.printable import clean
 from zconsole.timeline.eta.estimate import MEASURING, SUSPENDED, Estimate
 from zconsole.timeline.frame import (
@@ -98,11 +98,20 @@ def _heading(frame: Frame) -> Iterator[str]:
         apart = "; " if any(":" in entry for entry in entries) else ", "
         yield "  redundancy left: " + apart.join(entries)
     if frame.untold:
-        yield f"  redundancy unknown: {', '.join(frame.untold)} (not all of it is shown)"
+        yield f"  redundancy unknown: {', '.join(frame.untold)} ({_why_untold(frame)})"
     if frame.seen.message:
         yield f"  zpool says: {frame.seen.message}"
     if frame.seen.action:
         yield f"  action: {frame.seen.action}"
+
+
+def _why_untold(frame: Frame) -> str:
+    seen = frame.seen
+    if not seen.lacks and unmarked_repairs(seen.root, seen.scans):
+        return "no device is marked yet"
+    # What a whole text shows of a vdev may be of another: it lost its indentation.
+    partial = any(top.partial and top.name in frame.untold for top in seen.root.children)
+    return "too little of it is shown" if partial and not seen.lacks else "not all of it is shown"
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:
@@ -315,6 +324,8 @@ def _table_row(row: VdevRow, width: int, disks: int) -> str:
     counters = (vdev.errors.read, vdev.errors.write, vdev.errors.cksum)
     errors = "" if None in counters else " ".join(size(c) for c in counters)
     notes = [vdev.note] if vdev.note else []
+    if vdev.errors.slow:
+        notes.append(f"{size(vdev.errors.slow)} slow I/O{'s' * (vdev.errors.slow != 1)}")
     if row.slow_sibling:
         notes.append(f"slow: {row.slow_sibling}")
     disk = f"  {padded(clean(_disk_words(row)), disks)}" if disks else ""

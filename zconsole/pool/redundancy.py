@@ -20,7 +20,10 @@ class Redundancy(NamedTuple):
 
 
 REPAIRS = frozenset({"resilver", "rebuild"})
-_LAYOUTS = ("mirror", "raidz", "draid", *GROUP_KINDS)
+SEEN = 5.0
+"""Percent of a resilver from which every device that it fills has got some bytes."""
+_PARENTS = ("mirror", "raidz", "draid")
+_LAYOUTS = (*_PARENTS, *GROUP_KINDS)
 
 
 def may_fail(left: int) -> str:
@@ -59,10 +62,13 @@ def by_vdev(
     the repair has nothing else to fill. Of a dRAID's failure domain, no stripe has two devices
     (vdev_draid.c): however many of them are missing, they count as one.
     ``checkpoint``: whether one exists. It alone can keep a replacing vdev whose newcomer is whole.
-    Vdevs of which too little is shown (``is_incomplete``) have no entry.
+    Vdevs of which too little is shown (``is_incomplete``) have no entry. Nor have, without the row
+    of the pool, devices at the top: they may be those of a vdev whose row is not shown either. Nor
+    have vdevs of which a repair that has just begun may fill a device (``unmarked_repairs``).
     """
     known = tuple(scans)
     repairs = [scan for scan in known if scan.active and scan.function in REPAIRS]
+    begun = unmarked_repairs(root, repairs, returned)
     own = {id(vdev): _of_own_data(vdev, repairs) for vdev in data_vdevs(root)}
     told = [own.get(id(vdev), vdev) for vdev in root.children]
     spares = bool(repairs) and not _fills_others(told, returned)
@@ -77,10 +83,33 @@ def by_vdev(
         else:
             marked = _repaired(own[id(vdev)], _has_failed(known, vdev), checkpoint)
         entry = _of_top_level(marked, name)
-        # What a text that was cut off does not show can only make it worse.
-        if not is_incomplete(vdev) and not (vdev.partial and entry.left):
+        loose = root.state == "UNKNOWN" and not vdev.kind.startswith(_PARENTS)
+        # What a text that was cut off, or a repair, does not show can only make it worse.
+        hidden = vdev.partial or any(scan.vdev in (None, vdev.name) for scan in begun)
+        if not (loose or is_incomplete(vdev) or (hidden and entry.left)):
             entries.append((vdev, entry))
     return tuple(entries)
+
+
+def unmarked_repairs(
+    root: Vdev, scans: Iterable[Scan], returned: Collection[str] = ()
+) -> tuple[Scan, ...]:
+    """Repairs that run and have written nothing yet, where nothing shows which devices they fill.
+
+    Each fills at least one (vdev_resilver_needed, vdev.c), which zpool marks once bytes were
+    written to it. ``returned`` is as for ``by_vdev``.
+    """
+    shown = any(
+        vdev.resilvering or vdev.unfilled or vdev.kind in GROUP_KINDS or vdev.name in returned
+        for vdev in root.walk()
+    )
+    repairs = [] if shown else [s for s in scans if s.active and s.function in REPAIRS]
+    return tuple(
+        scan
+        for scan in repairs
+        if not scan.processed_bytes
+        and (scan.issued_bytes == 0 if scan.two_stage else (scan.percent or 0.0) < SEEN)
+    )
 
 
 def is_incomplete(top: Vdev) -> bool:

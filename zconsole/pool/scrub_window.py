@@ -14,7 +14,7 @@ class ScrubWindow:
     hours: str
     """``22:00-06:00``, in the machine's own time zone; empty only in an order: at any hour."""
     begun: bool = False
-    """Whether its scrub was seen: when that has ended, so has the window."""
+    """Whether its scrub was seen, or started: when that has ended, so has the window."""
     paused: bool = False
     """Whether it was paused for the hours; what somebody else paused stays paused."""
 

@@ -280,7 +280,7 @@ def cause_of(view: MachineView, target: Target) -> str:
     errors, failed = target.vdev.errors, target.vdev.state in FAILED
     if fault is None and not errors.total and not failed:
         return "unclear"
-    signs = ProbeResults(view.counts(view.situation.facts.device(target.vdev.path or "")))
+    signs = ProbeResults(view.counts(view.situation.facts.disk(target.vdev.path or "")))
     counted = Deltas(errors.read or 0, errors.write or 0, errors.cksum or 0)
     return judge(Deltas() if failed else counted, signs=signs)[0]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from zconsole.actions.doubts import suspects
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, failed, find
+from zconsole.actions.target import partition_of as target_partition
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
@@ -22,7 +23,6 @@ STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/d
 """Paths of devices that are made of others: dm-crypt, LVM, multipath, md."""
 LASTING_LINKS = "/dev/disk/"
 """Where udev keeps names of disks that stay over a boot."""
-_PARTITION = re.compile(r"-part(\d+)$|(?<=\d)p(\d+)$|(?<=[a-z])(\d+)$")
 _UNIT = re.compile(r"-(?:lun|nvme)-\d+$")
 """The end of a by-path name that tells units of one disk apart."""
 _AFTER_SERIAL = re.compile(r"(?<=.)(?:_\d{1,3}|-\d+:\d+)$")
@@ -151,7 +151,7 @@ def disk_of(device: Device) -> SwapDisk:
 def disk_of_leaf(situation: Situation, target: Target) -> SwapDisk:
     """The disk below a leaf; one that is gone as it is remembered."""
     leaf = target.vdev
-    device = situation.facts.device(leaf.path or "")
+    device = situation.facts.disk(leaf.path or "")
     if device is None:
         found = _remembered(leaf)
     elif _is_other(situation, leaf, device):
@@ -163,7 +163,7 @@ def disk_of_leaf(situation: Situation, target: Target) -> SwapDisk:
 
 def leaf_device(situation: Situation, leaf: Vdev) -> Device | None:
     """The machine's device below a leaf; None, too, where another one is in its place."""
-    device = situation.facts.device(leaf.path or "")
+    device = situation.facts.disk(leaf.path or "")
     return None if device is None or _is_other(situation, leaf, device) else device
 
 
@@ -221,15 +221,18 @@ def _serial_in(devid: str) -> str:
 
 
 def partition_of(target: Target) -> str | None:
-    """The number of the partition that a leaf is; None for a whole disk.
+    """The number of the partition that a device is; None for a whole disk."""
+    return target_partition(target.vdev)
 
-    Of a whole disk, zpool prints the name without the partition it made itself.
+
+def partition_on(device: Device, number: str) -> Device | None:
+    """The partition of a disk with this number; None without one.
+
+    Of a disk whose partitions are known by their links only, it is all of the disk.
     """
-    path = target.vdev.path or ""
-    if path.rpartition("/")[2] != target.vdev.name.rpartition("/")[2]:
-        return None
-    match = _PARTITION.search(path)
-    return next(filter(None, match.groups()), None) if match else None
+    known = next((part for part in device.parts if part.number == number), None)
+    path = f"{device.path}-part{number}"
+    return replace(device, path=path) if known is None and path in device.aliases else known
 
 
 def leaves_of(pool: Pool) -> tuple[Target, ...]:
@@ -363,7 +366,7 @@ def device_named(view: MachineView, word: str) -> str:
 
 def _names(view: MachineView, target: Target) -> set[str | None]:
     leaf, disk = target.vdev, view.disk(target)
-    device = view.situation.facts.device(leaf.path or "")
+    device = view.situation.facts.disk(leaf.path or "")
     paths = (device.path, *device.aliases) if device else ()
     known = {target.key, leaf.name, leaf.path, leaf.guid, disk.bay, disk.serial, disk.wwn}
     return {*known, disk.port, *paths, *(path.rpartition("/")[2] for path in paths)} - {""}
@@ -410,6 +413,7 @@ def free_to_go(view: MachineView) -> str:
         for device in view.devices
         if device.kind == "disk" and device.contents.zfs_pool is None
         if not (device.mounted or device.swap or device.holders or device.contents.names)
+        if not device.unlisted
         if not any(disk.is_on(device) for disk in view.leaf_disks)
     ]
     more = f" and {len(free) - NAMED} more" if len(free) > NAMED else ""

@@ -56,7 +56,7 @@ def refusal(view: MachineView, target: Target, old: SwapDisk) -> Refusal | None:
     if (why := present(target).check(situation)) is not None:
         return Refusal(why)
     found = _no_disk(pool, name, target.vdev) or _newcomer(pool, name, target)
-    device = situation.facts.device(path)
+    device = situation.facts.disk(path)
     if found is None and device is None and path.startswith(STACKED):
         return _stacked(pool, name, path)  # a multipath disk is one of the machine's
     return found if device is None else found or _shared(pool, name, target, device, old)

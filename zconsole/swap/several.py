@@ -204,7 +204,7 @@ def begin_replaced(
         commands = commands[:-1]  # it was the last one
     found: list[Checklist] = []
     for pair, command in zip(swaps, commands, strict=False):
-        choice, device = choose(view, pair.old), view.situation.facts.device(pair.new)
+        choice, device = choose(view, pair.old), view.situation.facts.disk(pair.new)
         if choice is None or choice.refusal is not None:
             continue
         new = SwapDisk(pair.new, whole=pair.new) if device is None else disk_of(device)

@@ -82,7 +82,7 @@ def _of_old(swap: Checklist, view: MachineView) -> Iterator[str]:
     group, words = target.group, swap.old.words
     if group is not None and (group.kind == "replacing" or swap.spare is not None):
         new = group.children[-1]
-        detach = _zpool("detach", view.pool.name, disk_path(new))
+        detach = _zpool("detach", view.pool.name, disk_path(view.pool, new, expands=True))
         if group.kind == "replacing":
             yield (
                 f"{new.name} still takes the place of {words}: let the resilver"
@@ -162,7 +162,9 @@ def light_words(swap: Checklist) -> tuple[str, ...]:
 def _online(situation: Situation, target: Target) -> str:
     if target.vdev.state == "FAULTED":
         return _zpool("clear", situation.pool.name, target.argument)
-    return _zpool("online", situation.pool.name, disk_path(target.vdev))
+    return _zpool(
+        "online", situation.pool.name, disk_path(situation.pool, target.vdev, situation.expands)
+    )
 
 
 def _zpool(verb: str, *operands: str) -> str:

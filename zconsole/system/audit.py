@@ -126,7 +126,8 @@ class Audit:
             with contextlib.suppress(ZconsoleError):
                 self._put(line)
 
-        self._worker.put(_noted)
+        with contextlib.suppress(ZconsoleError):  # where no thread can be started, it is lost
+            self._worker.put(_noted)
 
     def recent(self) -> list[dict[str, Any]]:
         """The newest records of this user, oldest first; may hang. Raises StateError or OSError."""

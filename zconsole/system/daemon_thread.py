@@ -20,6 +20,8 @@ LINGER = 5.0
 async def in_daemon_thread(job: Callable[..., _T], *args: Any) -> _T:
     """What ``job`` returns or raises, run in a daemon thread of its own.
 
+    Raises NotAskedError where none can be started.
+
     The threads of ``asyncio.to_thread`` are joined when the loop ends: one that reads a dying disk
     would keep the program from leaving.
     """
@@ -43,8 +45,8 @@ class FileThread:
             raise DeadlineError("reading /proc and /sys does not end", self._is_busy)
         attempt: Future[_T] = Future()
         attempt.set_running_or_notify_cancel()  # so that nothing cancels it
-        self._newest = attempt
         self._worker.put(partial(answer, job, attempt))
+        self._newest = attempt
         try:
             async with asyncio.timeout(deadline):
                 return await asyncio.wrap_future(attempt)

@@ -75,15 +75,21 @@ def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:
 
     Field 22 of /proc/PID/stat, counted after the parenthesised name (proc(5)).
     """
-    try:
-        text = (proc / str(pid) / "stat").read_text("ascii", "replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
+    fields = _fields(str(pid), proc)
     return f"{pid}:{fields[19]}" if len(fields) > 19 else None
 
 
 def alive(mark: str, proc: Path = Path("/proc")) -> bool:
-    """Whether the process of a mark still runs."""
-    pid = mark.partition(":")[0]
-    return pid.isdigit() and process_mark(int(pid), proc) == mark
+    """Whether the process of a mark still runs.
+
+    One that was killed does not, though a thread of it may stay in the kernel, nor one that its
+    parent has not waited for.
+    """
+    pid, _, start = mark.partition(":")
+    fields = _fields(pid, proc) if pid.isdigit() else []
+    return fields[19:20] == [start] and fields[0] not in ("Z", "X", "x")
+
+
+def _fields(pid: str, proc: Path) -> list[str]:
+    """/proc/PID/stat after the name, from the process's state on."""
+    return text_in(proc / pid / "stat").rpartition(")")[2].split()

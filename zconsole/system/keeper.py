@@ -7,11 +7,9 @@ has a deadline of its own. All act side by side: one whose disk or enclosure han
 other, and is not asked again before its act has ended.
 
 *Two processes* (``zconsole.cli.keeper``). The child runs the loop below. Its parent only waits:
-when the child is killed, it puts originals back and starts another child, which goes on with what
-is kept in files. When the parent is killed, the child puts back what it holds, and begins anew with
-a parent. What both leave behind, killed at once, is restored by the next zconsole, and by the unit
-after a reboot.
-
+when the child is killed, it puts originals back, which it knows from memory that both share, and
+starts another child, which goes on with what is kept in files. When the parent is killed, the child
+puts back what it holds, and begins anew with X
 *Orders* come over a socket in the state directory, which only its owner can reach: a line of JSON,
 and a line back once it is done. The answer is what counts: without one whoever asked starts a
 keeper and asks again, so none is lost to a keeper that just ends. What an order holds for somebody
@@ -41,7 +39,7 @@ from typing import Any, Protocol
 from zconsole.errors import ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.patient import NoAnswerError, Patient, in_time
+from zconsole.system.patient import NoAnswerError, NotAskedError, Patient, in_time
 from zconsole.system.process import DeadlineError, own, run_blocking
 from zconsole.system.records import parse_json
 from zconsole.system.safe_path import directory
@@ -60,7 +58,7 @@ IDLE = 2.0
 """Seconds that the keeper waits for an order while it has nothing to do."""
 HEARD = 5.0
 """Seconds that whoever connects has to give its order."""
-STARTED = 10.0
+LOCK_SECONDS = 10.0
 """Seconds for a lock, on a disk that a scan keeps busy."""
 BEGUN = 30.0
 """Seconds that a duty may take to begin before the keeper ends without it."""
@@ -111,6 +109,8 @@ class Keeper:
         self._standing = standing
         self._log = log
         self._clock = clock
+        self._process = os.getppid()
+        """Whom to signal to end the keeper: its parent, also once that is gone."""
         self.duties: dict[Duty, float] = {}
         """With the time at which each began (epoch seconds)."""
         self._acting: dict[Duty, asyncio.Task[None]] = {}
@@ -140,10 +140,11 @@ class Keeper:
         hearing.cancel()
         await asyncio.wait([hearing])
         listening.close()
-        await asyncio.gather(*map(self._undo, list(self.duties)))
+        held = list(self.duties)
+        await asyncio.gather(*map(self._undo, held))
         if self._serving:  # one that begins now must be undone as well
             await asyncio.wait(self._serving, timeout=BEGUN)
-        await asyncio.gather(*map(self._undo, list(self.duties)))
+        await asyncio.gather(*(self._undo(duty) for duty in list(self.duties) if duty not in held))
 
     def _is_needed(self) -> bool:
         return bool(self.duties or self._serving) or self._clock() < self._until
@@ -176,22 +177,28 @@ class Keeper:
         del self._acting[duty]
         self._woken.set()
 
-    def _note_failure(self, duty: Duty, error: Exception) -> None:
+    def _note_failure(self, duty: Duty, error: Exception) -> str:
         why = str(error) or type(error).__name__
         if self._failed.get(duty, (0.0, ""))[1] != why:
             self._log.note(time.time(), "noted", kind="keeper", duty=duty.name, result=why)
         self._failed[duty] = self._clock() + RETRY, why
+        return why
 
-    async def _undo(self, duty: Duty) -> None:
-        """End a duty: what it is at comes to its end before, as far as its deadline allows."""
-        self.duties.pop(duty, None)  # so that it does not act beside its undoing
+    async def _undo(self, duty: Duty) -> str:
+        """End a duty: what it is at comes to its end before, as far as its deadline allows.
+
+        Why it could not be undone, empty where it was; it is kept then, to try again.
+        """
+        since = self.duties.pop(duty, time.time())  # so that it does not act beside its undoing
         if (task := self._acting.get(duty)) is not None:
             await asyncio.wait([task], timeout=duty.deadline)
         try:
             async with asyncio.timeout(duty.deadline):
                 await duty.undo()
         except Exception as error:  # the others are undone all the same
-            self._note_failure(duty, error)
+            self.duties[duty] = since
+            return f"{duty.name}: {self._note_failure(duty, error)}"
+        return ""
 
     def _look(self) -> None:
         """Have each standing duty look into its file; it is over at once where nothing is kept."""
@@ -234,7 +241,7 @@ class Keeper:
                 answer = await self._obeyed(parse_json(heard), reader)
             except (ValueError, LookupError, TypeError):
                 other = "the zconsole keeper that runs is of another version"
-                answer = {"error": f"{other}. To end it: kill {os.getppid()}"}
+                answer = {"error": f"{other}. To end it: kill {self._process}"}
             writer.write(json.dumps(answer).encode("ascii") + b"\n")
             await writer.drain()
         except OSError:  # whoever asked is gone
@@ -253,10 +260,12 @@ class Keeper:
                 {"duty": duty.name, "since": since, "ends_by": duty.ends_by}
                 for duty, since in self.duties.items()
             ]
-            return {"done": {"process": os.getppid(), "duties": told}}
+            return {"done": {"process": self._process, "duties": told}}
         if name == END:
             ended = [duty for duty in self.duties if order["duty"] in ("", duty.name)]
-            await asyncio.gather(*map(self._undo, ended))
+            failed = await asyncio.gather(*map(self._undo, ended))
+            if why := "; ".join(filter(None, failed)):
+                return {"error": f"not ended: {why}"}
             return {"done": len(ended)}
         try:
             duty = await self._orders[name](order)
@@ -292,12 +301,17 @@ class StandingDuty(ABC):
     async def act(self) -> bool:
         """See Duty."""
         if self._lock is None:
-            with contextlib.suppress(OSError, ZconsoleError):
+            try:
                 if not await in_daemon_thread(self.is_empty):
                     self._lock = await in_daemon_thread(try_lock, self._path)
                     self._next = self._clock() + LONGEST * (self._lock is None)
                     return True
-            return False  # what can't be read is not kept; whoever reads it next says so
+            except (NoAnswerError, NotAskedError):
+                self._next = self._clock() + LONGEST
+                return True
+            except (OSError, ZconsoleError):  # it is not kept; whoever reads it next says so
+                pass
+            return False
         self._next = self._clock() + await self.look()
         if await in_daemon_thread(self.is_empty):
             await self.undo()
@@ -314,7 +328,10 @@ class StandingDuty(ABC):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError."""
+        """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError.
+
+        Where the disk doesn't answer and nothing is known, NoAnswerError or NotAskedError.
+        """
 
     @abstractmethod
     async def look(self) -> float:
@@ -336,7 +353,7 @@ def wake(state: Path, lock: str, options: Sequence[str] = ()) -> None:
             os.close(held)
         return held is None
 
-    if not in_time(_is_done, STARTED):
+    if not in_time(_is_done, LOCK_SECONDS):
         ask(state, options, order=LOOK)
 
 
@@ -368,29 +385,44 @@ def _ask(state: Path, options: Sequence[str], order: Order, until: float) -> Non
 def asked(state: Path, **order: Any) -> Any:
     """`ask` a keeper that runs; what it answers: how many duties it was about, or what was asked.
 
-    None where none runs. May hang with the state directory.
+    None where none runs. Raises ZconsoleError where it gives no answer, as one that was stopped;
+    may hang with the state directory.
     """
-    return _asked(state, order, time.monotonic() + START)
+    try:
+        return _asked(state, order, time.monotonic() + START)
+    except NoAnswerError as error:
+        raise ZconsoleError(f"zconsole keeper: {error}") from None
 
 
 def _asked(state: Path, order: Order, until: float) -> Any:
-    """The answer by then (steady seconds): who waits no longer has ordered nothing."""
-    with contextlib.closing(socket.socket(socket.AF_UNIX)) as line, contextlib.suppress(OSError):
-        line.settimeout(START)
-        with _address(state) as address:
-            line.connect(address)
-        line.settimeout(_left(until))
-        line.sendall(json.dumps(order).encode("ascii") + b"\n")
-        answer = b""
-        while not answer.endswith(b"\n") and (more := line.recv(1 << 16)):
-            answer += more
+    """The answer by then (steady seconds): who waits no longer has ordered nothing.
+
+    None where no keeper runs. Raises ZconsoleError with its reason or why it cannot be asked,
+    NoAnswerError when it is over.
+    """
+    try:
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as line:
             line.settimeout(_left(until))
-        if answer.endswith(b"\n"):
-            found = parse_json(answer)
-            if "error" in found:
-                raise ZconsoleError(found["error"])
-            return found["done"]
-    return None
+            with _address(state) as address:
+                line.connect(address)
+            line.settimeout(_left(until))
+            line.sendall(json.dumps(order).encode("ascii") + b"\n")
+            answer = b""
+            while not answer.endswith(b"\n") and (more := line.recv(1 << 16)):
+                answer += more
+                line.settimeout(_left(until))
+    except (ConnectionError, FileNotFoundError, BlockingIOError):  # the last: many ask at once
+        return None
+    except TimeoutError:
+        raise NoAnswerError(f"no answer in {START:g} s") from None
+    except OSError as error:
+        raise ZconsoleError(f"{state / SOCKET}: {error.strerror}") from error
+    if not answer.endswith(b"\n"):
+        return None
+    found = parse_json(answer)
+    if "error" in found:
+        raise ZconsoleError(found["error"])
+    return found["done"]
 
 
 def _left(until: float) -> float:

@@ -6,9 +6,10 @@ On a resilvering pool one fsync(2) may take seconds, on a hung pool forever.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
@@ -22,6 +23,10 @@ PATIENCE = 2.0
 
 class NoAnswerError(StateError):
     """A call did not end within its deadline."""
+
+
+class NotAskedError(StateError):
+    """A call was not made: an earlier one has not ended, or no thread can be started."""
 
 
 def in_time(job: Callable[[], _T], patience: float = PATIENCE) -> _T:
@@ -54,11 +59,11 @@ class Patient:
     ) -> _T:
         """What ``job`` returns or raises within ``patience`` seconds.
 
-        ``late`` is given what it returns after that. Raises NoAnswerError, and StateError while an
-        earlier call has not ended.
+        ``late`` is given what it returns after that. Raises NoAnswerError, and NotAskedError while
+        an earlier call has not ended or where no thread can be started.
         """
         if self._left_behind is not None and not self._left_behind.done():
-            raise StateError("an earlier call still hangs")
+            raise NotAskedError("an earlier call still hangs")
         attempt = begun(job)
         if wait([attempt], patience).done:
             return attempt.result()
@@ -68,14 +73,27 @@ class Patient:
 
 
 def begun(job: Callable[[], _T]) -> Future[_T]:
-    """What will come of a call, made in a thread that nobody waits for; it can't be canceled."""
+    """What will come of a call, made in a thread that nobody waits for; it can't be canceled.
+
+    Raises NotAskedError where no thread can be started.
+    """
     attempt: Future[_T] = Future()
     attempt.set_running_or_notify_cancel()
     # No executor: it would wait for its threads when the program ends. Nor a Thread object: from
     # Python 3.13 on one keeps the stack (8 MB) until it is collected, and the traceback of what
     # is raised ties it into a cycle.
-    _thread.start_new_thread(answer, (job, attempt))
+    with _started():
+        _thread.start_new_thread(answer, (job, attempt))
     return attempt
+
+
+@contextlib.contextmanager
+def _started() -> Iterator[None]:
+    """Make Python's error of no further thread one that whoever asks expects."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise NotAskedError(f"{error}: too many threads or processes run") from None
 
 
 def answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
@@ -100,13 +118,18 @@ class Worker:
         self._thread: threading.Thread | None = None
 
     def put(self, job: Callable[[], object]) -> None:
-        """Have a job done, which raises nothing; returns at once."""
+        """Have a job done, which raises nothing; returns at once.
+
+        Raises NotAskedError where no thread can be started: then it is not done.
+        """
         with self._changed:
+            if self._thread is None:
+                thread = threading.Thread(target=self._work, daemon=True, name=self._name)
+                with _started():
+                    thread.start()
+                self._thread = thread
             self._waiting.append(job)
             self._changed.notify_all()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, daemon=True, name=self._name)
-                self._thread.start()
 
     def settle(self, patience: float) -> bool:
         """Wait at most so many seconds until all is done; returns whether it is."""

@@ -75,6 +75,8 @@ class LockedRecord(Generic[_D]):
             return self._patient.call(partial(read_record, type(self._kept), self._path), ANSWER)
         except FileNotFoundError:
             return self._kept
+        except OSError as error:
+            raise StateError(f"{self._path}: {error.strerror}") from error
 
     @contextlib.contextmanager
     def open(self, patience: float | None = None) -> Iterator[Callable[[_D], None]]:
@@ -212,12 +214,14 @@ def files_in(directory: Path, name: re.Pattern[str]) -> list[Path]:
 def read_record(cls: type[_T], path: Path, most: int = MOST_BYTES) -> _T:
     """What the file holds, which may have ``most`` bytes.
 
-    Raises FileNotFoundError where there is none, StateError where it is not private or damaged.
+    Raises FileNotFoundError where there is none, StateError where it is not private, damaged, or of
+    another version.
     """
     try:
         return from_json(cls, parse_json(read_private(path, most)))
     except ValueError as error:
-        raise StateError(f"{path} is damaged: {error}. Remove it") from error
+        problem = f"is damaged, or of another version: {error}. Move it away"
+        raise StateError(f"{path} {problem}") from error
 
 
 def write_record(path: Path, record: DataclassInstance) -> None:

@@ -18,7 +18,7 @@ from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
 from zconsole.pool.model import Sample, SampleFailure, Scan, Vdev
-from zconsole.pool.redundancy import of_pool
+from zconsole.pool.redundancy import of_pool, unmarked_repairs
 from zconsole.pool.spares import spare_troubles
 from zconsole.pool.topology import Placed, placed
 from zconsole.timeline.activities import ActivityTracker
@@ -98,7 +98,8 @@ class PoolTimeline:
         self._limit.push(sample, tree, self.rates.now, [view.watched for view in scans])
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
         spares = spare_troubles(pool.root, pool.scans, sample.t, self.absences.returned)
-        redundancy = of_pool(pool, self.absences.returned)
+        back = self.absences.returned
+        redundancy = of_pool(pool, back)
         word = health(
             pool,
             sample.t,
@@ -112,7 +113,9 @@ class PoolTimeline:
             pool=pool.name,
             sample=sample,
             failure=None,
-            health=without_redundancy(word, redundancy, pool.scans),
+            health=without_redundancy(
+                word, redundancy, pool.scans, unmarked_repairs(pool.root, pool.scans, back)
+            ),
             series=self.rates.series,
             scans=scans,
             activities=activities,
@@ -128,6 +131,7 @@ class PoolTimeline:
             spares=spares,
             scrub=self.scrubs.push(dated),
             past=self.scans.past,
+            age=sample.age,
         )
         return self.frame
 

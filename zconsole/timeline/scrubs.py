@@ -1,8 +1,8 @@
 """How long ago a pool was scrubbed in full, and damage that no scrub has checked since.
 
 A later scan takes the place of a scrub in samples, so the last full one is remembered. ``zpool
-clear`` sets the counters to 0 and empties the list of damaged files (zfs_ioc_clear in
-module/zfs/zfs_ioctl.c); it repairs nothing. An import sets the counters of devices to 0, too. So
+clear`` sets the counters to 0 (vdev_clear in module/zfs/vdev.c); it repairs nothing. An import
+sets the counters of devices to 0, too, and any scan that ends renews the list of damaged files. So
 damage that was seen and that zpool no longer tells of is, until a scan has read everything again.
 """
 

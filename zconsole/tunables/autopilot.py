@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -183,6 +183,7 @@ class Autopilot:
         """Why it has to end."""
         self._ends = False
         """Whether it restores, or has."""
+        self._is_restored = False
 
     def due(self, now: float) -> float:
         """See Duty: it looks whether to end more often than it samples."""
@@ -211,9 +212,11 @@ class Autopilot:
         return False
 
     async def undo(self) -> None:
-        """Restore, as it was told to stop."""
+        """Restore, as it was told to stop. Raises what the kernel answered to what it refused."""
         if not self._ends:
             await self._end(self._over or "told to stop")
+        elif not self._is_restored:
+            await self._restore()
 
     async def _steered(self) -> str:
         """Take a round; why to end, or nothing."""
@@ -245,9 +248,9 @@ class Autopilot:
 
         What a pool that doesn't answer would bear, nobody knows.
         """
-        pools = await every_pool(self._source)
-        active = scanning(pools or ())
-        return pools if all("sync_r" in histograms(pool) for pool in active) else None
+        pools, whole = await every_pool(self._source)
+        told = all("sync_r" in histograms(pool) for pool in scanning(pools))
+        return pools if whole and told else None
 
     def tell(self, pools: Sequence[Pool] = ()) -> None:
         """Write down what it does, while ``pools`` scan; may take seconds."""
@@ -257,20 +260,20 @@ class Autopilot:
         self._claim.tell(Status(mark, t, wanted.words, level, names, watch, pilot.slowest))
 
     async def _end(self, why: str) -> None:
-        """Restore, and say why it ended."""
+        """Say why it ends, and restore; what could not be, `act` and `undo` try again."""
         self._over, self._ends = why, True
         try:
             await self._restore()
-            self._log.note(self._wall(), "ended", kind="autopilot", action=ACTION, result=why)
         finally:
+            self._log.note(self._wall(), "ended", kind="autopilot", action=ACTION, result=why)
             try:
                 await in_daemon_thread(self._claim.drop)
             finally:
                 await self._source.aclose()
 
     async def _restore(self) -> None:
-        with contextlib.suppress(ZconsoleError, OSError):
-            await in_daemon_thread(self._pilot.restore, self._wall())
+        await in_daemon_thread(self._pilot.restore, self._wall())
+        self._is_restored = True
 
 
 @dataclass(slots=True)
@@ -289,8 +292,7 @@ class PilotClaim:
         Raises ZconsoleError or OSError where there is one, or nothing can be set here.
         """
         for name in levers(parameters):
-            if not os.access(parameters.path(name), os.W_OK):
-                raise UnavailableError(f"{name} can't be written. Run it as root")
+            os.close(parameters.open(name))
         claim = parameters.claim()
         if claim is None:
             raise ZconsoleError(RUNS)
@@ -342,13 +344,12 @@ async def begin(
     return made
 
 
-async def every_pool(source: Source) -> tuple[Pool, ...] | None:
-    """The pools that a source has now; None unless each answered."""
+async def every_pool(source: Source) -> tuple[tuple[Pool, ...], bool]:
+    """The pools of a source that answer now, and whether those are all it has."""
     try:
         raws = await source.sample() or ()
         found = [each for raw in raws for each in decode(raw)]
     except ZconsoleError:
-        return None
-    if any(isinstance(each, SampleFailure) and not each.absent for each in found):
-        return None
-    return tuple(each.pool for each in found if isinstance(each, Sample))
+        return (), False
+    whole = not any(isinstance(each, SampleFailure) and not each.absent for each in found)
+    return tuple(each.pool for each in found if isinstance(each, Sample)), whole

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from zconsole.errors import UsageError
 from zconsole.pool.model import Version, parse_version
 from zconsole.units import parse_size, parse_whole, size
 
@@ -114,6 +115,20 @@ TUNABLES = tuple(_tunable(*row) for row in _TABLE["tunables"].items())
 """Every known tunable, those one reaches for first at the top."""
 
 BY_NAME = {tunable.name: tunable for tunable in TUNABLES}
+
+
+def named(name: str) -> Tunable:
+    """The tunable of this name. Raises UsageError that explains an old or foreign one."""
+    tunable = BY_NAME.get(name)
+    if tunable is None:
+        raise UsageError(explain(name) or f"no tunable {name!r}; see zconsole tunables list")
+    return tunable
+
+
+def exact(name: str, value: int | None) -> str:
+    """`Tunable.exact`; of one that another version has set, the number as it is."""
+    tunable = BY_NAME.get(name)
+    return str(value) if tunable is None else tunable.exact(value)
 
 
 def explain(name: str) -> str | None:

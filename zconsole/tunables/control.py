@@ -11,7 +11,7 @@ from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.host import alive
 from zconsole.system.state_dir import StateError
-from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, explain
+from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, exact, named
 from zconsole.tunables.holds import Hold, Scans, Setter, is_due
 from zconsole.tunables.parameters import NOT_LOADED, Parameters
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore
@@ -140,6 +140,13 @@ class Control:
         """What was set since the module was loaded, only to be read."""
         return self._memory.peek(self._parameters.era)
 
+    def check_saved(self) -> None:
+        """Raise StateError where what was set can't be read, so that it isn't said to be nothing.
+
+        May take some seconds.
+        """
+        self._memory.read(self._parameters.era)
+
     def list(self) -> tuple[Setting, ...]:
         """Every known tunable, those that this kernel lacks with ``value`` None."""
         saved = self._saved
@@ -147,7 +154,7 @@ class Control:
 
     def setting(self, name: str) -> Setting:
         """One tunable as it is now. Raises UsageError for a name that is none."""
-        return self._setting(known(name), self._saved)
+        return self._setting(named(name), self._saved)
 
     def problem(self, name: str, value: int) -> str | None:
         """Why a value would be refused here, None when it may be written."""
@@ -174,15 +181,13 @@ class Control:
             written = False
             try:
                 with self._memory.open(self._parameters.era) as saved:
-                    for name, value in values.items():
-                        self._write(saved, record, name, value)
+                    self._write(saved, record, values)
                     written = True
             except StateError:
                 if not written:
                     raise
                 # Each original was on the disk before its value was in the kernel; what the disk
                 # would not take is the time of the change.
-        self._have_watched()
         return tuple(self.setting(name) for name in values)
 
     def restore(
@@ -193,10 +198,11 @@ class Control:
     ) -> tuple[Restored, ...]:
         """Put back what we set, where the live value is still ours; all of it by default.
 
-        ``known`` goes back also where the file has lost it. Never waits for the audit log, and
-        needs no disk that can be written or that answers: what can't be forgotten is found restored
-        already the next time. May take some seconds. Raises, once all the others are back, what the
-        kernel answered to the first it refused.
+        Never waits for the audit log, and needs no disk that can be written: what can't be
+        forgotten is found restored already the next time. Where the file can't be read, ``known``
+        goes back, and what was read of it before; of the rest nobody is told but by `check_saved`.
+        May take some seconds. Raises, once all the others are back, what the kernel answered to the
+        first it refused.
         """
         chosen = None if names is None else tuple(names)
         choose = (lambda saved: tuple(saved.values)) if chosen is None else (lambda _: chosen)
@@ -210,17 +216,20 @@ class Control:
         seen = scans or Scans()
         due = self._due(self._saved, seen)
         restored = self._restore(t, lambda now: self._due(now, seen)) if due else ()
-        self._have_watched()
+        self._have_watched(self._saved)
         return restored
 
     def watched(self) -> tuple[Hold, ...]:
-        """What others set that is to be restored later, or now."""
-        holds = self._holds(self._saved).values()
+        """What others set that is to be restored later, or now.
+
+        Raises StateError where what was set could never be read.
+        """
+        holds = self._holds(self._memory.peek(self._parameters.era, must_know=True)).values()
         return tuple(hold for hold in holds if hold.is_left or (hold.process and not hold.own))
 
-    def _have_watched(self) -> None:
+    def _have_watched(self, saved: SavedTunables) -> None:
         """Have the keeper restore later what is to be, whatever becomes of this process."""
-        if any(hold.is_left or hold.process for hold in self._holds(self._saved).values()):
+        if any(hold.is_left or hold.process for hold in self._holds(saved).values()):
             # Where no keeper can be started, a console that runs restores it, or the next one.
             with contextlib.suppress(OSError, ZconsoleError):
                 self._wake()
@@ -233,21 +242,21 @@ class Control:
     def until(self, pool_guid: str) -> bool:
         """Switch whether what we set goes back at the end of this pool's scan; whether it will.
 
-        What nobody restores then, this console does; what shall not go back is set to stay. What a
-        guard or the autopilot holds is left to them. Raises UsageError when nothing else was set.
+        What nobody restores then, this console does; what shall not go back is set to stay. What
+        another console, a guard or the autopilot holds is left to them. Raises UsageError when
+        nothing else was set.
         """
         with self._memory.open(self._parameters.era) as saved:
             holds = self._holds(saved)
-            ours = [n for n, h in holds.items() if h.by in (Setter.CONSOLE, Setter.COMMAND)]
+            ours = [name for name, hold in holds.items() if hold.can_switch]
             if not ours:
-                raise UsageError("nothing to restore: no tunable was set here")
+                others = ", or another process holds it" if holds else ""
+                raise UsageError(f"nothing to restore: no tunable was set here{others}")
             on = any(holds[name].until != pool_guid for name in ours)
+            owner, guid = (self._owner, pool_guid) if on else (None, None)
             for name in ours:
-                entry = saved.values[name]
-                owner = (entry.owner if holds[name].process else self._owner) if on else None
-                guid = pool_guid if on else None
-                saved.values[name] = replace(entry, owner=owner, until=guid)
-        self._have_watched()
+                saved.values[name] = replace(saved.values[name], owner=owner, until=guid)
+        self._have_watched(self._saved)
         return on
 
     def past(self) -> Past:
@@ -285,7 +294,7 @@ class Control:
 
         def _all_back(saved: SavedTunables) -> tuple[Restored, ...]:
             saved.values = {**(known or {}), **saved.values}
-            return self._put_all_back(saved, record, choose(saved))
+            return self._restore_all(saved, record, choose(saved))
 
         done: tuple[Restored, ...] | None = None
         with recorded(self._log, t, "restore") as record:
@@ -318,11 +327,11 @@ class Control:
             raise UnavailableError(NOT_LOADED)
         if self._parameters.read(name) is None:
             raise UnavailableError(f"{name} does not exist on this kernel")
-        if known(name).guarded and value and not guard:
+        if named(name).guarded and value and not guard:
             raise UsageError(f"{name} can only be set under a guard that restores it")
 
     def _problem(self, name: str, values: Mapping[str, int]) -> str | None:
-        tunable = known(name)
+        tunable = named(name)
         if tunable.never:
             return f"{name} is not written: {tunable.never}"
         return tunable.problem(values[name]) or self._pair_problem(values, name)
@@ -341,31 +350,39 @@ class Control:
                 return f"{low}={least} would exceed {high}={most}"
         return None
 
-    def _write(self, saved: SavedTunables, record: TunableRecord, name: str, value: int) -> None:
-        """Remember first, then write: after a crash between, what was there before is still known.
+    def _write(
+        self, saved: SavedTunables, record: TunableRecord, values: Mapping[str, int]
+    ) -> None:
+        """Remember first, have it watched, then write: a crash at any time loses no original.
 
         See ``SavedTunables.has_set``.
         """
-        before = self._parameters.read(name)
-        if before is None or before == value:
-            return
-        entry = saved.values.get(name)
-        original = entry.original if entry and saved.has_set(name, before) else before
-        previous = dict(saved.values)
-        try:
-            if value == original:
-                saved.values.pop(name, None)
-            else:
+        previous, changes = dict(saved.values), []
+        for name, value in values.items():
+            before, entry = self._parameters.read(name), saved.values.get(name)
+            if before is None or before == value:
+                continue
+            changes.append(Change(record.t, name, before, value))
+            original = entry.original if entry and saved.has_set(name, before) else before
+            if value != original:
                 saved.values[name] = SavedTunable(original, value, record.t, self._owner)
-                saved.save()  # durable before the kernel has the value: a crash must find it
-            self._parameters.write(name, value)
-        except BaseException:
-            saved.values = previous
+        try:
+            saved.save()
+            self._have_watched(saved)
+            for change in changes:
+                self._parameters.write(change.name, change.after)
+                if saved.values[change.name].original == change.after:
+                    del saved.values[change.name]
+                record.done.append(change)
+                saved.changes.append(change)
+        except ZconsoleError:
+            for change in changes[len(record.done) :]:  # the kernel does not have these
+                del saved.values[change.name]
+                if change.name in previous:
+                    saved.values[change.name] = previous[change.name]
             raise
-        record.done.append(Change(record.t, name, before, value))
-        saved.changes.append(record.done[-1])
 
-    def _put_all_back(
+    def _restore_all(
         self, saved: SavedTunables, record: TunableRecord, names: Iterable[str]
     ) -> tuple[Restored, ...]:
         chosen = [name for name in names if name in saved.values]
@@ -375,19 +392,19 @@ class Control:
         done, refused = [], None
         for name in chosen:
             try:
-                done.append(self._put_back(saved, record, name))
+                done.append(self._restore_one(saved, record, name))
             except ZconsoleError as error:  # the others go back all the same
                 refused = refused or error
         if refused is not None:
             raise refused
         return tuple(done)
 
-    def _put_back(self, saved: SavedTunables, record: TunableRecord, name: str) -> Restored:
+    def _restore_one(self, saved: SavedTunables, record: TunableRecord, name: str) -> Restored:
         entry, hold = saved.values[name], self._hold(name, saved)
-        live, tunable = self._parameters.read(name), known(name)
+        live = self._parameters.read(name)
         if not saved.has_set(name, live):
             del saved.values[name]
-            now, ours = tunable.exact(live), tunable.exact(entry.value)
+            now, ours = exact(name, live), exact(name, entry.value)
             changed = f"left at {now}: somebody else changed it ({ours} was set here)"
             # After a death just before the write, or where restoring it could not be written down.
             back = f"is {now} already"
@@ -398,15 +415,7 @@ class Control:
         saved.changes.append(record.done[-1])
         other = hold.by is Setter.CONSOLE and hold.process and not hold.own
         held = f", which the console of process {hold.process} held" if other else ""
-        return Restored(name, True, f"restored to {tunable.exact(entry.original)}{held}")
-
-
-def known(name: str) -> Tunable:
-    """The tunable of this name. Raises UsageError that explains an old or foreign one."""
-    tunable = BY_NAME.get(name)
-    if tunable is None:
-        raise UsageError(explain(name) or f"no tunable {name!r}; see zconsole tunables list")
-    return tunable
+        return Restored(name, True, f"restored to {exact(name, entry.original)}{held}")
 
 
 def _partner(name: str, ending: str, other: str) -> str | None:

@@ -117,11 +117,11 @@ class TunableDuty(StandingDuty):
     def __init__(
         self,
         control: Control,
-        every_pool: Callable[[], Awaitable[Sequence[Pool] | None]],
+        every_pool: Callable[[], Awaitable[tuple[Sequence[Pool], bool]]],
         lock: Path,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``every_pool`` reads the pools of the machine; None unless each answered."""
+        """``every_pool`` reads the pools that answer, and tells whether those are all."""
         super().__init__(lock, clock)
         self._control = control
         self._every_pool = every_pool
@@ -135,18 +135,16 @@ class TunableDuty(StandingDuty):
         watched = await in_daemon_thread(self._control.watched)
         if not any(hold.is_left for hold in watched):
             return CONSOLES
-        pools = await self._every_pool()
-        await in_daemon_thread(self._control.settle, time.time(), scans_of(pools))
+        pools, whole = await self._every_pool()
+        await in_daemon_thread(self._control.settle, time.time(), scans_of(pools, whole))
         return SCANS
 
 
-def scans_of(pools: Sequence[Pool] | None) -> Scans:
-    """What all pools of a machine tell of scans; nothing where one did not answer."""
-    if pools is None:
-        return Scans()
+def scans_of(pools: Sequence[Pool], whole: bool) -> Scans:
+    """What pools tell of scans; ``whole``: whether they are all of the machine."""
     active = scanning(pools)
     running, idle = (
         {pool.guid or pool.name: pool.name for pool in pools if (pool in active) == scans}
         for scans in (True, False)
     )
-    return Scans(running, idle, whole=True)
+    return Scans(running, idle, whole=whole)

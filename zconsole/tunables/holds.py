@@ -53,6 +53,11 @@ class Hold:
         return not self.process and (self.by is not Setter.COMMAND or self.until is not None)
 
     @property
+    def can_switch(self) -> bool:
+        """Whether this console may say when it is restored: nobody else holds it."""
+        return self.by in (Setter.CONSOLE, Setter.COMMAND) and (self.own or not self.process)
+
+    @property
     def brief(self) -> str:
         """How it is held, for the column of a list; empty where only that it was set."""
         if self.is_left:
@@ -117,7 +122,10 @@ def promise(hold: Hold, scans: Scans | None = None) -> str:
     if hold.until is None:
         return f"restored by the keeper or a console once {gone} and no scan runs"
     scan = "the next scan" if hold.until in scans.idle else "the scan"
-    return f"restored when {scan}{_of_pool(hold, scans)} ends, even if {gone} by then"
+    ends = f"restored when {scan}{_of_pool(hold, scans)} ends"
+    # No scan is waited for that may never begin: see `is_due`.
+    waits = hold.until in scans.running
+    return f"{ends}, even if {gone} by then" if waits else f"{ends}, or once {gone} while none runs"
 
 
 def restored_later(hold: Hold, scans: Scans) -> str:

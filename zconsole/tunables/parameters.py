@@ -9,7 +9,7 @@ from typing import Protocol
 
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Version, parse_version
-from zconsole.system.host import number_in, text_in
+from zconsole.system.host import is_root, number_in, text_in
 
 MODULE = Path("/sys/module/zfs")
 NOT_LOADED = "the ZFS kernel module is not loaded. Load it (modprobe zfs), or try: zconsole demo"
@@ -71,25 +71,31 @@ class SysfsParameters:
         return number_in(Path(self.path(name)))
 
     def write(self, name: str, value: int) -> None:
-        """Set it. Raises UnavailableError without permission, ZconsoleError when refused."""
+        """Set it. Raises UnavailableError as `open`, ZconsoleError when refused."""
+        handle = self.open(name)
         try:
-            handle = os.open(self.path(name), os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                os.write(handle, b"%d\n" % value)
-            finally:
-                os.close(handle)
-        except PermissionError as error:
-            raise UnavailableError(f"{name}: permission denied. Run it as root") from error
+            os.write(handle, b"%d\n" % value)
         except OSError as error:
             raise ZconsoleError(f"{name}={value}: refused: {error.strerror}") from error
+        finally:
+            os.close(handle)
+
+    def open(self, name: str) -> int:
+        """A descriptor to write it by. Raises UnavailableError where it may not be written."""
+        try:
+            return os.open(self.path(name), os.O_WRONLY | os.O_CLOEXEC)
+        except OSError as error:
+            hint = "" if is_root() else ". Run it as root"
+            raise UnavailableError(f"{name}: {error.strerror}{hint}") from error
 
     def claim(self) -> int | None:
         """A descriptor that is the only claim to steer this kernel; None while there is another.
 
-        It is a lock on the module's directory, which is the same for all, wherever each keeps its
-        state; the end of the process releases it. Raises OSError where there is no module.
+        It is a lock on a file of the module's that only root can open, and which is the same for
+        all, wherever each keeps its state: a lock needs no right but to open. The end of the
+        process releases it. Raises OSError where there is no module.
         """
-        handle = os.open(self._module, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = os.open(self._module / "uevent", os.O_WRONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -7,13 +7,16 @@ again and what was remembered means nothing.
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
 from zconsole.system.patient import Patient
-from zconsole.system.record_file import LockedRecord
+from zconsole.system.record_file import MOST_BYTES, LockedRecord
+from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import StateError, read_private
 
 NAME = "tunables.json"
@@ -66,9 +69,12 @@ class SavedTunables:
     """Returns when it survives a death and a power cut. Raises StateError."""
 
     def has_set(self, name: str, live: int | None) -> bool:
-        """Whether a live value is one that we set: the one kept, or the newest that was written.
+        """Whether a live value is one that we set.
 
-        They differ after a death in between.
+        Mostly it is the one kept. But that is written before the kernel gets it: set from 3000 to
+        4000, then to 5000 and killed in between, the file says 5000 (of 3000) and the kernel has
+        4000, to which the newest change was. A death before the very first write leaves the
+        original there, which nobody set.
         """
         entry = self.values.get(name)
         if entry is None or live == entry.value:
@@ -87,34 +93,37 @@ class TunableStore:
     A directory that doesn't answer is given up: then the contents are those that were read last.
     """
 
-    def __init__(self, directory: Path | None, pilot: str = "") -> None:
+    def __init__(self, directory: Path | None, pilot: str = "", shared: int | None = None) -> None:
         """Without a directory, all is kept in memory: for a simulated kernel.
 
-        ``pilot`` is the mark of its autopilot.
+        ``pilot`` is the mark of its autopilot. ``shared`` is an open file in memory, by which a
+        process knows what another one knew last: the keeper's parent what its child had set.
         """
         path = directory and directory / NAME
         self._file = LockedRecord(_File("", {}, ()), path, f"{NAME}.lock", PATIENCE)
         self._directory = directory
         self._patient = Patient()
-        self._last = SavedTunables("", pilot=pilot)
+        self._shared = shared
+        self._last = SavedTunables("", pilot=pilot) if shared is None else _recalled(shared)
 
     @contextlib.contextmanager
     def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
         """What was set in this era, to read and change by one at a time; written back if changed.
 
         ``patience`` is the seconds to wait for one's turn. What was set in another era counts no
-        more. Raises StateError when the directory is not ours to write or doesn't answer, or when
-        another process keeps the lock.
+        more. Raises StateError when the directory is not ours to write or doesn't answer, when
+        another process keeps the lock, or as `read`: what can't be read is not written over.
         """
         with self._file.open(patience) as write:
-            found = self.peek(era)
+            found = self.read(era)
             saved = _file(found)
 
             def _save() -> None:
                 nonlocal saved
                 if (changed := _file(found)) != saved:
                     write(changed)
-                    saved, self._last = changed, found.copy()
+                    saved = changed
+                    self._remember(found.copy())
 
             found.save = _save
             try:
@@ -122,16 +131,35 @@ class TunableStore:
             finally:
                 _save()
 
-    def peek(self, era: str) -> SavedTunables:
+    def peek(self, era: str, must_know: bool = False) -> SavedTunables:
         """What was set in this era, only to be read; without a lock.
 
         As it was read last where it cannot be read now, and empty where nothing was set.
+        ``must_know``: raises StateError, OSError where it was never read.
         """
-        with contextlib.suppress(OSError, StateError):
-            file, pilot = self._file.read(), self._newest_pilot()
-            self._last = SavedTunables(file.era, dict(file.values), list(file.changes), pilot)
+        try:
+            return self.read(era)
+        except (OSError, StateError):
+            if must_know and not self._last.era:
+                raise
+        return self._last_in(era)
+
+    def read(self, era: str) -> SavedTunables:
+        """As `peek`. Raises StateError where it can't be read now: it hangs, or is damaged."""
+        file, pilot = self._file.read(), self._newest_pilot()
+        self._remember(SavedTunables(file.era, dict(file.values), list(file.changes), pilot))
+        return self._last_in(era)
+
+    def _last_in(self, era: str) -> SavedTunables:
         same = self._last.era == era
         return self._last.copy() if same else SavedTunables(era, pilot=self._last.pilot)
+
+    def _remember(self, found: SavedTunables) -> None:
+        self._last = found
+        if self._shared is not None:
+            newest = {c.name: c for c in found.changes if c.name in found.values}
+            file = _File(found.era, found.values, tuple(newest.values()))
+            os.pwrite(self._shared, json.dumps(asdict(file)).encode("ascii") + b"\n", 0)
 
     def _newest_pilot(self) -> str:
         if self._directory is None:
@@ -151,6 +179,16 @@ class _File:
     values: Mapping[str, SavedTunable]
     changes: tuple[Change, ...]
     version: int = 1
+
+
+def _recalled(shared: int) -> SavedTunables:
+    """What was remembered there last; nothing where a process died as it wrote the first."""
+    line = os.pread(shared, MOST_BYTES, 0).partition(b"\n")[0]
+    try:
+        file = from_json(_File, parse_json(line))
+    except ValueError:
+        return SavedTunables("")
+    return SavedTunables(file.era, dict(file.values), list(file.changes))
 
 
 def _file(saved: SavedTunables) -> _File:

@@ -369,11 +369,11 @@ async def test_quitting_while_a_command_runs_asks_with_cancel_focused():
 
 
 async def test_a_raidz_is_widened_once_its_name_is_typed():
-    async with acting("failed-disk", size=(110, 40)) as a:
+    async with acting("overdue", size=(110, 40)) as a:
         await a.to("raidz2-0")
         await a.press("A")
         await pick(a, "Attach a device")
-        await pick(a, "bay15")
+        await pick(a, "bay09")
         assert "raidz expansion: every block is moved once" in a.screen
         assert "never gets narrower" in a.screen
         await a.press("tab", *"raidz2-0", "enter")

@@ -141,7 +141,8 @@ async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, oth
         assert await console.look() == ""
         assert kernel.read(TIME) == 5000
         said = " ".join((await a.read(a.press("T"))).split())
-        assert f"once the console of process {other.pid} is gone and no scan runs" in said
+        assert f"once the console of process {other.pid} is gone and no scan runs; U r" in said
+        assert "E when the scan ends" not in said, "that is up to the other one"
         await a.press("escape")
         kill(other)
         assert f"{TIME} restored to 3000" in await console.look()
@@ -197,6 +198,35 @@ async def test_what_cannot_be_restored_is_said_and_tried_again(kernel, other, mo
         assert f"{TIME} restored to 3000" in await console.look()
 
 
+async def test_where_what_was_set_cannot_be_read_nobody_says_that_nothing_was(kernel):
+    async with acting(IDLE, (80, 24)) as a:
+        kernel.console().set({TIME: 5000}, 1.0)
+        (kernel.state / "tunables.json").write_text("{half")
+        console = Seen(a, kernel)
+        await a.press("T", "U")
+        await until(a.pilot, lambda: console.said)
+        assert "tunables.json is damaged, or of another version" in console.said[-1]
+        await a.press("escape")
+
+
+async def test_what_another_version_set_is_shown_and_restored(kernel):
+    async with acting(SCANS, (100, 30)) as a:
+        t = a.app.view_state.frame.t
+        kernel.console().set({TIME: 5000}, t)
+        kernel.console().set({TIME: 6000}, t)
+        file = kernel.state / "tunables.json"
+        file.write_text(file.read_text().replace(TIME, "zfs_new"))
+        kernel.write("zfs_new", 6000)
+        await Seen(a, kernel).look()
+        await a.pass_time(2, 1)
+        said = [event.text for event in a.app.view_state.frame.events]
+        assert "zfs_new 3000 to 5000 and 1 more" in "; ".join(said)
+        assert "zfs_new  set by another version" in await a.read(a.press("T", "U"))
+        assert "zfs_new restored to 3000" in await a.read(a.press(*RUN))
+        assert kernel.read("zfs_new") == 3000
+        await a.press("escape", "U", "escape")
+
+
 def pools(*scans: str) -> tuple[Pool, ...]:
     """Pools of the machine, each with a scan in a state."""
     return tuple(
@@ -207,20 +237,20 @@ def pools(*scans: str) -> tuple[Pool, ...]:
 
 @pytest.mark.parametrize("guid", [None, "77"])
 @pytest.mark.parametrize(
-    ("every", "value"),
+    ("every", "whole", "value"),
     [
-        (pools("running"), 5000),
-        (pools("finished", "paused"), 5000),
-        (None, 5000),
-        (pools("finished"), 3000),
-        ((), 3000),
+        (pools("running"), True, 5000),
+        (pools("finished", "paused"), True, 5000),
+        (pools("finished"), False, 5000),
+        (pools("finished"), True, 3000),
+        ((), True, 3000),
     ],
 )
 async def test_a_console_of_some_pools_asks_whether_another_scans(
-    kernel, other, guid, every, value
+    kernel, other, guid, every, whole, value
 ):
     async def every_pool():
-        return every
+        return every, whole
 
     async with acting(IDLE, (80, 24), pools=("vault",)) as a:
         leave(kernel, other, guid)

@@ -7,8 +7,8 @@ from tests.ui.drawn import plain
 from zconsole.actions.candidates import Candidate
 from zconsole.actions.plan import ActionPlan
 from zconsole.hardware.device import Device
-from zconsole.tunables.catalog import Tunable
-from zconsole.tunables.control import Setting, known
+from zconsole.tunables.catalog import Tunable, named
+from zconsole.tunables.control import Setting
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.menu import Entry, menu_lines
@@ -95,19 +95,19 @@ def test_a_question_about_a_tunable_is_wrapped_and_not_cut(width: int) -> None:
 
 
 def test_the_question_for_a_value_keeps_the_suggested_one_in_sight() -> None:
-    setting = Setting(known("zfs_resilver_min_time_ms"), 3000, 3000, "")
+    setting = Setting(named("zfs_resilver_min_time_ms"), 3000, 3000, "")
     told = "\n".join(map(plain, question_lines(setting, "raise it from 3000 to 6000", LOOK, 80)))
     assert "Suggested: raise it from 3000 to 6000." in told
 
 
 def test_the_harm_of_a_tunable_comes_before_its_meaning() -> None:
-    setting = Setting(known("zfs_resilver_min_time_ms"), 3000, 3000, "")
+    setting = Setting(named("zfs_resilver_min_time_ms"), 3000, 3000, "")
     told = " ".join(plain(line).strip() for line in about_lines(Shown(setting), LOOK, 80))
     assert told.index(setting.tunable.note) < told.index(setting.tunable.meaning)
 
 
 def test_the_harm_comes_with_what_is_suggested_before_what_was_done() -> None:
-    setting = Setting(known("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
+    setting = Setting(named("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
     shown = Shown(setting, suggested="raise it to 12000")
     told = " ".join(plain(line).strip() for line in about_lines(shown, LOOK, 80))
     assert told.index("Suggested") < told.index(setting.tunable.note) < told.index("set here")
@@ -116,7 +116,7 @@ def test_the_harm_comes_with_what_is_suggested_before_what_was_done() -> None:
 
 @rows(("over", "said"), [(True, "not measured"), (False, "after some minutes")])
 def test_an_effect_is_promised_only_while_it_may_come(over: bool, said: str) -> None:
-    setting = Setting(known("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
+    setting = Setting(named("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
     change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
     shown = Shown(setting, change=change, effect=TunableEffect(None, None, None, None, over=over))
     assert said in "\n".join(map(plain, about_lines(shown, LOOK, 120)))
@@ -134,7 +134,7 @@ def test_a_switch_is_one_of_two() -> None:
     ("clear", "said"), [(True, "120M/s before, 150M/s after (+25 %)"), (False, "no clear effect")]
 )
 def test_an_effect_is_claimed_only_where_it_is_clear(clear: bool, said: str) -> None:
-    setting = Setting(known("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
+    setting = Setting(named("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
     change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
     effect = TunableEffect(120 << 20, 150 << 20, None, None, issue_clear=clear)
     shown = Shown(setting, change=change, effect=effect)

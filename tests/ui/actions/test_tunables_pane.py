@@ -9,7 +9,8 @@ from tests.ui.actions.acting import RUN, acting
 from tests.ui.drawn import plain
 from tests.ui.fakes import until
 from zconsole.system.state_dir import StateError
-from zconsole.tunables.control import Setting, known
+from zconsole.tunables.catalog import named
+from zconsole.tunables.control import Setting
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.tunables_pane import Shown, tunable_lines
 from zconsole.ui.display_format import DisplayFormat
@@ -80,7 +81,7 @@ async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so():
 
 @rows("width", range(60, 140, 5))
 def test_a_suggestion_that_does_not_fit_beside_the_old_value_is_left_to_the_lines_below(width):
-    tunable = known("zfs_resilver_min_time_ms")
+    tunable = named("zfs_resilver_min_time_ms")
     setting = Setting(tunable, 5000, 3000, "", 5000, 3000)
     (line,) = tunable_lines([Shown(setting, suggested="set it")], DisplayFormat(), width)
     assert "was 3000" in plain(line)
@@ -217,7 +218,7 @@ async def test_without_a_scan_it_says_at_which_end_values_go_back():
         )
         said = await a.read(a.press("E"))
         assert (
-            "Values set here: restored when the next scan of vault ends, even if this console"
+            "Values set here: restored when the next scan of vault ends, or once this console"
             in said
         )
 

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import FACTS, TIB, disk, new_disk, raidz2
-from zconsole.actions.candidates import judge, ranked
+from tests.unit.actions.pools import (
+    FACTS,
+    NEW,
+    TIB,
+    at,
+    disk,
+    group,
+    new_disk,
+    pool,
+    raidz2,
+    said,
+    top,
+)
+from zconsole.actions.candidates import judge_device, ranked
+from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_replace
-from zconsole.actions.target import Swap, Target, find
+from zconsole.actions.target import Swap, Target, find, partition_in
 from zconsole.hardware.device import Contents, Device
 
 OLD = "/dev/disk/by-id/old"
@@ -39,7 +52,7 @@ def _failed(state: str, *devices: Device) -> tuple[Situation, Target]:
 )
 def test_a_disk_cannot_take_its_own_place(state, why):
     s, target = _failed(state, _old())
-    assert judge(s.pool, target, _old(), s.facts).problems == (why,)
+    assert judge_device(s.pool, target, _old(), s.facts).problems == (why,)
     assert plan_replace(s, Swap("1000", OLD)).refused == f"{OLD}: {why}"
 
 
@@ -52,16 +65,80 @@ def test_the_failed_disk_is_listed_last():
 
 def test_a_new_disk_where_the_old_one_was_can_be_used_unless_something_is_on_it():
     s, target = _failed("UNAVAIL", _old())
-    assert judge(s.pool, target, _old(Contents()), s.facts).usable
-    (why,) = judge(s.pool, target, _old(Contents(("ext4",))), s.facts).problems
+    assert judge_device(s.pool, target, _old(Contents()), s.facts).usable
+    (why,) = judge_device(s.pool, target, _old(Contents(("ext4",))), s.facts).problems
     assert why.startswith("holds ext4")
-    (why,) = judge(s.pool, target, _old(Contents(zfs_pool="other")), s.facts).problems
+    (why,) = judge_device(s.pool, target, _old(Contents(zfs_pool="other")), s.facts).problems
     assert why.startswith("has a label of pool other")
 
 
 def test_a_disk_is_offered_once_udev_has_named_it():
     bare = new_disk(path="/dev/sdz", node="/dev/sdz", unnamed=True)
     s, target = _failed("FAULTED", bare)
-    assert judge(s.pool, target, bare, s.facts).problems == ("not named by udev yet: look again",)
+    (why,) = judge_device(s.pool, target, bare, s.facts).problems
+    assert why == "not named by udev yet: look again"
     named = replace(bare, path="/dev/disk/by-id/new", unnamed=False)
-    assert judge(s.pool, target, named, s.facts).usable
+    assert judge_device(s.pool, target, named, s.facts).usable
+
+
+@rows(
+    ("kind", "plan"),
+    [
+        ("mirror", lambda s: plan_replace(s, Swap("1000", NEW))),
+        ("raidz1", lambda s: plan_replace(s, Swap("1000", NEW))),
+        ("mirror", lambda s: plan_attach(s, "1000", NEW)),
+        ("raidz1", lambda s: plan_attach(s, "100", NEW)),
+    ],
+)
+def test_a_whole_disk_for_a_partition_gets_none_of_the_other_partitions(kind, plan):
+    """A boot disk has an ESP, too: the machine does not boot from a whole disk in its place."""
+    part = disk("ata-OLD-part3", 1000)._replace(path="/dev/disk/by-id/ata-OLD-part3")
+    found = plan(at(pool(top(kind, 0, 3, part)), FACTS))
+    assert f"ata-OLD-part3 is partition 3 of its disk, and {NEW} is used whole" in said(found)
+    assert f"sgdisk --replicate={NEW}" in said(found)
+    assert "is used whole" not in said(plan(at(pool(top(kind, 0, 3)), FACTS)))
+
+
+@rows(
+    ("path", "part"),
+    [
+        ("/dev/sda3", "3"),
+        ("/dev/nvme0n1p2", "2"),
+        ("/dev/disk/by-id/ata-A-part12", "12"),
+        ("/dev/sda", None),
+        ("/dev/nvme0n1", None),
+        ("/dev/disk/by-id/wwn-0x5000c5001234", None),
+        ("/dev/dm-3", None),
+        ("/dev/md0", None),
+        ("/tank/file1", None),
+    ],
+)
+def test_only_a_partition_has_a_number(path, part):
+    assert partition_in(path) == part
+
+
+SPARE = disk("sp1", 1901, "AVAIL", vclass="spare")
+OLD_LEAF, STANDING, NEWER = disk("d00", 1000, "FAULTED"), disk("sp0", 1900), disk("nd", 1002)
+INNER = group("replacing", OLD_LEAF, NEWER)
+SPARED, RESPARED = group("spare", OLD_LEAF, STANDING), group("spare", INNER, STANDING)
+
+
+@rows(
+    ("member", "old", "new", "why"),
+    [
+        (SPARED, "1000", "sp1", "sp0 stands in already"),
+        (RESPARED, "1000", "sp1", "sp0 stands in already"),
+        (RESPARED, "1002", "sp1", "sp0 stands in already"),
+        (SPARED, "1900", "ata-NEW", "sp0 is a spare that stands in: replace d00 instead"),
+        (SPARED, "1900", "sp1", None),
+        (SPARED, "1000", "ata-NEW", None),
+        (INNER, "1000", "sp1", None),
+        (OLD_LEAF, "1000", "sp1", None),
+    ],
+)
+def test_a_spare_stands_in_once_and_is_replaced_by_a_spare_alone(member, old, new, why):
+    """What spa_vdev_attach (spa.c) and zpool_vdev_attach (libzfs_pool.c) take, and what not."""
+    s = at(pool(top("raidz2", 0, 6, member), spares=(SPARE,)), FACTS)
+    plan = plan_replace(s, Swap(old, f"/dev/disk/by-id/{new}"))
+    assert (plan.refused is None) == (why is None)
+    assert (why or "") in (plan.refused or "")

@@ -41,7 +41,8 @@ from zconsole.actions.scrub import (
 from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
-from zconsole.pool.model import Activity, ErrorCounters, Progress
+from zconsole.hardware.device import Device
+from zconsole.pool.model import Activity, ErrorCounters, Progress, Vdev
 
 WAITING = disk("d00", 1000, awaiting_resilver=True)
 REPLACING = group("replacing", disk("d00", 1000, "FAULTED"), disk("new", 1900))
@@ -292,8 +293,16 @@ def test_clear_saves_the_evidence():
     plan = plan_clear(s)
     assert plan.saves_evidence
     assert "audit log first" in said(plan)
+    assert "damaged files" not in said(plan)
     stuck = plan_clear(replace(s, suspended=True))
     assert "audit log as well, if that can be written" in said(stuck)
+
+
+@rows("key", [None, "1000"])
+def test_clear_leaves_the_list_of_damaged_files(key):
+    plan = plan_clear(raidz2(error_count=2), key)
+    assert "the list of damaged files stays" in "; ".join(plan.consequences)
+    assert "damaged files" not in "; ".join(plan.not_undone)
 
 
 @rows(
@@ -332,24 +341,47 @@ def test_a_leftover_group_is_explained_before_a_device_of_it_is_detached():
     )
 
 
+EXPANDS, STAYS = ({"autoexpand": value} for value in ("on", "off"))
+
+
 @rows(
     ("name", "path", "said"),
     [
         ("ata-X", "/dev/disk/by-id/ata-X-part1", "/dev/disk/by-id/ata-X"),
-        ("ata-X-part3", "/dev/disk/by-id/ata-X-part3", "/dev/disk/by-id/ata-X-part3"),
+        ("ata-X-part3", "/dev/disk/by-id/ata-X-part3", "77"),
         ("sdb", "/dev/sdb1", "/dev/sdb"),
         ("nvme0n1", "/dev/nvme0n1p1", "/dev/nvme0n1"),
-        ("/root/file", "/root/file", "/root/file"),
+        ("/root/file", "/root/file", "77"),
         ("77", "/dev/gone", "/dev/gone"),
         ("da0", None, "77"),
     ],
 )
-def test_what_is_put_online_is_named_by_the_disk_and_not_by_guid(name, path, said):
+@rows("properties", [EXPANDS, {}])
+def test_a_whole_disk_that_expands_is_named_by_its_path(name, path, said, properties):
     leaf = replace(disk(name, 77, "OFFLINE"), path=path)
-    s = at(pool(top("mirror", 0, 2, leaf)))
+    s = at(pool(top("mirror", 0, 2, leaf)), replace(FACTS, properties=properties))
     assert plan_online(s, "77").steps[0].argv == ("zpool", "online", "tank", said)
     whole = at(pool(top("mirror", 0, 2, replace(leaf, state="ONLINE"))))
     assert plan_expand(whole, "77").steps[0].argv == ("zpool", "online", "-e", "tank", said)
+
+
+@rows("properties", [EXPANDS, {}, STAYS])
+@rows("state", ["UNAVAIL", "REMOVED"])
+def test_a_device_whose_path_another_has_now_is_named_by_guid(state, properties):
+    """Of two devices with one path, zpool takes the first: one that is off on purpose."""
+    gone = replace(disk("77", 77, state, note="was /dev/sdb1"), path="/dev/sdb1")
+    here = replace(disk("sdb", 78, "OFFLINE"), path="/dev/sdb1")
+    s = at(pool(top("raidz2", 0, 6, here, gone)), replace(FACTS, properties=properties))
+    assert plan_online(s, "77").steps[0].argv == ("zpool", "online", "tank", "77")
+    expanded = at(
+        pool(top("mirror", 0, 2, replace(here, state="ONLINE")), top("mirror", 1, 2, gone))
+    )
+    assert plan_expand(expanded, "78").steps[0].argv[-1] == "78"
+
+
+def test_where_nothing_expands_a_device_is_named_by_guid():
+    s = raidz2(changes=(disk("d00", 1000, "OFFLINE"),), facts=replace(FACTS, properties=STAYS))
+    assert plan_online(s, "1000").steps[0].argv == ("zpool", "online", "tank", "1000")
 
 
 @rows(
@@ -390,3 +422,130 @@ def test_a_resilver_that_a_checkpoint_would_block_is_doubted_before_it_starts():
         assert "no resilver restores redundancy while it exists" in doubt
         assert "zpool checkpoint -d tank" in doubt
     assert plan_resilver(raidz2(changes=(REPLACING,))).doubts == ()
+
+
+@rows(
+    ("change", "why"),
+    [
+        *(
+            (disk("d00", 1000, state), f"(d00 is {state}): bring it back or replace it first")
+            for state in ("FAULTED", "UNAVAIL", "REMOVED", "OFFLINE", "DEGRADED")
+        ),
+        (REPLACING, "(d00 is FAULTED)"),
+        (group("replacing", disk("d00", 1000), disk("new", 1900)), "wait for the resilver"),
+        (WAITING, "wait for the resilver"),
+    ],
+)
+@rows("kind", ["raidz1", "raidz2", "raidz3"])
+def test_a_raidz_that_lacks_a_device_is_not_expanded(change, why, kind):
+    """It would stall, one-way, and have taken the disk that was there to replace the dead one."""
+    plan = plan_attach(at(pool(top(kind, 0, 6, change)), FACTS), "100", NEW)
+    assert why in (plan.refused or "")
+    assert plan_attach(at(pool(top(kind, 0, 6)), FACTS), "100", NEW).refused is None
+
+
+def test_an_expansion_says_that_a_scrub_follows():
+    assert "scrubs the pool afterwards" in said(plan_attach(raidz2(), "100", NEW))
+
+
+def grown(kind: str, part: str = "-part1", own: int | None = None, **fields) -> Situation:
+    """A vdev of nine disks, each four times as large as what is used of it; ``own``: partitions."""
+    leaves = tuple(disk(f"d0{n}", 1000 + n) for n in range(9))
+    if part != "-part1":
+        leaves = tuple(
+            replace(v, name=v.name + part, path=f"/dev/disk/by-id/{v.name}{part}") for v in leaves
+        )
+    ids = tuple(f"/dev/disk/by-id/d0{n}" for n in range(9))
+    parts = [
+        (Device(i + part, aliases=(i + part,), kind="partition", size=own, number=part[-1]),)
+        * bool(own)
+        for i in ids
+    ]
+    devices = tuple(
+        new_disk(path=i, size=4 * TIB, aliases=(i + part,), parts=its)
+        for i, its in zip(ids, parts, strict=True)
+    )
+    whole = replace(top(kind, 0, 9, *leaves), **fields)
+    return at(pool(whole), replace(FACTS, devices=devices))
+
+
+@rows(
+    ("s", "gained"),
+    [
+        (grown("raidz2"), "raidz2-0 gains about 27.0T"),
+        (grown("draid2", size_bytes=8 * TIB, spares_left=1), "draid2-0 gains about 24.0T"),
+        (grown("draid2", size_bytes=9 * TIB, spares_left=0), "draid2-0 gains about 27.0T"),
+        (grown("mirror"), "mirror-0 gains about 3.00T"),
+        (grown("mirror", "-part3"), "d08-part3 must have been made larger first"),
+        (grown("raidz2", "-part3"), "the space gained is unknown: d00-part3"),
+        (grown("raidz2", "-part3", 2 * TIB), "raidz2-0 gains about 9.00T"),
+        (grown("raidz2", "-part1", TIB), "raidz2-0 gains about 27.0T"),
+    ],
+)
+def test_expanding_promises_no_space_that_the_vdev_cannot_have(s, gained):
+    """No distributed spare's, and of a partition's disk not what other partitions have."""
+    plan = plan_expand(s, "1000")
+    assert plan.refused is None
+    assert gained in said(plan)
+    assert (plan.follow is not None) == ("gains" in gained), "else it is followed without end"
+
+
+def beside_data(*tops) -> Situation:
+    return at(pool(top("mirror", 0, 2), *tops))
+
+
+LOG, CACHE = disk("slog", 1500, vclass="log"), disk("l2", 1600, vclass="cache")
+LOGS = top("mirror", 5, 2, disk("slog", 1500, vclass="log"), disk("gone", 1501, "FAULTED"))
+
+
+@rows(
+    ("added", "key", "meanwhile"),
+    [
+        (LOG, "1500", "synchronous writes go to the pool's other disks"),
+        (replace(LOGS, vclass="log"), "1500", "synchronous writes go to the pool's other disks"),
+        (CACHE, "1600", "nothing is cached on it"),
+    ],
+)
+@rows("temporary", [False, True])
+def test_a_log_or_cache_can_always_be_taken_offline(added, key, meanwhile, temporary):
+    plan = plan_offline(beside_data(added), key, temporary)
+    assert plan.refused is None
+    assert meanwhile in said(plan)
+    assert "redundancy" not in said(plan)
+    assert "losing data" not in said(plan)
+    assert "resilvered" not in said(plan)
+
+
+def test_a_distributed_spare_in_use_is_not_taken_offline():
+    spare = Vdev("draid2-0-0", "dspare", guid="1700")
+    s = at(pool(top("draid2", 0, 9, group("spare", disk("d00", 1000), spare))))
+    assert plan_offline(s, "1700").refused == "draid2-0-0 cannot be taken offline"
+
+
+@rows("change", ["start", "suspend", "cancel"])
+def test_initialize_says_that_it_only_writes_and_undoes_trim(change):
+    busy = disk("d00", 1000, initialize=Progress("active"), trim=Progress("active"))
+    s = raidz2(changes=(busy,)) if change != "start" else raidz2()
+    plan = plan_initialize(s, "1000", change)
+    assert plan.refused is None
+    assert "read" not in said(plan)
+    assert ("undoes TRIM" in said(plan)) == (change == "start")
+    assert "undoes TRIM" not in said(plan_trim(s, "1000", change))
+
+
+@rows(
+    ("s", "on", "grows"),
+    [
+        (grown("raidz2"), True, "raidz2-0 by about 27.0T"),
+        (grown("mirror"), True, "mirror-0 by about 3.00T"),
+        (grown("mirror"), False, ""),
+        (grown("mirror", "-part3"), True, ""),
+        (mirror(), True, ""),
+    ],
+)
+def test_autoexpand_names_and_has_typed_what_grows_at_once(s, on, grows):
+    plan = plan_autoexpand(s, on)
+    assert plan.refused is None
+    assert grows in said(plan)
+    assert ("at once" in said(plan)) == bool(grows)
+    assert plan.needs_typed == ("tank" if grows else None)

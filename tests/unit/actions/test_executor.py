@@ -175,6 +175,10 @@ async def test_success_with_a_warning_on_stdout_is_told(audit):
     text = "warning: device '1000' onlined, but remains in faulted state\n"
     events = await go(plan_online(offline, "1000"), Canned(0, "", text), Looks(offline), audit)
     assert [e.kind for e in events] == ["begun", "output", "warning", "done"]
+    assert "check cable and bay" in (events[2].meaning or "")
+    text += "use 'zpool clear' to restore a faulted device\n"
+    events = await go(plan_online(offline, "1000"), Canned(0, "", text), Looks(offline), audit)
+    assert "clear its errors" in (events[3].meaning or "")
 
 
 @pytest.mark.parametrize("error", [DeadlineError("no answer"), FileNotFoundError(2, "zpool")])

@@ -7,6 +7,7 @@ from tests.table import rows
 from tests.unit.actions.pools import MODERN, NEW, at, disk, group, pool, raidz2, running, top
 from zconsole.actions.follow import onlined, scan_ended
 from zconsole.actions.growth import plan_attach
+from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionOutcome, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap
@@ -26,9 +27,10 @@ def test_a_device_that_is_still_out_is_not_online_yet():
 @rows(
     ("s", "said"),
     [
-        (raidz2(), "its resilver begins now"),
+        (raidz2(), "what it missed, if anything, begins now"),
         (raidz2(running("resilver", start=1001.0, percent=0.0)), "its resilver has begun"),
         (raidz2(running("resilver", state="finished", start=10.0, end=20.0)), "begins now"),
+        (raidz2(running("rebuild", vdev="mirror-1")), "its resilver follows the rebuild"),
     ],
 )
 def test_a_device_put_online_is_not_called_complete_before_its_resilver_ended(s, said):
@@ -43,6 +45,20 @@ def test_a_device_put_online_is_not_called_complete_before_its_resilver_ended(s,
 def test_a_device_put_online_is_complete_once_its_resilver_has_ended():
     end = ends(raidz2(running("resilver", state="finished", start=1001.0, end=1002.0)))
     assert end == ActionOutcome(True, "d00 is online and complete")
+
+
+@rows("state", ["FAULTED", "DEGRADED"])
+@rows("plan", [plan_online, lambda s, key: plan_online(s, key, reopen=True)])
+def test_a_device_that_zfs_gave_up_is_told_to_be_cleared(state, plan):
+    """ZFS accepts it, "remains in faulted state … use zpool clear": nothing else ends that."""
+    given_up = raidz2(changes=(disk("d00", 1000, state),))
+    assert "clear its errors" in (plan_online(given_up, "1000").refused or "")
+    ends = plan(AWAY, "1000").follow
+    assert ends is not None
+    end = ends(given_up)
+    assert end is not None
+    assert not end.ok
+    assert "clear its errors" in end.text
 
 
 def test_a_device_that_left_the_pool_is_not_online():
@@ -199,3 +215,33 @@ def test_a_resilver_that_ran_before_the_action_is_not_that_of_the_action():
     end = ends(raidz2(told("resilver", 1020.0, 120.0)))
     assert end is not None
     assert "begins now" in end.text
+
+
+@rows("function", ["scrub", "errorscrub"])
+@rows(
+    ("resilver", "discarded"),
+    [
+        (running("resilver", start=1001.0), True),
+        (running("resilver", start=None), True),
+        (running("resilver", **ENDED), True),
+        (running("resilver", state="finished", start=100.0, end=200.0), False),
+        (told("resilver", 1300.0, 200.0), True),
+    ],
+)
+def test_a_scrub_is_over_once_a_resilver_has_discarded_it(function, resilver, discarded):
+    """Else its follower would wait for ever, or report a later scrub as this one."""
+    ends = scan_ended(at(pool(top("mirror", 0, 2))), function)
+    end = ends(later(top("mirror", 0, 2), scan=resilver))
+    assert (end is not None) == discarded
+    assert end is None or (not end.ok and "a resilver has discarded" in end.text)
+
+
+def test_a_resilver_that_ended_before_the_scrub_began_discards_nothing():
+    known = running("resilver", state="finished", start=900.0, end=1000.0)
+    ends = scan_ended(at(pool(top("mirror", 0, 2), scans=(known,))), "scrub")
+    assert ends(later(top("mirror", 0, 2), scan=known)) is None
+
+
+def test_the_resilver_that_was_begun_discards_not_itself():
+    ends = scan_ended(at(pool(top("mirror", 0, 2))), "resilver")
+    assert ends(later(top("mirror", 0, 2), scan=running("resilver", start=1001.0))) is None

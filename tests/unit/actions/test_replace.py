@@ -25,6 +25,7 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
+from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
@@ -150,13 +151,37 @@ def test_a_new_disk_in_the_old_ones_bay_has_its_path():
     assert plan_replace(s, Swap("1000", "/dev/disk/by-id/d00")).refused is None
 
 
-def test_an_ashift_property_above_the_vdevs_is_answered():
-    s = raidz2(facts=replace(FACTS, properties={"ashift": "13"}))
-    assert replaced(s).steps[0].argv[2:4] == ("-o", "ashift=12")
-    assert (
-        "-o"
-        not in replaced(raidz2(facts=replace(FACTS, properties={"ashift": "12"}))).steps[0].argv
-    )
+@rows(
+    ("plan", "kind"),
+    [
+        (replaced, "mirror"),
+        (lambda s: replaced(s, sequential=True), "mirror"),
+        (lambda s: plan_batch(s, (Swap("1000", NEW),)), "raidz2"),
+        (lambda s: plan_attach(s, "1000", NEW), "mirror"),
+        (lambda s: plan_attach(s, "100", NEW), "raidz2"),
+    ],
+)
+@rows(
+    ("prop", "vdev", "physical", "option"),
+    [
+        ("13", 12, 4096, ("-o", "ashift=12")),
+        ("12", 9, 512, ("-o", "ashift=9")),
+        ("0", 9, 4096, ("-o", "ashift=9")),
+        ("12", 12, 4096, ()),
+        ("9", 12, 512, ()),
+        ("0", 12, None, ()),
+        ("13", None, 4096, ()),
+    ],
+)
+def test_what_joins_a_vdev_gets_no_more_than_its_ashift(plan, kind, prop, vdev, physical, option):
+    """Where ZFS would choose more by the pool's property or by the sectors, it refuses."""
+    found = replace(FACTS, properties={"ashift": prop}, devices=(new_disk(physical=physical),))
+    s = at(pool(replace(top(kind, 0, 6), ashift=vdev)), found)
+    argv = tuple(word for word in plan(s).steps[0].argv if word != "-s")
+    assert argv[2:4] == option if option else "-o" not in argv
+
+
+# .index("-o") : argv.index("tank")] == option if option else "-o" not in argv
 
 
 def test_redundancy_left_names_the_untouchable():
@@ -260,3 +285,18 @@ def test_batch_names_each_device_once():
     assert "twice" in (plan_batch(s, (Swap("1000", NEW), Swap("1001", NEW))).refused or "")
     assert "twice" in (batch(s, "1000", "1000").refused or "")
     assert batch(s, "1000", "9999").refused
+
+
+@rows("kind", ["replacing", "spare"])
+@rows("old", ["1000", "1900"])
+def test_a_lone_disk_in_a_group_has_no_sequential_rebuild(kind, old):
+    """The kernel takes a mirror, a dRAID or the root above it, and no group."""
+    pair = group(kind, disk("d00", 1000), disk("sp0", 1900))
+    found = at(pool(pair), FACTS)
+    plan = plan_replace(found, Swap(old, NEW), sequential=True)
+    assert plan.refused is not None
+    alone = at(pool(disk("d00", 1000)), FACTS)
+    assert plan_replace(alone, Swap("1000", NEW), sequential=True).refused is None
+    inner = at(pool(top("mirror", 0, 2, pair)), FACTS)
+    sequential = plan_replace(inner, Swap("1000", NEW), sequential=True)
+    assert sequential.refused is None

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from tests.table import rows
+from tests.unit.actions.pools import NEW, at, disk, mirror, pool, raidz2, running, said, top
+from zconsole.actions.clear import plan_clear
+from zconsole.actions.growth import plan_attach
+from zconsole.actions.offline import plan_online
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.running_scans import progress
+from zconsole.actions.scrub import plan_resilver
+from zconsole.actions.target import Swap
 from zconsole.pool.model import Scan
 
 
@@ -11,3 +18,53 @@ from zconsole.pool.model import Scan
 def test_how_far_a_scan_is_includes_the_metadata_while_that_is_scanned(stage, said):
     scan = Scan("scrub", "running", stage=stage, percent=0.0, total_bytes=1000, scanned_bytes=22)
     assert progress(scan) == said
+
+
+FAULTED, WAITING = disk("d00", 1000, "FAULTED"), disk("d00", 1000, unfilled=True)
+
+
+@rows(
+    ("changes", "plan"),
+    [
+        ((), lambda s: plan_replace(s, Swap("1000", NEW))),
+        ((), lambda s: plan_replace(s, Swap("1000", NEW), sequential=True)),
+        ((), lambda s: plan_batch(s, (Swap("1000", NEW),))),
+        ((), lambda s: plan_attach(s, "1000", NEW)),
+        ((disk("d00", 1000, "OFFLINE"),), lambda s: plan_online(s, "1000")),
+        ((FAULTED,), lambda s: plan_clear(s, "1000")),
+        ((FAULTED,), plan_clear),
+        ((WAITING,), plan_resilver),
+    ],
+)
+@rows("function", ["scrub", "errorscrub"])
+def test_whatever_begins_a_resilver_names_the_scrub_it_discards(changes, plan, function):
+    s = mirror(running(function, 90.0), changes=changes)
+    found = plan(s)
+    assert found.refused is None
+    assert "is discarded at 90.0 %" in said(found)
+    assert any("no scan changed since planning" in text for text in found.checks)
+    assert "discarded" not in said(plan(mirror(changes=changes)))
+
+
+def test_clear_ends_no_scan_where_no_device_of_the_pool_returns():
+    gone = disk("sp", 1700, "UNAVAIL", vclass="spare")
+    off = top("mirror", 0, 2, disk("d00", 1000, "OFFLINE"))
+    plan = plan_clear(at(pool(off, scans=(running("scrub", 90.0),), spares=(gone,))))
+    assert "discarded" not in said(plan)
+    assert not any("no scan changed" in text for text in plan.checks)
+
+
+@rows("vdev", ["mirror-0", "mirror-1"])
+@rows("state", ["OFFLINE", "UNAVAIL", "REMOVED"])
+def test_a_disk_comes_back_beside_a_rebuild_and_is_filled_after_it(vdev, state):
+    """A wrong disk was pulled, ZED has a distributed spare rebuilt, and the disk is in again."""
+    s = mirror(running("rebuild", vdev=vdev), changes=(disk("d00", 1000, state),))
+    plan = plan_online(s, "1000")
+    assert plan.refused is None
+    assert "what it missed is resilvered onto it, after the rebuild" in said(plan)
+
+
+def test_an_expansion_begins_no_resilver_and_ends_no_scrub():
+    plan = plan_attach(raidz2(running("scrub", 90.0)), "100", NEW)
+    assert plan.refused is None
+    assert "discarded" not in said(plan)

@@ -52,6 +52,24 @@ def test_the_window_is_over_with_its_scrub():
     assert not due(NIGHT, raidz2(ended), OUT).over
 
 
+@rows(
+    ("resilver", "local", "refused", "command"),
+    [
+        (running("resilver"), IN, True, True),
+        (running("resilver", state="finished", end=950.0), IN, False, True),
+        (running("resilver", state="canceled", end=950.0), OUT, None, False),
+    ],
+)
+def test_hours_are_kept_for_a_scrub_that_a_resilver_discarded(resilver, local, refused, command):
+    """Nothing was completed: it starts anew once the resilver is over."""
+    begun = ScrubWindow("tank", "1", NIGHT.hours, begun=True, paused=True)
+    found = due(begun, raidz2(resilver), local)
+    assert not found.over
+    assert found.window == NIGHT
+    assert (found.plan is not None) == command
+    assert found.plan is None or (found.plan.refused is not None) == refused
+
+
 def test_a_resilver_makes_it_wait():
     found = due(NIGHT, raidz2(running("resilver")), IN)
     assert found.plan is not None

@@ -92,6 +92,19 @@ def test_what_a_killed_autopilot_left_is_restored_by_off(module, capsys):
     assert "restored what a killed one left" in capsys.readouterr().err
 
 
+def test_off_does_not_say_restored_of_what_somebody_changed_since(module, capsys):
+    state = state_dir(create=True)
+    parameters = SysfsParameters(module)
+    Control(parameters, TunableStore(state), MemoryLog(), DEAD).set({NAME: 8}, 1.0)
+    (state / PILOT).write_text(DEAD)
+    parameters.write(NAME, 7)
+    assert run(module, "off") == 0
+    assert parameters.read(NAME) == 7
+    said = capsys.readouterr().err
+    assert "restored" not in said
+    assert f"{NAME}: left at 7: somebody else changed it" in said
+
+
 def scanned(monkeypatch, kind: str = "stripe") -> None:
     class Seen:
         sample = True

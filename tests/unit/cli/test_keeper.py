@@ -29,9 +29,14 @@ from zconsole.hardware.light import LocateLights
 from zconsole.system import keeper
 from zconsole.system.host import alive, process_mark
 from zconsole.system.keeper import ask, asked, wake
+from zconsole.system.patient import NoAnswerError
+from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import try_lock
 from zconsole.tunables import autopilot, guard
+from zconsole.tunables.control import Control
 from zconsole.tunables.guard import Guarded
+from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.store import TunableStore
 from zconsole.tunables.targets import Targets
 
 pytestmark = pytest.mark.slow
@@ -211,7 +216,8 @@ def test_a_child_keeps_no_lock_that_a_thread_of_its_parent_had_just_then(tmp_pat
     assert held is not None
     assert own is not None
     with socket.socket(socket.AF_UNIX) as line:
-        child = processes._begin_child(argparse.Namespace(), own, line, os.pipe(), ())
+        shared = os.memfd_create("test")
+        child = processes._begin_child(argparse.Namespace(), own, line, os.pipe(), shared, (), 0.0)
         for lock in (held, own):
             os.close(lock)
         assert soon(lambda: try_lock(tmp_path / "audit") is not None, 5.0)
@@ -265,6 +271,155 @@ def test_what_the_parent_could_not_put_back_the_next_console_does(kernel):
     record.chmod(0o600)
     kernel.console().settle(1.0)  # unless the new child has
     assert soon(lambda: kernel.read(FROZEN) == 0)
+
+
+def damage(kernel: Kernel) -> None:
+    (kernel.state / "tunables.json").write_text("{")
+
+
+def open_to_others(kernel: Kernel) -> None:
+    kernel.state.chmod(0o777)
+
+
+@pytest.mark.parametrize("unreadable", [damage, open_to_others])
+def test_a_killed_child_leaves_the_originals_though_no_record_of_them_can_be_read(
+    steering, unreadable
+):
+    unreadable(steering)
+    os.kill(child_of(parent_of(steering)), signal.SIGKILL)
+    assert soon(lambda: values(steering) == (0, 3000))
+    steering.state.chmod(0o700)
+
+
+def test_the_parent_needs_no_disk_that_answers(kernel, monkeypatch):
+    mark, shared = "999999999:1", os.memfd_create("test")
+    args = argparse.Namespace(state=kernel.state, module=kernel.module, boot_id=kernel.boot_id)
+    child = Control(kernel.parameters, TunableStore(kernel.state, shared=shared), kernel.log, mark)
+    child.set({TIME: 5000, WRITES: 5}, 1.0)
+    kernel.console("1:1").set({"zfs_scrub_min_time_ms": 2000}, 2.0)
+    # The step after that is as far as the record when it is killed.
+    write = SysfsParameters.write
+
+    def dies(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SysfsParameters, "write", dies)
+    with pytest.raises(KeyboardInterrupt):
+        child.set({TIME: 6000}, 3.0)
+    monkeypatch.setattr(SysfsParameters, "write", write)
+
+    def hangs(*_, **__):
+        raise NoAnswerError("no answer")
+
+    monkeypatch.setattr(LockedRecord, "read", hangs)
+    monkeypatch.setattr(LockedRecord, "open", hangs)
+    processes._put_back(args, mark, shared)
+    assert (kernel.read(TIME), kernel.read(WRITES)) == (3000, 2)
+    assert kernel.read("zfs_scrub_min_time_ms") == 2000
+    os.close(shared)
+
+
+def test_hours_are_the_machines_whoever_started_it(tmp_path, monkeypatch):
+    """As ssh hands on TZ, and a user's profile sets it."""
+    tmp_path.chmod(0o700)
+    monkeypatch.delenv("TZ", raising=False)
+    time.tzset()
+    machine = time.localtime(0.0).tm_gmtoff
+    seen = tmp_path / "seen"
+    monkeypatch.setattr(
+        processes, "_follow", lambda *_: seen.write_text(str(time.localtime(0.0).tm_gmtoff))
+    )
+    monkeypatch.setenv("TZ", "HERE-7:07")
+    time.tzset()
+    assert time.localtime(0.0).tm_gmtoff != machine
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            processes._parent(processes.parsed(["--state", str(tmp_path)]), writer, ())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    for end in (reader, writer):
+        os.close(end)
+    monkeypatch.undo()
+    time.tzset()
+    assert seen.read_text() == str(machine)
+
+
+class Children:
+    """Children that are killed, until one is left that ends by itself."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, killed: int, no_process: int = 0) -> None:
+        self.killed, self.no_process = killed, no_process
+        self.pauses: list[float] = []
+        self.put_back: list[str] = []
+        monkeypatch.setattr(processes, "_watch", self.watch)
+        monkeypatch.setattr(processes, "LOOK", 0.0)
+        monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("nobody keeps anything meanwhile"))
+
+    def begin(self, pause: float) -> int:
+        if self.no_process:
+            self.no_process -= 1
+            raise BlockingIOError("Resource temporarily unavailable")
+        self.pauses.append(pause)
+        return os.getpid()
+
+    def watch(self, child: int) -> bool:
+        assert child == os.getpid()
+        self.killed -= 1
+        return self.killed < 0
+
+
+def test_a_child_that_was_killed_is_followed_at_once_by_one_that_pauses(monkeypatch):
+    """It is there to put back what both leave when the parent is killed, too."""
+    children = Children(monkeypatch, killed=7)
+    processes._follow(children.begin, children.put_back.append)
+    assert children.pauses == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert children.put_back == [process_mark(os.getpid())] * 8
+
+
+def test_the_parent_goes_on_where_no_process_can_be_started(monkeypatch):
+    children = Children(monkeypatch, killed=1, no_process=3)
+    processes._follow(children.begin, children.put_back.append)
+    assert children.pauses == [0.0, 1.0]
+
+
+def test_the_parent_ends_when_it_is_told_to_where_no_process_can_be_started(monkeypatch):
+    children = Children(monkeypatch, killed=0, no_process=10**9)
+    monkeypatch.setattr(signal, "sigtimedwait", lambda stops, _: stops)
+    processes._follow(children.begin, children.put_back.append)
+    assert children.pauses == []
+
+
+@pytest.mark.parametrize("end", ["told", "alone"])
+def test_a_child_that_pauses_ends_at_once(tmp_path, monkeypatch, end):
+    """As the parent is gone, or told to end; what files keep is then for another keeper."""
+    kernel = Kernel(tmp_path)
+    kernel.state.chmod(0o700)
+    monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: None)
+    life, parents_end = os.pipe()
+
+    async def keep() -> bool:
+        words = ["--state", str(kernel.state), *options(kernel)]
+        args = processes.parsed(words)
+        args.root = tmp_path
+        line = keeper.listening_socket(kernel.state)
+        keeping = asyncio.create_task(processes._keep(args, line, life, os.memfd_create("t"), 1e9))
+        await asyncio.sleep(0.0)
+        if end == "told":
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            os.close(parents_end)
+        async with asyncio.timeout(30.0):
+            return await keeping
+
+    assert asyncio.run(keep()) == (end == "alone")
+    os.close(life)
+
+
+def test_a_child_has_the_time_that_its_duties_may_take_to_end():
+    duties = (guard.Guard, autopilot.Autopilot, keeper.StandingDuty)
+    assert max(duty.deadline for duty in duties) * 2 < processes.PATIENCE
 
 
 def test_what_is_kept_is_listed_and_ended_by_a_command(kernel, monkeypatch, capsys):

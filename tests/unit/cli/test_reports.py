@@ -464,6 +464,19 @@ def test_a_text_cut_after_any_line_is_right_or_unknown() -> None:
     assert wrong == []
 
 
+def test_a_text_that_begins_at_any_line_is_never_ok_where_the_whole_is_not() -> None:
+    wrong = []
+    for path in SAVED:
+        lines = path.read_text(errors="surrogateescape").splitlines(keepends=True)
+        whole = _read("".join(lines))
+        if len(whole) != 1 or whole[0].health.word == "OK":
+            continue
+        for begin in range(1, len(lines)):
+            words = [frame.health.word for frame in _read("".join(lines[begin:]))]
+            wrong += [f"{path} from line {begin}" for word in words if word == "OK"]
+    assert wrong == []
+
+
 @pytest.mark.parametrize(
     "file", [REPORTS / "spares-of-one-disk-13275.txt", REPORTS / "01-expand-over-100.txt"], ids=str
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -96,6 +97,34 @@ def hung(tmp_path: Path, monkeypatch):
 def test_a_disk_that_does_not_answer_is_told_of(module, words):
     with pytest.raises(StateError, match=r"state directory .*: no answer in 0.1 s. Check its disk"):
         run(module, *words)
+
+
+def test_originals_that_cannot_be_read_are_told_of(module, tmp_path, capsys):
+    assert run(module, "set", f"{TIME}=5000") == 0
+    (tmp_path / "state/tunables.json").write_text("{half")
+    for words in ([f"{TIME}=6000"], ["zfs_scan_suspend_progress=0"]):
+        with pytest.raises(StateError, match=r"tunables\.json is damaged, or of another version"):
+            run(module, "set", *words)
+    for words in ([], [TIME]):
+        with pytest.raises(StateError, match=r"tunables\.json is damaged, or of another version"):
+            run(module, "restore", *words)
+    capsys.readouterr()
+    assert run(module, "list") == 0
+    shown = capsys.readouterr()
+    assert "tunables.json is damaged, or of another version" in shown.err
+    assert "5000" in shown.out
+
+
+def test_tunables_are_listed_though_the_home_may_not_be_looked_into(module, capsys, monkeypatch):
+    def stat(path, *args, **options):
+        if "state" in Path(path).parts:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return asking(path, *args, **options)
+
+    asking = os.stat
+    monkeypatch.setattr(os, "stat", stat)
+    assert run(module, "list") == 0
+    assert TIME in capsys.readouterr().out
 
 
 def test_set_and_restore(module, capsys):
@@ -254,6 +283,18 @@ def test_who_holds_a_value_and_what_restores_it_is_said(module, capsys, owner, h
     listed = lines(capsys)
     assert (listed[TIME]["held_by"], listed[TIME]["promise"]) == (held_by, said)
     assert listed["zfs_scan_suspend_progress"]["promise"] is None
+
+
+def test_what_another_version_set_is_listed_no_more_once_it_is_restored(module, tmp_path, capsys):
+    assert run(module, "set", f"{TIME}=5000") == 0
+    file = tmp_path / "state/tunables.json"
+    file.write_text(file.read_text().replace(TIME, "zfs_new"))
+    (module / "parameters/zfs_new").write_text("5000\n")
+    capsys.readouterr()
+    assert run(module, "restore") == 0
+    assert capsys.readouterr() == ("", "zconsole: zfs_new: restored to 3000\n")
+    assert run(module, "restore") == 0
+    assert "nothing to restore" in capsys.readouterr().err
 
 
 def test_what_is_set_by_a_command_is_said_to_stay(module, capsys):

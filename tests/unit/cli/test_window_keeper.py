@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from zconsole.cli.window_keeper import WindowKeeper
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
+from zconsole.system.process import Completed
 from zconsole.system.state_dir import try_lock
 from zconsole.timeline.session import Session
 
@@ -52,6 +54,22 @@ class Night:
         hours = "-".join(f"{each:%H:%M}" for each in words)
         with self.records.open() as windows:
             windows[str(self.pool.guid)] = ScrubWindow(self.pool.name, str(self.pool.guid), hours)
+
+    def dropped_meanwhile(self) -> None:
+        """Somebody drops the hours while a look is at it, just before the command."""
+        fresh = self.fresh
+
+        async def dropped(pool, since):
+            with self.records.open() as windows:
+                windows.clear()
+            return await fresh(pool, since)
+
+        self.fresh = dropped
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """Those that were run."""
+        return [r["argv"] for r in self.backend.log.records if r["event"] == "ended"]
 
     async def after(self, hours: float) -> None:
         self.elapsed += hours * HOUR
@@ -113,6 +131,53 @@ async def test_it_is_over_once_the_scrub_was_stopped(night):
     assert night.records.windows() == ()
     assert not night.pool.scan.active
     assert night.said[-1] == f"{night.pool.name}: the scrub has ended"
+
+
+async def test_it_is_over_with_a_scrub_that_no_look_saw(night):
+    night.set(-1, 22)
+    await night.after(0.0)
+    assert night.window.begun
+    await night.after(20.0)
+    assert not night.pool.scan.active
+    assert night.records.windows() == ()
+    await night.after(0.1)
+    assert night.commands == [["zpool", "scrub", night.pool.name]]
+
+
+async def test_a_scrub_that_could_not_start_is_tried_again(night, monkeypatch):
+    run, failures = night.backend.runner.run, [1]
+
+    async def fails(argv, deadline):
+        if argv[1] == "scrub" and failures:
+            return Completed(argv, failures.pop(), "", "no memory")
+        return await run(argv, deadline)
+
+    monkeypatch.setattr(night.backend.runner, "run", fails)
+    night.set(-1, 5)
+    await night.after(0.0)
+    assert not night.window.begun
+    await night.after(0.1)
+    assert night.pool.scan.running
+    assert night.window.begun
+
+
+@pytest.mark.parametrize("state", ["none", "running", "paused"])
+async def test_nothing_is_done_for_hours_that_are_dropped_meanwhile(night, state):
+    night.set(-1, 5)
+    if state != "none":
+        await night.after(0.0)
+        night.set(-2, -1) if state == "running" else night.set(-1, 5)
+        with night.records.open() as windows:
+            windows.update({k: replace(w, begun=True, paused=True) for k, w in windows.items()})
+    if state == "paused":
+        await night.backend.runner.run(("zpool", "scrub", "-p", night.pool.name), 1.0)
+    before = night.commands
+    night.dropped_meanwhile()
+    await night.after(0.0)
+    assert night.commands == before
+    assert bool(night.pool.scan.paused_since) == (state == "paused")
+    assert night.pool.scan.active == (state != "none")
+    assert night.records.windows() == ()
 
 
 async def test_a_pool_that_is_gone_keeps_its_hours(night):

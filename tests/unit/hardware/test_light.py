@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -309,6 +310,64 @@ def test_the_keeper_waits_also_for_one_that_gave_no_answer(chassis, woken, light
     assert len(woken) == 1
     assert len(lights.tidy()) == 0
     assert len(lights.lit()) == 1
+
+
+def test_the_keeper_waits_for_each_before_it_is_on(chassis, woken, lights, monkeypatch):
+    write, seen = light.write_led, []
+
+    def written(*args) -> None:
+        seen.append((len(woken), len(lights.lit())))
+        write(*args)
+
+    monkeypatch.setattr(light, "write_led", written)
+    lights.light(chassis.slot(), "S1", UNTIL)
+    lights.light(chassis.slot(), "S1", UNTIL + 60.0)
+    chassis.led().write_text("0")
+    chassis.boot("boot-2")
+    lights.tidy()
+    assert value(chassis) == "1"
+    assert seen == [(1, 1), (2, 1), (3, 1)]
+
+
+@pytest.mark.parametrize("before", ["dark", "lit", "rebooted"])
+def test_none_goes_on_that_no_keeper_waits_for(chassis, lights, monkeypatch, before):
+    if before != "dark":
+        lit(chassis)
+    if before == "rebooted":
+        chassis.led().write_text("0")
+        chassis.boot("boot-2")
+    found, records = value(chassis), lights.lit()
+
+    def failed(*_, **__):
+        raise ZconsoleError("no process")
+
+    act = lights.tidy if before == "rebooted" else partial(lit, chassis, UNTIL + 60.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(keeper, "ask", failed)
+        with pytest.raises(ZconsoleError, match="no process"):
+            act()
+    assert (value(chassis), lights.lit()) == (found, records)
+    if before == "rebooted":
+        lights.tidy()
+        assert value(chassis) == "1"
+
+
+def test_one_whose_record_cannot_be_written_again_is_waited_for(
+    chassis, woken, lights, monkeypatch
+):
+    write = light.write_led
+
+    def full(*_) -> None:
+        raise StateError("No space left on device")
+
+    def written(*args) -> None:
+        write(*args)
+        monkeypatch.setattr(light.OpenRecords, "put", full)
+
+    monkeypatch.setattr(light, "write_led", written)
+    with pytest.raises(StateError):
+        lights.light(chassis.slot(), "S1", UNTIL)
+    assert (value(chassis), len(woken), len(lights.lit())) == ("1", 1, 1)
 
 
 def test_one_that_was_on_before_the_power_was_cut_goes_off_in_the_end(chassis, lights):

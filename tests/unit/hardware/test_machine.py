@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import threading
 import time
@@ -11,19 +12,28 @@ from pathlib import Path
 
 import pytest
 
+from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import TIB, at, pool, top
+from tests.unit.actions.pools import GIB, MODERN, TIB, at, disk, pool, top
 from tests.unit.hardware.chassis import expander_24, jbod_60
 from zconsole.actions import facts
-from zconsole.actions.candidates import judge, ranked
+from zconsole.actions.add import plan_add
+from zconsole.actions.candidates import judge_device, judge_new, ranked
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
-from zconsole.actions.plan import Facts
-from zconsole.actions.target import find
+from zconsole.actions.growth import plan_attach
+from zconsole.actions.layout import Layout
+from zconsole.actions.plan import ActionPlan, Facts, Situation
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.target import Swap, find
 from zconsole.hardware import machine
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.machine import contents_of, disks, file_device
+from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.model import Vdev
 from zconsole.pool.spares import least_bytes
-from zconsole.system.process import Completed
+from zconsole.system.process import Completed, DeadlineError
+from zconsole.zfs.sources.blockdev import node_name
 
 BLANK = bytes(256 * 1024)
 
@@ -67,6 +77,20 @@ MBR = image(_450=b"\x83", _510=b"\x55\xaa")
 GPT = image(_450=b"\xee", _510=b"\x55\xaa")
 
 
+def gpt(*entries: tuple[int, int], sector: int = 512) -> bytes:
+    """A partition table with these numbers and first sectors (UEFI, 5.3)."""
+    data = bytearray(GPT)
+    data[sector : sector + 8] = b"EFI PART"
+    data[sector + 72 : sector + 88] = b"".join(
+        number.to_bytes(length, "little") for number, length in ((2, 8), (128, 4), (128, 4))
+    )
+    for number, first in entries:
+        entry = 2 * sector + 128 * (number - 1)
+        data[entry : entry + 16] = b"T" * 16
+        data[entry + 32 : entry + 40] = first.to_bytes(8, "little")
+    return bytes(data)
+
+
 class Tree:
     """A machine under a directory."""
 
@@ -97,8 +121,11 @@ class Tree:
         self.node(name, data, entry, f"E:ID_SERIAL_SHORT=S-{name}\n{udev}")
         for part, contents in (parts or {}).items():
             (entry / part).mkdir()
-            (entry / part / "partition").write_text("1\n")
-            self.node(part, contents, entry / part, udev)
+            (entry / part / "partition").write_text(f"{part.lstrip(name)}\n")
+            (entry / part / "size").write_text(f"{size // 2 // 512}\n")
+            (entry / part / "holders").mkdir()
+            (entry / part / "start").write_text(f"{2048 * int(part.lstrip(name))}\n")
+            self.node(part, contents, entry / part, f"E:DEVTYPE=partition\n{udev}")
 
     def node(self, name: str, data: bytes, entry: Path, udev: str) -> None:
         self.minor += 1
@@ -108,6 +135,22 @@ class Tree:
         link = name if name.isalpha() else f"{name[:-1]}-part{name[-1]}"
         (self.root / "dev/disk/by-id" / f"ata-{link}").symlink_to(f"../../{name}")
         (self.root / "dev/disk/by-id" / f"wwn-{link}").symlink_to(f"../../{name}")
+
+    def block(self, node: str, data: bytes = BLANK, size: int = 2 * TIB, **dm: str) -> Path:
+        """A block device that is no disk."""
+        entry = self.root / "sys/block" / node
+        for place in ("queue", "holders", *(("dm",) * bool(dm))):
+            (entry / place).mkdir(parents=True)
+        (entry / "size").write_text(f"{size // 512}\n")
+        for key, value in dm.items():
+            (entry / "dm" / key).write_text(f"{value}\n")
+        self.listed(node, entry)
+        (self.root / "dev" / node).write_bytes(data)
+        return entry
+
+    def listed(self, name: str, entry: Path) -> None:
+        (self.root / "sys/class/block").mkdir(parents=True, exist_ok=True)
+        (self.root / "sys/class/block" / name).symlink_to(entry)
 
 
 @pytest.fixture
@@ -217,6 +260,293 @@ def test_contents(tmp_path, data, names, pool):
     assert (found.names, found.zfs_pool, found.unread) == (names, pool, False)
 
 
+@rows(
+    "name, entries, sector, parts, unlisted",
+    [
+        ("sda", [(1, 2048), (9, 18432)], 512, [], (1, 9)),
+        ("sdb", [(1, 2048), (2, 4096)], 512, ["sdb1"], (2,)),
+        ("sdc", [(1, 4096)], 512, ["sdc1"], (1,)),  # it begins elsewhere now
+        ("sdd", [(1, 256), (2, 512)], 4096, ["sdd1"], (2,)),
+        ("sde", [(1, 2048)], 512, ["sde1"], ()),
+        ("sdf", [], 512, ["sdf1"], ()),
+    ],
+)
+def test_a_partition_table_that_the_kernel_has_not_read_is_in_doubt(
+    tree, name, entries, sector, parts, unlisted
+):
+    # Another host with the same shelf partitioned the disk after this one had looked at it.
+    tree.disk(name, gpt(*entries, sector=sector), parts=dict.fromkeys(parts, BLANK))
+    device = disks(tree.root)[-1]
+    assert device.unlisted == unlisted
+    p = at(pool(top("raidz2", 0, 6))).pool
+    target = find(p, "1000")
+    assert target is not None
+    candidate = judge_device(p, target, device, Facts(devices=(device,)))
+    added = judge_new(p, device, 12)
+    assert candidate.usable is added.usable is (not unlisted)
+    for why in (*candidate.problems, *added.problems):
+        assert "another host" in why
+        assert f"partprobe {device.node}" in why
+
+
+VFAT = image(_54=b"FAT16   ")
+
+
+@pytest.fixture
+def shared(tree):
+    """A disk with a partition of every kind, of which only the third is free."""
+    parts = dict(enumerate((VFAT, BLANK, BLANK, BLANK, BLANK, ZFS, EXT, BLANK), 1))
+    table = gpt(*((n, 2048 * n) for n in parts))
+    tree.disk("sda", table, parts={f"sda{n}": data for n, data in parts.items()})
+    dev = tree.root / "dev"
+    (tree.root / "proc/self/mountinfo").write_text(
+        f"22 1 8:3 / / rw shared:1 - ext4 {dev}/disk/by-id/wwn-sda-part2 rw\n"
+    )
+    (tree.root / "proc/swaps").write_text(f"Filename\n{dev}/sda4 partition 1 0 -2\n")
+    (tree.root / "sys/block/sda/sda5/holders/md0").touch()
+    (tree.root / "sys/block/sda/sda8/ro").write_text("1\n")
+    return tree
+
+
+MEMBER = Vdev("log", "disk", guid="77", vclass="log", size_bytes=GIB)
+
+
+def _part(tree: Tree, path: str) -> Situation:
+    """A pool with a log on the disk's second partition; ``path`` is that of the partition meant."""
+    log = MEMBER._replace(path=str(tree.root / "dev/disk/by-id/ata-sda-part2"))
+    facts = replace(MODERN, devices=disks(tree.root))
+    assert facts.named(path) is not None
+    return at(pool(top("mirror", 0, 2), log), facts)
+
+
+@rows("link", ["dev/disk/by-id/ata-sda-part{}", "dev/sda{}"])
+@rows(
+    "number, problem",
+    [
+        (1, "holds vfat; "),
+        (2, "in this pool already, as log"),
+        (3, ""),
+        (4, "used as swap"),
+        (5, "in use by md0"),
+        (6, "has a label of pool old"),
+        (7, "holds ext2, 3 or 4; "),
+        (8, "read-only"),
+    ],
+)
+def test_a_partition_is_judged_by_itself(shared, link, number, problem):
+    path = str(shared.root / link.format(number))
+    s = _part(shared, path)
+    plans = (plan_replace(s, Swap("1000", path)), plan_add(s, Layout("log"), (path,)))
+    for plan in (*plans, plan_attach(s, "1000", path)):
+        why = plan.refused or ""
+        assert why.startswith(f"{path}: {problem}") if problem else not why, why
+        if "wipefs" in why:
+            assert f"wipefs --all {shared.root}/dev/sda{number})" in why
+    device = s.facts.named(path)
+    assert device is not None
+    assert (device.size, device.serial, device.number) == (TIB, "S-sda", str(number))
+    whole = str(shared.root / "dev/sda")
+    assert plan_replace(s, Swap("1000", whole)).refused is not None
+
+
+@rows("number", [2, 3])
+def test_a_mounted_partition_is_no_free_one(shared, number):
+    device = Facts(devices=disks(shared.root)).named(str(shared.root / f"dev/sda{number}"))
+    assert device is not None
+    assert device.mounted == (("/",) if number == 2 else ())
+
+
+def test_a_partition_is_in_use_where_all_of_its_disk_is(shared):
+    path, dev = str(shared.root / "dev/sda3"), shared.root / "dev"
+
+    def why() -> str:
+        return plan_replace(_part(shared, path), Swap("1000", path)).refused or ""
+
+    assert not why()
+    (shared.root / "sys/block/sda/holders/dm-3").touch()
+    assert why() == f"{path}: in use by dm-3"
+    (shared.root / "sys/block/sda/holders/dm-3").unlink()
+    (shared.root / "proc/self/mountinfo").write_text(f"2 1 8:1 / /x rw - ext4 {dev}/sda rw\n")
+    assert why() == f"{path}: mounted on /x"
+    (shared.root / "proc/self/mountinfo").write_text("")
+    (shared.root / "dev/sda").write_bytes(ZFS)
+    assert why().startswith(f"{path}: has a label of pool old")
+    (shared.root / "dev/sda").write_bytes(gpt((1, 2048), (11, 99999)))
+    assert "another host" in why()
+
+
+def test_partitions_of_one_disk_are_no_redundancy_for_each_other(shared):
+    (shared.root / "proc/swaps").write_text("Filename\n")
+    third, fourth, whole = (str(shared.root / "dev" / name) for name in ("sda3", "sda4", "sda"))
+    s = _part(shared, third)
+    assert plan_add(s, Layout("log"), (third, fourth)).refused is None
+    mirror = plan_add(s, Layout("log", "mirror"), (third, fourth)).refused
+    assert mirror is not None
+    assert mirror.startswith("on one disk: ")
+    assert plan_add(s, Layout("log"), (third, whole)).refused == "a device is named twice"
+    ids = str(shared.root / "dev/disk/by-id/ata-sda-part3")
+    assert plan_add(s, Layout("log"), (third, ids)).refused == "a device is named twice"
+    beside = plan_attach(s, "77", third)
+    assert beside.refused is None
+    assert "on one disk with log: both fail with it" in beside.warnings
+    a, b = (MEMBER._replace(name=n, guid=n, path=p) for n, p in (("8", fourth), ("9", "/dev/x")))
+    paired = replace(s, pool=pool(Vdev("mirror-1", "mirror", guid="5", children=(a, b))))
+    why = plan_replace(paired, Swap("9", third)).refused
+    assert why == f"{third}: on one disk with 8: mirror-1 would lose both with it"
+
+
+@pytest.fixture
+def stacked(tree):
+    """A machine with devices that are made of others."""
+    tree.disk("sda")
+    dev = tree.root / "dev"
+    for folder in ("mapper", "vg", "disk/by-uuid"):
+        (dev / folder).mkdir(exist_ok=True)
+    tree.block("dm-0", uuid="CRYPT-LUKS2-0-luks-b", name="luks-b")
+    (dev / "mapper/luks-b").symlink_to("../dm-0")
+    held = tree.block("dm-1", uuid="LVM-1", name="vg-pool")
+    (held / "holders/dm-9").touch()
+    tree.block("dm-2", uuid="LVM-2", name="vg-srv")
+    (dev / "vg/srv").symlink_to("../dm-2")
+    tree.block("dm-3", uuid="LVM-3", name="vg-swap")
+    tree.block("dm-4", ZFS, uuid="LVM-4", name="vg-zfs")
+    tree.block("dm-5", gpt((1, 2048)), uuid="LVM-5", name="vg-guest")
+    tree.block("dm-6", size=TIB // 2, uuid="LVM-6", name="vg-small")
+    tree.block("dm-7", uuid="mpath-7", name="mpath7")
+    tree.block("md0", EXT)
+    array = tree.block("md1", gpt((1, 2048), (2, 4096)))
+    for number, data in ((1, VFAT), (2, BLANK)):
+        part = array / f"md1p{number}"
+        part.mkdir()
+        for file, value in (("partition", number), ("start", 2048 * number), ("size", TIB // 512)):
+            (part / file).write_text(f"{value}\n")
+        (dev / part.name).write_bytes(data)
+        tree.listed(part.name, part)
+    (dev / "disk/by-uuid/aa").symlink_to("../../md1p2")
+    tree.block("loop0")
+    tree.block("loop7", size=0)
+    tree.block("zd0")
+    tree.block("sr0")
+    (dev / "null").touch()
+    (tree.root / "proc/self/mountinfo").write_text(
+        f"22 1 8:3 / /srv rw shared:1 - ext4 {dev}/mapper/vg-srv rw\n"
+        f"23 1 8:4 / /loop rw shared:1 - ext4 {dev}/loop0 rw\n"
+    )
+    (tree.root / "proc/swaps").write_text(f"Filename\n{dev}/dm-3 partition 1 0 -2\n")
+    return tree
+
+
+@rows(
+    "path, problem",
+    [
+        ("/dev/mapper/luks-b", ""),
+        ("/dev/dm-0", ""),
+        ("/dev/dm-1", "in use by dm-9"),
+        ("/dev/dm-2", "mounted on /srv"),
+        ("/dev/vg/srv", "mounted on /srv"),
+        ("/dev/dm-3", "used as swap"),
+        ("/dev/dm-4", "has a label of pool old"),
+        ("/dev/dm-5", "may be another host's disk"),
+        ("/dev/dm-6", "too small"),
+        ("/dev/dm-7", " is not a device"),  # a disk that was pulled
+        ("/dev/md0", "holds ext2, 3 or 4; "),
+        ("/dev/md1", "holds vfat on md1p1; "),
+        ("/dev/md1p1", "holds vfat; "),
+        ("/dev/md1p2", ""),
+        ("/dev/disk/by-uuid/aa", ""),
+        ("/dev/loop0", "mounted on /loop"),
+        ("/dev/loop7", " is not a device"),
+        ("/dev/zd0", " is not a device"),
+        ("/dev/sr0", " is not a device"),
+        ("/dev/null", " is not a device"),
+        ("/dev/nothing", " is not a device"),
+        ("/dev", " is not a device"),
+    ],
+)
+async def test_a_typed_block_device_is_judged_as_a_disk_is(stacked, path, problem):
+    facts = await MachineFacts(Answers(), stacked.root)(pool(top("mirror", 0, 2)), False, (path,))
+    s = at(pool(top("mirror", 0, 2)), replace(MODERN, devices=facts.devices))
+    for plan in (plan_replace(s, Swap("1000", path)), plan_attach(s, "1000", path)):
+        why = plan.refused or ""
+        assert why.removeprefix(f"{path}: ").removeprefix(path).startswith(problem), why
+        assert bool(why) is bool(problem)
+    assert [d.node for d in disks(stacked.root)] == [str(stacked.root / "dev/sda")]
+    assert all(d.kind == "disk" or problem != " is not a device" for d in facts.devices)
+
+
+@rows(
+    "path, leaf, serial",
+    [
+        ("/dev/dm-8", "dev/disk/by-id/ata-sda-part1", ""),  # LVM on LUKS on a partition
+        ("/dev/dm-8", "dev/sda1", ""),
+        ("/dev/dm-8", "dev/mapper/other", "S-sda"),  # the leaf is LUKS on the same disk, too
+        ("/dev/md2", "dev/sda1", ""),
+    ],
+)
+async def test_a_stacked_device_on_the_disk_of_a_sibling_is_no_redundancy(
+    tmp_path_factory, path, leaf, serial
+):
+    tree = Tree(tmp_path_factory.mktemp("machine"))
+    for name in ("sda", "sdb"):
+        tree.disk(name, parts={f"{name}1": BLANK, f"{name}2": BLANK})
+        for node, entry in ((name, name), (f"{name}2", f"{name}/{name}2")):
+            tree.listed(node, tree.root / "sys/block" / entry)
+    made = {"dm-9": ["sda2"], "dm-8": ["dm-9"], "md2": ["sda2", "sdb2"], "dm-7": ["sdb2"]}
+    for node, slaves in made.items():
+        entry = tree.block(node)
+        for each in slaves:
+            (entry / "slaves" / each).mkdir(parents=True)
+    on_it = disk("here", 8)._replace(
+        path=str(tree.root / leaf), disk=LeafDisk(serial=serial) if serial else None
+    )
+    p = pool(Vdev("mirror-1", "mirror", guid="5", children=(on_it, disk("there", 9))))
+
+    async def plans(new: str) -> tuple[ActionPlan, ActionPlan]:
+        facts = await MachineFacts(Answers(), tree.root)(p, False, (new,))
+        s = at(p, replace(MODERN, devices=facts.devices))
+        return plan_replace(s, Swap("9", new)), plan_attach(s, "8", new)
+
+    replaced, attached = await plans(path)
+    assert replaced.refused == f"{path}: on one disk with here: mirror-1 would lose both with it"
+    assert "on one disk with here: both fail with it" in attached.warnings
+    replaced, attached = await plans("/dev/dm-7")
+    assert (replaced.refused, attached.refused) == (None, None)
+    assert not any("one disk" in text for text in (*replaced.warnings, *attached.warnings))
+    pair = ("/dev/dm-8", "/dev/md2")
+    found = (await MachineFacts(Answers(), tree.root)(p, False, pair)).devices
+    added = plan_add(at(p, replace(MODERN, devices=found)), Layout("log", "mirror"), pair)
+    assert (added.refused or "").startswith("on one disk: ")
+
+
+def test_a_character_device_is_no_block_device_of_the_same_number(tmp_path):
+    numbers = tmp_path / "sys/dev/block"
+    numbers.mkdir(parents=True)
+    (tmp_path / "sys/class/block").mkdir(parents=True)
+    null = Path("/dev/null").stat().st_rdev
+    (tmp_path / "sys/block/loop3").mkdir(parents=True)
+    (numbers / f"{os.major(null)}:{os.minor(null)}").symlink_to("../../block/loop3")
+    (tmp_path / "dev").symlink_to("/dev")
+    assert node_name("/dev/null", tmp_path) is None
+
+
+@rows("offset", [256 << 10, 512 << 10, 768 << 10])
+def test_a_pools_label_is_found_where_the_first_was_wiped(tmp_path, offset):
+    # Two labels are at the beginning and two at the end (vdev_label_offset, vdev_label.c).
+    data = bytearray(1 << 20)
+    data[offset : offset + len(ZFS)] = ZFS
+    device = tmp_path / "d"
+    device.write_bytes(data + bytes(4096))
+    assert contents_of(device).zfs_pool == "old"
+    # Behind a partition table, zpool looks at the partitions alone (check_disk, zpool_vdev_os.c).
+    data[: len(GPT)] = gpt((1, 2048))
+    device.write_bytes(data)
+    assert contents_of(device).zfs_pool is None
+    # What is free by its first label is free.
+    data[: len(GPT)] = DESTROYED
+    device.write_bytes(data)
+    assert contents_of(device).zfs_pool is None
+
+
 class Answers:
     """Commands by their first words."""
 
@@ -276,6 +606,24 @@ async def test_a_suspended_pool_is_asked_nothing_but_labels_are_read(tree):
     assert set(runner.asked) == {"zdb"}
     assert found.labels == {"1000": "42", "1001": "42"}
     assert label_of("failed to unpack label 0\n") == ""
+
+
+class Silent:
+    """A zdb that gives no answer in time."""
+
+    async def run(self, argv, _deadline):
+        raise DeadlineError(f"{argv[0]} did not answer")
+
+
+@rows("runner", [Answers(), Silent()])
+async def test_a_zdb_that_tells_nothing_keeps_nobody_from_resuming_a_pool(runner, tree):
+    """That a label was not looked for is no word about it."""
+    stuck = pool(top("mirror", 0, 2))
+    found = await MachineFacts(runner, tree.root)(stuck, True)
+    assert found.labels == {}
+    plan = plan_clear(at(stuck, found, suspended=True))
+    assert plan.refused is None
+    assert any("zdb" in text for text in plan.warnings)
 
 
 @pytest.fixture
@@ -354,8 +702,8 @@ def test_a_disk_of_the_siblings_size_fits_as_they_did():
     whole = least + (2 << 20)
     sibling = Device("/dev/disk/by-id/d01", "/dev/sdb", ("/dev/disk/by-id/d01-part1",), size=whole)
     new = Device("/dev/disk/by-id/new", "/dev/sdx", size=whole)
-    assert judge(p, target, new, Facts(devices=(sibling, new))).cautions == ()
-    assert "slightly" in judge(p, target, new, Facts(devices=(new,))).cautions[0]
+    assert judge_device(p, target, new, Facts(devices=(sibling, new))).cautions == ()
+    assert "slightly" in judge_device(p, target, new, Facts(devices=(new,))).cautions[0]
 
 
 def test_the_bays_led_is_found_where_the_enclosure_has_one(tree):
@@ -396,6 +744,7 @@ def test_a_disk_with_two_paths_is_one_device(tmp_path):
     machine.link("sys/block/dm-90", part)
     (machine.block("dm-5") / "holders/dm-90").mkdir()
     (tmp_path / "dev/dm-90").write_bytes(EXT)
+    (tmp_path / "dev/dm-5").write_bytes(gpt((1, 2048), (2, 4096)))
     machine.link("dev/mapper/mpath05-part1", tmp_path / "dev/dm-90")
     found = disks(tmp_path)
     assert len(found) == len({each.bay for each in found}) == 58
@@ -404,6 +753,8 @@ def test_a_disk_with_two_paths_is_one_device(tmp_path):
     assert (device.bay, device.serial, device.model) == ("SLOT 05 A", "5000cca000000005", "DISK 2T")
     assert device.contents.names == ("ext2, 3 or 4 on dm-90",)
     assert device.holders == ("dm-91",)
+    assert ([part.number for part in device.parts], device.unlisted) == (["1"], (2,))
+    assert device.parts[0].path == str(tmp_path / "dev/mapper/mpath05-part1")
     assert str(tmp_path / "dev/mapper/mpath05-part1") in device.aliases
     assert device.locate is not None
 

@@ -7,9 +7,10 @@ import shlex
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, partitioned, with_second_pool
 from zconsole.diagnosis.device_errors.faults import SmartCounts
-from zconsole.hardware.device import Contents
+from zconsole.hardware.device import Contents, Device
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.disk import CANT_OPEN
 from zconsole.sim.state import Checkpoint
@@ -104,6 +105,31 @@ def test_a_pull_that_the_machine_does_not_show_is_asked_about(play: Play):
     assert play.answer("same").title.endswith("online again")
 
 
+@rows(
+    "node, commands",
+    [
+        ("/dev/sdg", ["/sys/block/sdg/device/delete", "/sys/class/scsi_host/host*/scan"]),
+        ("/dev/nvme0n1", ["/sys/block/nvme0n1/device/device/remove", "/sys/bus/pci/rescan"]),
+        ("/dev/nvme11n2", ["/sys/block/nvme11n2/device/device/remove", "/sys/bus/pci/rescan"]),
+        ("/dev/vdb", []),  # no other has a file that removes it
+        ("/dev/mmcblk0", []),
+        ("/dev/dm-5", []),
+        ("", []),
+    ],
+)
+def test_the_machine_is_made_to_look_again_as_its_disks_are_attached(node, commands):
+    play = Play()
+    play.devices = lambda found: tuple(replace(d, node=node) if d.bay == OLD else d for d in found)
+    play.begin()
+    play.do()
+    stage = play.answer("pulled")
+    assert stage.step == "insert"
+    written = [text.split()[-1] for text in stage.text if text.startswith("echo")]
+    assert written == commands
+    assert any("power off and on" in text for text in stage.text)
+    assert bool(commands) is any("these commands" in text for text in stage.text)
+
+
 def test_a_light_is_not_said_to_be_on_once_its_time_is_over(play: Play):
     play.lights = True
     play.begin()
@@ -137,6 +163,48 @@ def test_both_pools_on_one_disk_are_told_and_taken_offline(play: Play):
     assert stage.plan.steps[0].argv[-1].endswith("-part1")
     play.do()
     play.until("scrub")
+
+
+@pytest.mark.parametrize(
+    ("number", "inside", "why"),
+    [
+        (3, {1: Contents(("vfat",)), 2: Contents(zfs_pool="fast"), 3: Contents()}, ""),
+        (3, {1: Contents(), 3: Contents(("ext4",))}, "holds ext4"),
+        (3, {3: Contents(zfs_pool="fast")}, "has a label of pool fast"),
+        (3, {1: Contents()}, "sgdisk --replicate"),
+        (3, {}, "sgdisk --replicate"),
+    ],
+)
+def test_a_new_disk_is_judged_by_the_partition_that_takes_the_place(
+    play: Play, number: int, inside: dict[int, Contents], why: str
+):
+    """What stands on the others, as a copied partition table and a first swap leave it, stays."""
+
+    def table(found: tuple[Device, ...]) -> tuple[Device, ...]:
+        return tuple(with_parts(d) if d.bay == OLD else d for d in found)
+
+    def with_parts(d: Device) -> Device:
+        names = [name for each in inside.values() for name in each.names]
+        parts = tuple(
+            replace(d, path=f"{d.node}p{n}", aliases=(f"{d.node}p{n}",), number=str(n), contents=on)
+            for n, on in inside.items()
+        )
+        links = (d.node, *(part.path for part in parts))
+        return replace(d, parts=parts, aliases=links, contents=Contents(tuple(names), "fast"))
+
+    partitioned(play, OLD, number, play.leaf())
+    play.pulled()
+    play.look()
+    play.devices = table
+    play.hands.insert(NEW, OLD)
+    stage = play.look()
+    if why:
+        assert stage.title.endswith("does not fit")
+        assert why.lower() in " ".join(stage.text).lower()
+        return
+    assert (stage.step, stage.plan and stage.plan.refused) == ("replace", None)
+    assert stage.plan is not None
+    assert stage.plan.steps[0].argv[-1].endswith(f"p{number}")
 
 
 def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play):

@@ -264,7 +264,7 @@ def test_giving_up_names_what_is_out_and_what_to_do(play: Play):
     stage = play.answer("meant")
     (said,) = stage.undone
     assert said.startswith("Slot 06 (serial ")
-    assert "is still out: put it back, then run zpool online tank /dev/" in said
+    assert "is still out: put it back, then run zpool online tank " in said
     assert stage.back is None or not stage.back.closes
     assert play.guide is not None
     play.guide.close(play.now, stage.undone)

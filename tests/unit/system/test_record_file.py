@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from dataclasses import dataclass
@@ -43,8 +44,19 @@ def test_a_file_that_is_not_there_is_told_from_a_damaged_one(path):
 def test_a_damaged_file_is_named_with_what_helps(path, text):
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     path.chmod(0o600)
-    with pytest.raises(StateError, match=r"kept\.json is damaged: .*Remove it$"):
+    with pytest.raises(
+        StateError, match=r"kept\.json is damaged, or of another version: .*Move it away$"
+    ):
         read_record(Kept, path)
+
+
+def test_a_disk_that_fails_is_no_file_that_is_not_there(path, monkeypatch):
+    def fails(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(record_file, "read_private", fails)
+    with pytest.raises(StateError, match=r"kept\.json: Input/output error"):
+        LockedRecord(Kept(()), path, "kept.lock", 1.0).read()
 
 
 def test_a_file_that_is_too_large_is_not_read(path):

@@ -48,9 +48,9 @@ class ScrubSource:
         return None
 
 
-async def no_pools() -> tuple[Pool, ...]:
+async def no_pools() -> tuple[tuple[Pool, ...], bool]:
     """All pools of a machine that has none."""
-    return ()
+    return (), True
 
 
 if __name__ == "__main__":

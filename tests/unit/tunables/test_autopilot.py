@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import subprocess
@@ -26,7 +27,7 @@ from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.pilot import Pilot
+from zconsole.tunables.pilot import Pilot, scanning
 from zconsole.tunables.store import PILOT
 from zconsole.tunables.targets import Targets
 
@@ -115,6 +116,18 @@ async def test_a_pool_that_does_not_answer_for_a_while_does_not_end_it(kernel):
     flight = Flight(kernel, Rounds("scrub", "failed", "refused", "failed", "failed", "scrub"))
     assert await flight.fly() == ""
     assert flight.steps
+
+
+async def test_pools_that_answer_are_told_beside_one_that_does_not():
+    class Half(ScrubSource):
+        async def sample(self):
+            (raw,) = await super().sample()
+            silent = {"t": raw["t"], "clock": raw["clock"], "pool": "ice", "problem": "no answer"}
+            return (silent, raw)
+
+    seen, whole = await autopilot.every_pool(Half())
+    assert ([pool.name for pool in scanning(seen)], whole) == (["mirrors"], False)
+    assert (await autopilot.every_pool(Rounds("refused"))) == ((), False)
 
 
 async def test_it_ends_when_no_pool_has_answered_for_a_minute(kernel):
@@ -228,6 +241,17 @@ async def test_it_is_the_only_one_of_a_machine_until_it_ends(kernel, tmp_path):
     await (await begin(kernel)).undo()
 
 
+async def test_nobody_who_may_only_read_keeps_it_from_beginning(kernel):
+    """As flock(1) may lock whatever its user can open."""
+    readable = [kernel.module, *kernel.module.rglob("*")]
+    handles = [os.open(path, os.O_RDONLY) for path in readable if path.stat().st_mode & 0o004]
+    for handle in handles:
+        fcntl.flock(handle, fcntl.LOCK_SH)
+    await (await begin(kernel)).undo()
+    for handle in handles:
+        os.close(handle)
+
+
 @pytest.mark.parametrize("refused", [False, True])
 async def test_what_another_version_says_of_its_own_autopilot_is_left(kernel, monkeypatch, refused):
     first = await begin(kernel)
@@ -271,6 +295,37 @@ async def test_what_it_sets_after_it_was_told_to_stop_goes_back_as_well(kernel, 
     told.set()
     assert not await acting
     assert (kernel.read(TIME), kernel.read(NAME)) == (3000, 3)
+
+
+def refuse_until(monkeypatch, accepts: threading.Event) -> None:
+    """Have the kernel refuse every value until then."""
+    write = SysfsParameters.write
+
+    def refused(parameters: SysfsParameters, name: str, value: int) -> None:
+        if not accepts.is_set():
+            raise ZconsoleError(f"{name}={value}: refused: Invalid argument")
+        write(parameters, name, value)
+
+    monkeypatch.setattr(SysfsParameters, "write", refused)
+
+
+@pytest.mark.parametrize("way", ["act", "undo"])
+async def test_what_the_kernel_does_not_take_back_is_not_said_to_be_restored(
+    flown, way, monkeypatch
+):
+    accepts = threading.Event()
+    refuse_until(monkeypatch, accepts)
+    if way == "act":
+        flown.duty._over = "its console ended"
+    for _ in range(2):
+        with pytest.raises(ZconsoleError, match="refused"):
+            await getattr(flown.duty, way)()
+        assert flown.duty.due(flown.now) == 0.0, "it tries again"
+    accepts.set()
+    assert not await getattr(flown.duty, way)()
+    assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
+    ended = [r for r in flown.kernel.log.records if r.get("kind") == "autopilot"]
+    assert len(ended) == 1
 
 
 async def test_told_to_stop_after_it_failed_it_restores_though_its_console_ended(flown):

@@ -1,5 +1,12 @@
 from __future__ import annotations
 
+import errno
+import json
+import os
+import threading
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from tests.unit.tunables.conftest import Kernel
@@ -7,7 +14,10 @@ from tests.unit.tunables.test_guard import NAME as FROZEN
 from tests.unit.tunables.test_guard import freeze
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.system.audit import AuditError, MemoryLog
+from zconsole.system.patient import NoAnswerError
+from zconsole.system.record_file import MOST_BYTES
 from zconsole.system.state_dir import StateError, write_private
+from zconsole.tunables.autopilot import PilotClaim
 from zconsole.tunables.catalog import TUNABLES
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
@@ -95,6 +105,37 @@ def test_what_the_kernel_refuses_is_not_remembered(kernel, monkeypatch):
     assert kernel.console().setting(TIME).original is None
 
 
+def test_an_interruption_as_the_kernel_gets_the_value_loses_no_original(kernel, monkeypatch):
+    def write(_parameters, name, value):
+        kernel.write(name, value)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SysfsParameters, "write", write)
+        with pytest.raises(KeyboardInterrupt):
+            kernel.console().set({TIME: 5000}, 1.0)
+    assert [entry.put_back for entry in kernel.console().restore(2.0)] == [True]
+    assert kernel.read(TIME) == 3000
+
+
+def test_a_tunable_that_this_version_does_not_know_goes_back_as_well(kernel):
+    """Set by another version in this boot."""
+    kernel.console().set({TIME: 5000, SCRUB: 2000}, 1.0)
+    file = kernel.state / "tunables.json"
+    file.write_text(file.read_text().replace(TIME, "zfs_new"))
+    for value, back, text in (
+        (5000, True, "restored to 3000"),
+        (7777, False, "left at 7777: somebody else changed it (5000 was set here)"),
+    ):
+        content = file.read_bytes()
+        kernel.write("zfs_new", value)
+        done = {entry.name: entry for entry in kernel.console().restore(2.0)}
+        assert (done["zfs_new"].put_back, done["zfs_new"].text) == (back, text)
+        assert kernel.read("zfs_new") == (3000 if back else value)
+        assert kernel.console().past().holds == {}
+        file.write_bytes(content)
+
+
 def test_somebody_elses_value_is_left_alone(kernel):
     console = kernel.console()
     console.set({TIME: 5000}, 1.0)
@@ -167,14 +208,33 @@ def test_what_the_kernel_lacks_is_said(kernel):
     assert len(listed) == len(TUNABLES)
 
 
-def test_a_refused_write_is_not_remembered(kernel, monkeypatch):
-    console = kernel.console()
-    monkeypatch.setattr(
-        "zconsole.tunables.parameters.os.write",
-        lambda *_: (_ for _ in ()).throw(PermissionError(1, "no")),
-    )
-    with pytest.raises(UnavailableError, match="root"):
-        console.set({TIME: 5000}, 1.0)
+@pytest.mark.parametrize(
+    ("euid", "error", "said"),
+    [
+        (1000, errno.EACCES, f"{TIME}: Permission denied. Run it as root"),
+        (0, errno.EACCES, f"{TIME}: Permission denied"),
+        (0, errno.EROFS, f"{TIME}: Read-only file system"),
+    ],
+)
+@pytest.mark.parametrize("steers", [False, True])
+def test_who_may_not_write_is_told_why_and_nothing_is_remembered(
+    kernel, monkeypatch, euid, error, said, steers
+):
+    """Nobody who is root is told to become root: in a container that does not help."""
+
+    def refused(path, *args, **options):
+        if str(path).endswith(TIME) and args[0] & os.O_WRONLY:
+            raise OSError(error, os.strerror(error))
+        return opening(path, *args, **options)
+
+    opening = os.open
+    monkeypatch.setattr(os, "open", refused)
+    monkeypatch.setattr(os, "geteuid", lambda: euid)
+    console, claim = kernel.console(), PilotClaim(kernel.state, "1:1")
+    act = partial(claim.take, kernel.parameters) if steers else partial(console.set, {TIME: 5}, 1.0)
+    with pytest.raises(UnavailableError) as caught:
+        act()
+    assert str(caught.value) == said
     assert console.setting(TIME).set_by_us is None
 
 
@@ -188,12 +248,50 @@ def test_changes_are_kept_for_the_timeline(kernel):
     ]
 
 
-def test_a_damaged_memory_is_as_good_as_none(kernel):
+def cut_off(file: Path) -> None:
+    file.write_text(file.read_text()[:-9])
+
+
+def of_another_version(file: Path) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), "new": 1}))
+
+
+def too_large(file: Path) -> None:
+    file.write_text(file.read_text() + " " * MOST_BYTES)
+
+
+def not_private(file: Path) -> None:
+    file.chmod(0o666)
+
+
+@pytest.mark.parametrize("harm", [cut_off, of_another_version, too_large, not_private])
+def test_originals_that_cannot_be_read_are_not_written_over(kernel, harm):
     kernel.console().set({TIME: 5000}, 1.0)
-    (kernel.state / "tunables.json").write_text("{half")
-    assert kernel.console().setting(TIME).original is None
-    kernel.console().set({TIME: 6000}, 2.0)
-    assert kernel.console().setting(TIME).original == 5000
+    file = kernel.state / "tunables.json"
+    harm(file)
+    before = file.read_bytes()
+    for change in (
+        lambda console: console.set({TIME: 6000}, 2.0),
+        lambda console: console.set({SCRUB: 6000}, 2.0),
+        lambda console: console.until("77"),
+        lambda console: console.check_saved(),
+    ):
+        with pytest.raises(StateError, match=r"tunables\.json"):
+            change(kernel.console("1:1"))
+    assert (kernel.read(TIME), kernel.read(SCRUB), file.read_bytes()) == (5000, 1000, before)
+
+
+def test_originals_that_do_not_answer_are_not_written_over(kernel, monkeypatch):
+    """The lock was got, then the disk hung: what another console set is not known."""
+    kernel.console().set({TIME: 5000}, 1.0)
+    before, answers = (kernel.state / "tunables.json").read_bytes(), threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr("zconsole.system.record_file.ANSWER", 0.1)
+        patch.setattr("zconsole.system.record_file.read_private", lambda *_: answers.wait(60))
+        with pytest.raises(NoAnswerError):
+            kernel.console().set({SCRUB: 2000}, 2.0)
+        answers.set()
+    assert (kernel.read(SCRUB), (kernel.state / "tunables.json").read_bytes()) == (1000, before)
 
 
 def test_one_that_the_kernel_refuses_keeps_no_other_from_going_back(kernel, monkeypatch):

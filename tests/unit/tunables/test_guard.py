@@ -13,9 +13,10 @@ from tests.unit.tunables.conftest import Kernel
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system.host import process_mark
-from zconsole.system.state_dir import try_lock
+from zconsole.system.state_dir import StateError, try_lock
 from zconsole.tunables import guard
 from zconsole.tunables.guard import Guard, Guarded, TunableDuty
+from zconsole.tunables.parameters import SysfsParameters
 
 NAME = "zfs_scan_suspend_progress"
 DEAD = "999999999:1"
@@ -83,6 +84,22 @@ async def test_of_two_the_first_that_is_over_puts_it_back(kernel):
     assert second.due(0.0) == 0.0
 
 
+@pytest.mark.parametrize("way", ["act", "undo"])
+async def test_what_the_kernel_does_not_take_back_is_tried_again(kernel, way, monkeypatch):
+    held = await freeze(kernel)
+
+    def refused(*_: object) -> None:
+        raise ZconsoleError("refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SysfsParameters, "write", refused)
+        for _ in range(2):
+            with pytest.raises(ZconsoleError, match="refused"):
+                await getattr(held, way)()
+    await getattr(held, way)()
+    assert kernel.read(NAME) == 0
+
+
 async def test_it_says_when_it_cannot_write(kernel):
     (kernel.module / "parameters" / NAME).unlink()
     with pytest.raises(ZconsoleError, match="does not exist"):
@@ -99,15 +116,17 @@ class Watch:
     """The duty about what consoles set, and the pools it is told of."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.pools: tuple[Pool, ...] | None = ()
+        self.pools: tuple[Pool, ...] = ()
+        self.whole = True
+        """Whether each pool answered."""
         self.asked = 0
         self.lock = kernel.state / guard.KEPT
         kernel.state.chmod(0o700)
         self.duty = TunableDuty(kernel.console("1:1"), self.every_pool, self.lock, lambda: 0.0)
 
-    async def every_pool(self) -> tuple[Pool, ...] | None:
+    async def every_pool(self) -> tuple[tuple[Pool, ...], bool]:
         self.asked += 1
-        return self.pools
+        return self.pools, self.whole
 
     async def look(self) -> float | None:
         """Look once; seconds until the next time, None where it is over."""
@@ -152,15 +171,43 @@ async def test_a_console_that_runs_keeps_what_it_set_until_it_is_gone(kernel, co
 
 
 @pytest.mark.parametrize("until", [None, "77"])
-@pytest.mark.parametrize("pools", [scan("running"), scan("paused"), None])
+@pytest.mark.parametrize("pools", [scan("running"), scan("paused"), ()])
 async def test_what_is_left_stays_while_a_scan_may_run_and_goes_back_when_it_ends(
     kernel, until, pools
 ):
     leave(kernel, DEAD, until)
     watch = Watch(kernel)
-    watch.pools = pools
+    watch.pools, watch.whole = pools, bool(pools)
     assert await watch.look() == guard.SCANS
     assert kernel.read(TIME) == 5000
+    watch.pools, watch.whole = scan("finished"), True
+    assert await watch.look() is None
+    assert kernel.read(TIME) == 3000
+
+
+@pytest.mark.parametrize(("until", "value"), [("77", 3000), ("88", 5000), (None, 5000)])
+async def test_what_is_due_for_a_pool_waits_for_no_other_one_that_does_not_answer(
+    kernel, until, value
+):
+    leave(kernel, DEAD, until)
+    watch = Watch(kernel)
+    watch.pools, watch.whole = scan("finished"), False
+    assert await watch.look() == (None if value == 3000 else guard.SCANS)
+    assert kernel.read(TIME) == value
+
+
+async def test_what_cannot_be_read_for_a_while_is_not_taken_for_nothing(kernel):
+    leave(kernel, DEAD, "77")
+    watch = Watch(kernel)
+    watch.pools = scan("running")
+    assert await watch.look() == guard.SCANS
+    file = kernel.state / "tunables.json"
+    file.chmod(0o666)
+    assert await watch.look() == guard.SCANS, "it knows what it has read"
+    with pytest.raises(StateError, match=r"tunables\.json"):
+        Watch(kernel).duty.is_empty()
+    file.chmod(0o600)
+    assert await watch.look() == guard.SCANS
     watch.pools = scan("finished")
     assert await watch.look() is None
     assert kernel.read(TIME) == 3000
@@ -169,6 +216,6 @@ async def test_what_is_left_stays_while_a_scan_may_run_and_goes_back_when_it_end
 async def test_what_a_killed_guard_of_another_version_left_waits_for_no_pool(kernel):
     await freeze(kernel, owner=DEAD)
     watch = Watch(kernel)
-    watch.pools = None
+    watch.whole = False
     assert await watch.look() is None
     assert kernel.read(NAME) == 0

@@ -13,10 +13,11 @@ import pytest
 
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
-from zconsole.errors import ZconsoleError
+from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.host import process_mark
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.holds import Scans, promise
+from zconsole.tunables.parameters import SysfsParameters
 from zconsole.tunables.store import PILOT
 
 TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
@@ -113,6 +114,26 @@ def test_what_a_console_holds_is_watched_from_the_start_and_what_stays_is_not(ke
         console.restore(2.0)
 
 
+@pytest.mark.parametrize("dies_at", [TIME, SCRUB])
+def test_what_the_kernel_is_given_is_watched_before_whatever_happens_then(
+    kernel, live, monkeypatch, dies_at
+):
+    """A death, or a second value that the kernel refuses, leaves none without a keeper."""
+    woken: list[set[str]] = []
+
+    def write(_parameters, name, value):
+        assert any(name in names for names in woken)
+        if name == dies_at:
+            raise ZconsoleError("refused")
+        kernel.write(name, value)
+
+    monkeypatch.setattr(SysfsParameters, "write", write)
+    console = kernel.console(live)
+    console._wake = lambda: woken.append({*kernel.console("1:1").past().holds})
+    with pytest.raises(ZconsoleError, match="refused"):
+        console.set({TIME: 5000, SCRUB: 2000}, 1.0)
+
+
 def test_a_keeper_that_cannot_be_started_stops_nobody(kernel, live):
     def unable() -> None:
         raise ZconsoleError("out of processes")
@@ -131,6 +152,9 @@ def test_the_console_that_restores_at_the_end_of_a_scan_is_named(kernel, live):
     pid = live.partition(":")[0]
     assert says(kernel, RUNS) == (
         f"restored when the scan of tank ends, even if the console of process {pid} is gone by then"
+    )
+    assert says(kernel, Scans()) == (
+        f"restored when the scan ends, or once the console of process {pid} is gone while none runs"
     )
     kernel.console(live).settle(4.0, ENDED)
     assert kernel.read(TIME) == 3000
@@ -173,13 +197,26 @@ def test_at_the_end_of_no_scan_a_console_restores_what_it_holds_itself(kernel, l
 def test_what_waits_for_the_next_scan_is_said_so_and_not_restored_before(kernel, live):
     leave(kernel, live, "77")
     console = kernel.console(live)
-    assert says(kernel, IDLE, mark=live).startswith(
-        "restored when the next scan of tank ends, even if this"
+    assert says(kernel, IDLE, mark=live) == (
+        "restored when the next scan of tank ends, or once this console is gone (or ssh drops)"
+        " while none runs"
     )
     console.settle(2.0, IDLE)
     assert kernel.read(TIME) == 5000
     console.settle(3.0, ENDED)
     assert kernel.read(TIME) == 3000
+
+
+@pytest.mark.parametrize("scans", [IDLE, RUNS, GONE, PART, Scans()])
+def test_no_scan_is_waited_for_after_a_console_unless_it_was_seen_to_run(kernel, live, scans):
+    """What is promised while a console lives is what is done without it."""
+    leave(kernel, live, "77")
+    said = says(kernel, scans, mark=live)
+    os.kill(pid := int(live.partition(":")[0]), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    kernel.console("1:1").settle(2.0, IDLE)
+    assert kernel.read(TIME) == 3000, "it is not kept for a scan that begins later"
+    assert ("even if this console is gone" in said) == (scans is RUNS)
 
 
 @pytest.mark.parametrize("scans", [IDLE, RUNS, GONE, Scans()])
@@ -278,6 +315,21 @@ def test_what_guards_and_autopilots_hold_is_not_switched_to_the_end_of_the_scan(
     assert console.until("77")
     holds = console.past().holds
     assert (holds[FROZEN].until, holds[TIME].until) == (None, "77")
+
+
+@pytest.mark.parametrize("until", [None, "77"])
+def test_what_another_console_holds_is_switched_by_that_one_alone(kernel, live, until):
+    leave(kernel, live, until)
+    leave(kernel, DEAD, name=SCRUB)
+    console = kernel.console("1:1")
+    for switched in (True, False):
+        assert console.until("77") is switched
+        assert kernel.console(live).past().holds[TIME].own
+        assert console.past().holds[TIME].until == until
+    console.restore(2.0, [SCRUB])
+    with pytest.raises(UsageError, match="another process"):
+        console.until("77")
+    assert console.past().holds[TIME].until == until
 
 
 def test_due_values_go_back_where_nothing_can_be_written(kernel, monkeypatch):

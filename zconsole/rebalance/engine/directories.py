@@ -48,7 +48,6 @@ class OpenDirectory:
     """What it was after our last change; anything else is another process's doing."""
     fixed: bool = False
     """Immutable or append-only: names can be added at most, never replaced or removed."""
-    watched: bool = False
     begun: bool = False
     """Whether we work in it, and from now on look for others."""
     touched: bool = False
@@ -135,18 +134,20 @@ class Directories:
     def begin(self, directory: OpenDirectory) -> None:
         """Note the time to restore, and watch for changes by other processes from now on.
 
-        To be called before the journal is told of it. Raises OSError.
+        To be called before the journal is told of it. A directory that cannot be watched is left
+        the time it has in the end: a change by others within one of ours would be taken for ours.
+        Raises OSError.
         """
         if directory.begun:
             return
-        if not directory.watched:
-            self._watching.add(directory.number, directory.fd)
-            directory.watched = True
+        self._watching.add(directory.number, directory.fd)
         self._look()
         # A change from here on is told later, even if this time is already that of the change.
         directory.mtime_ns = self._sys.fstat(directory.fd).st_mtime_ns
         directory.last_ns = directory.mtime_ns
         directory.begun, directory.foreign = True, False
+        if not self._watching.watches(directory.number):
+            self._found_changed(directory)
 
     def take_up(self, directory: OpenDirectory, mtime_ns: int) -> None:
         """Restore the time that a directory had before a crashed process changed it."""
@@ -213,7 +214,7 @@ class Directories:
             self._found_changed(self._open[number])
 
     def _compare(self, directory: OpenDirectory) -> None:
-        """See what no event tells: times set by others, and names changed without inotify."""
+        """See what no event tells: times set by others."""
         if directory.last_ns not in (None, self._sys.fstat(directory.fd).st_mtime_ns):
             self._found_changed(directory)
 

@@ -131,6 +131,10 @@ class LinkNames:
             return None
 
 
+class ReplacedNowError(Exception):
+    """A name of an original was replaced a moment ago: it has to outlive that by GRACE."""
+
+
 @dataclass(slots=True)
 class NameJoiner:
     """Gives a copy the names that its original still has."""
@@ -141,6 +145,8 @@ class NameJoiner:
     versions: Versions
     settled: set[Key] = field(default_factory=set)
     """Files of which all names have the copy now, or some have been given back."""
+    replaced: set[Key] = field(default_factory=set)
+    """Files of which a name has the copy for less than GRACE."""
 
     def go_on(self, row: FileRow, copy: Version) -> None:
         """Replace the names of an original that still have it.
@@ -158,12 +164,13 @@ class NameJoiner:
             with self.directories.changing(directory):
                 keep = temp + KEEP_SUFFIX
                 if self.links.inode(fd, keep) == row.old:
-                    self.unlink_original(directory, row, keep)
+                    self._unlink(directory, row, keep)  # the original still has this name
                 if self.links.inode(fd, temp) is None:
                     self.sys.link_fd(copy.fd, fd, temp)
                     self.links.copies_changed(row, 1)
                 if self.links.inode(fd, temp) != row.new:
                     return
+                self.replaced.add(self.links.key(row))  # a call that fails may take effect
                 if not swap.put(self.sys, fd, temp, other.name, row.old, keep):
                     return
                 self.links.originals_changed(row, 1)
@@ -190,7 +197,12 @@ class NameJoiner:
                 self.go_on(row, new)
 
     def unlink_original(self, directory: OpenDirectory, row: FileRow, name: bytes) -> None:
-        """Remove a name that we keep an original by. Raises OSError."""
+        """Remove a name that we keep an original by. Raises ReplacedNowError, OSError."""
+        if self.links.key(row) in self.replaced:
+            raise ReplacedNowError
+        self._unlink(directory, row, name)
+
+    def _unlink(self, directory: OpenDirectory, row: FileRow, name: bytes) -> None:
         with self.directories.changing(directory):
             self.sys.unlink(directory.fd, name)
         self.links.originals_changed(row, -1)

@@ -198,6 +198,24 @@ def apply(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata, abilities: Abili
     sys.set_times(fd, wanted.atime_ns, wanted.mtime_ns)
 
 
+def brought(before: Metadata, after: Metadata, onto: Metadata) -> Metadata:
+    """``onto``, with what changed between ``before`` and ``after`` of what ``apply`` can put on."""
+    xattrs = dict(onto.xattrs)
+    for name in before.xattrs.keys() | after.xattrs.keys():
+        value = after.xattrs.get(name)
+        if value is None:
+            xattrs.pop(name, None)
+        elif value != before.xattrs.get(name):
+            xattrs[name] = value
+    return onto._replace(
+        mode=onto.mode if after.mode == before.mode else after.mode,
+        uid=onto.uid if after.uid == before.uid else after.uid,
+        gid=onto.gid if after.gid == before.gid else after.gid,
+        mtime_ns=onto.mtime_ns if after.mtime_ns == before.mtime_ns else after.mtime_ns,
+        xattrs=xattrs,
+    )
+
+
 def _remove(sys: Sys, fd: int, name: str) -> None:
     try:
         sys.removexattr(fd, name)

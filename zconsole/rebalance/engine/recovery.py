@@ -19,7 +19,9 @@ SWAPPING  the copy  nothing             after the original was removed: moved
 MOVED     the copy  nothing             after the sync that followed
 ========  ========  ==================  ==========================================================
 
-What else there may be, others have made of it: it is handed back, or both versions are kept.
+A file of several names has a row for each. Where names cannot be exchanged, the original waits at
+the temporary name with KEEP_SUFFIX. What else there may be, others have made of it: it is handed
+back, or both versions are kept.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from zconsole.rebalance.engine.journal import (
     State,
     again,
 )
-from zconsole.rebalance.engine.link_names import LinkNames, NameJoiner
+from zconsole.rebalance.engine.link_names import LinkNames, NameJoiner, ReplacedNowError
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.swap import GRACE, RENAMED
 from zconsole.rebalance.engine.syscalls import Sys
@@ -96,6 +98,8 @@ class Recovery:
     _links: LinkNames = field(init=False)
     _versions: Versions = field(init=False)
     _given_back: list[GivenBack] = field(default_factory=list)
+    _waiting: list[FileRow] = field(default_factory=list)
+    """Files whose originals may be removed once GRACE is over."""
     _joiner: NameJoiner = field(init=False)
 
     def __post_init__(self) -> None:
@@ -125,6 +129,7 @@ class Recovery:
         # Originals last: a copy changed since may be given to them, before they are queued again.
         for row in sorted(rows, key=self._links.has_original):
             self._settle(row, self._settle_in)
+        self._settle_waiting()
         self._remove_given_back()
         self._restore_times()
         if rows:
@@ -143,6 +148,9 @@ class Recovery:
     def _settle(self, row: FileRow, settle: Callable[[OpenDirectory, FileRow], Verdict]) -> None:
         try:
             verdict = settle(self.directories.get(row.directory), row)
+        except ReplacedNowError:
+            self._waiting.append(row)
+            return
         except LeasedError:
             verdict = State.FAILED, f"leased by another process{UNSETTLED}"
         except (MovedError, OSError) as error:
@@ -154,6 +162,19 @@ class Recovery:
             state, reason = verdict
             kept = row.temp if state is State.FAILED else None
             self._results.append(Result(row.number, state, reason, kept))
+
+    def _settle_waiting(self) -> None:
+        """Settle files that got names just now, as long as nobody has come for their originals.
+
+        One that gets a name even now stays unfinished.
+        """
+        if self._waiting:
+            self.sleep(GRACE)
+            self.users.look()
+        rows, self._waiting = self._waiting, []
+        self._joiner.replaced.clear()
+        for row in rows:
+            self._settle(row, self._settle_in)
 
     def _remove_given_back(self) -> None:
         """Remove the copies of files that were given back, unless one is used by now."""
@@ -177,6 +198,7 @@ class Recovery:
         temp, fd = row.temp or b"", directory.fd
         keep = temp + KEEP_SUFFIX
         if row.state is State.CREATING:
+            # With the original there, others have linked it to the name: it is none of ours.
             if self._links.inode(fd, temp) not in (None, row.old):
                 self._unlink(directory, temp)
             return again(row).state, None
@@ -367,7 +389,8 @@ class Recovery:
                 mtime_ns, since = noted[number]
                 if directory.mtime_ns / 1e9 <= self._last_change(max(since, until)):
                     self.directories.take_up(directory, mtime_ns)
-            wanted[number] = directory.mtime_ns
+            if not directory.foreign:
+                wanted[number] = directory.mtime_ns
         return wanted
 
     def _last_change(self, until: float) -> float:

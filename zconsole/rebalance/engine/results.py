@@ -6,7 +6,8 @@ the file is unfinished, and by which temporary name the other version is there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine.item import FileOutcome
@@ -20,21 +21,21 @@ class Results:
     """Collects results, and commits those that are on the disks."""
 
     journal: Journal
-    waiting: list[Result] = field(default_factory=list)
-    """What the journal does not know yet."""
+    waiting: dict[int, list[Result]] = field(default_factory=lambda: defaultdict(list))
+    """What the journal does not know yet, by device: a sync of one says nothing of another."""
     outcomes: list[FileOutcome] = field(default_factory=list)
     """Those of this batch, for the report."""
-    unsettled: bool = False
-    """Whether names were replaced or removed since the last sync."""
-    _settled: int = 0
-    """How many of those waiting are on the disks."""
+    unsynced: set[int] = field(default_factory=set)
+    """Devices on which names were replaced or removed since their last sync."""
+    _synced: dict[int, int] = field(default_factory=dict)
+    """How many of those waiting are on the disks, by device."""
 
     def add(
         self, names: Sequence[FileRow], outcome: str, reason: str | None, size: int = 0
     ) -> None:
         """Add the result of all names of one inode; its bytes count once."""
         for row in names:
-            self.waiting.append(Result(row.number, STATES[outcome], reason))
+            self._wait(row, Result(row.number, STATES[outcome], reason))
             self.outcomes.append(FileOutcome(row, outcome, size, reason))
             size = 0
 
@@ -44,25 +45,32 @@ class Results:
 
     def keep(self, row: FileRow, reason: str, kept: bytes) -> None:
         """Of this name two versions remain; ``kept`` is where the other is."""
-        self.waiting.append(Result(row.number, State.FAILED, reason, kept))
+        self._wait(row, Result(row.number, State.FAILED, reason, kept))
         self.outcomes.append(FileOutcome(row, "failed", 0, reason))
 
-    def syncing(self) -> None:
-        """Everything so far is going to be on the disks once the sync that begins now has ended."""
-        self.unsettled, self._settled = False, len(self.waiting)
+    def _wait(self, row: FileRow, result: Result) -> None:
+        self.waiting[self.journal.directory(row.directory).dev].append(result)
+
+    def syncing(self, devices: Collection[int]) -> None:
+        """All on these devices so far is on the disks once the syncs that begin now have ended."""
+        self.unsynced -= set(devices)
+        self._synced = {device: len(self.waiting[device]) for device in devices}
 
     def commit(
         self, intents: Sequence[Intent], directories: Mapping[int, tuple[int, float]]
     ) -> None:
         """Commit the next intents, and with them the results that are on the disks."""
-        self.journal.record(self.waiting[: self._settled], intents, directories)
-        del self.waiting[: self._settled]
-        self._settled = 0
+        synced = [r for device, n in self._synced.items() for r in self.waiting[device][:n]]
+        self.journal.record(synced, intents, directories)
+        for device, count in self._synced.items():
+            del self.waiting[device][:count]
+        self._synced = {}
 
     def flush(self) -> None:
-        """Commit all results; the caller has synced what was ``unsettled``."""
-        self.unsettled = False
-        if self.waiting:
-            self.journal.record(self.waiting, directories={})
+        """Commit all results; the caller has synced what was ``unsynced``."""
+        self.unsynced.clear()
+        results = [result for each in self.waiting.values() for result in each]
+        if results:
+            self.journal.record(results, directories={})
             self.waiting.clear()
-            self._settled = 0
+            self._synced = {}

@@ -25,7 +25,8 @@ that had looked the name up before to show itself by breaking the lease.
 Between the two that process executes some microseconds of open(2) without sleeping. A write is
 lost only where a preemptible kernel keeps it from a processor right there for all of this time.
 The kernel shows nobody such a process, so only waiting helps; a batch waits once, and once more
-where names were given back."""
+where names were given back. chmod(2) and link(2) break no lease, and may sleep for longer:
+``finish`` looks for what they did once the original has no name of ours."""
 NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 ROUNDS = 64
 """How often a name may be replaced under our hands before it is left to recovery."""
@@ -57,22 +58,30 @@ class Swapper:
     def replace(self, item: Item) -> None:
         """Put the copy at every name of the item. On any exception call ``undo``.
 
-        Raises SkipError when somebody changed the original, UnsupportedError, OSError.
+        Whoever watches a directory may have changed the copy by its temporary name since it was
+        verified, so that is examined first; a ctime would not show a change within one tick of
+        the kernel's clock.
+
+        Raises SkipError when somebody changed original or copy, UnsupportedError, OSError.
         """
         now = self.sys.fstat(item.source)
         if (now.st_ctime_ns, now.st_nlink) != (item.status.st_ctime_ns, item.status.st_nlink):
             raise SkipError("changed")
+        try:
+            self._need_pristine(item)
+        except ConflictError as error:
+            raise SkipError("changed") from error
         for place in item.places:
             self._replace_name(item, place)
-        after, settled = metadata.read(self.sys, item.source, self.abilities)
-        if not item.meta.same(after) or settled.st_nlink != len(item.places):
+        after, status = metadata.read(self.sys, item.source, self.abilities)
+        if not item.meta.same(after) or status.st_nlink != len(item.places):
             raise SkipError("changed")
         if not self._undisturbed(item):
             raise SkipError("open for writing")
-        item.swapped_ctime = settled.st_ctime_ns
+        item.swapped_ctime = status.st_ctime_ns
 
     def finish(self, item: Item) -> None:
-        """Remove the original's last names, after a last look at it; closes nothing.
+        """Remove the original's last names, between two looks at it; closes nothing.
 
         Raises SkipError when the original was touched after all (call ``undo``), ConflictError
         when both were, UnfinishedError when only recovery can go on.
@@ -84,12 +93,33 @@ class Swapper:
         if not untouched or not self._quiet(item.source, item.leased):
             self._need_pristine(item)
             raise SkipError("open for writing")
-        for place in item.places:
-            try:
+        try:
+            for place in item.places:
                 with self.directories.changing(place.directory):
                     self._remove(place, place.kept, item.old)
-            except OSError as error:
-                raise UnfinishedError from error
+            self._bring_along(item)
+        except OSError as error:
+            raise UnfinishedError from error
+
+    def _bring_along(self, item: Item) -> None:
+        """Bring to the copy what was changed of an original while its names were removed.
+
+        A chmod or link by path breaks no lease and may wait in the kernel for longer than GRACE,
+        as for a transaction of a busy pool. It has the inode locked then, and so ends before the
+        removal does. Raises SkipError for an original that was linked: it has its names again,
+        for ``undo``; OSError.
+        """
+        marks, dos = item.meta.marks, item.meta.dos  # nobody changes these by path
+        last, status = metadata.reread(self.sys, item.source, marks, dos)
+        if status.st_nlink and self.exchange:  # NFS hides what is open, instead of removing it
+            for place in item.places:
+                with self.directories.changing(place.directory):
+                    self.sys.link_fd(item.source, place.directory.fd, place.kept)
+            raise SkipError("changed")
+        if not item.meta.same(last):
+            found, _ = metadata.read(self.sys, item.copy, self.abilities)
+            wanted = metadata.brought(item.meta, last, found)
+            metadata.apply(self.sys, item.copy, wanted, found, self.abilities)
 
     def undo(self, item: Item) -> None:
         """Give every name back to the original.
@@ -114,7 +144,7 @@ class Swapper:
         if not any(place.linked for place in item.places):
             return
         if item.new == 0:
-            item.new = self._begun(item)
+            item.new = self._unfinished_copy(item)
         if item.seen:
             self._need_pristine(item)
         elif not self._copy_untouched(item):
@@ -125,7 +155,7 @@ class Swapper:
                     self._remove(place, place.temp, item.new)
                 place.linked = False
 
-    def _begun(self, item: Item) -> int:
+    def _unfinished_copy(self, item: Item) -> int:
         """Inode number of an unfinished copy, also where the call that made it failed; 0: none."""
         if item.made:
             return self.sys.fstat(item.copy).st_ino
@@ -313,7 +343,7 @@ class Swapper:
     def _need_pristine(self, item: Item) -> None:
         """Raise ConflictError unless the copy is as we made it and has no names but ours.
 
-        Others could find it. It may have fewer: what others removed or replaced is theirs.
+        It may have fewer: what others removed or replaced is theirs.
         """
         if not self._copy_untouched(item):
             raise ConflictError

@@ -25,42 +25,52 @@ class FileChange(NamedTuple):
 
 
 class Watching:
-    """Watches directories until ``close``. Without inotify it reports nothing."""
+    """Watches directories until ``close``."""
 
     def __init__(self, sys: Sys) -> None:
         self._sys = sys
         self._own: set[bytes] = set()
         self._queue = -1
         self._numbers: dict[int, set[int]] = {}
+        """Directories by watch."""
+        self._watched: set[int] = set()
 
     def own(self, prefix: bytes) -> None:
         """Names that begin like this are ours."""
         self._own.add(prefix)
 
     def add(self, number: int, fd: int) -> None:
-        """Start watching an open directory, where the kernel allows it."""
+        """Watch an open directory, where the kernel allows it: ``watches`` says so."""
+        if self.watches(number):
+            return
         try:
             if self._queue < 0:
                 self._queue = self._sys.watcher()
             watch = self._sys.watch(self._queue, fd)
         except OSError:
-            return  # no watches left, or none at all: times are compared
+            return  # no watches left, or none at all
         self._numbers.setdefault(watch, set()).add(number)
+        self._watched.add(number)
+
+    def watches(self, number: int) -> bool:
+        """Whether a directory is watched."""
+        return number in self._watched
 
     def changed(self) -> set[int]:
         """Numbers of the directories in which others changed names since the last call.
 
-        All of them where the kernel lost count.
+        All of them where the kernel lost count, or does not answer: then none is watched any more.
         """
         if self._queue < 0:
             return set()
         try:
             changes = list(_parsed(self._sys.changes(self._queue)))
         except OSError:
+            watched = set(self._watched)
             self.close()
-            return set()
+            return watched
         if any(change.mask & IN_Q_OVERFLOW for change in changes):
-            return set().union(*self._numbers.values())
+            return set(self._watched)
         ours = {c.cookie for c in changes if c.cookie and self._is_own(c.name)}
         foreign = (c for c in changes if not self._is_own(c.name) and c.cookie not in ours)
         return {number for c in foreign if c.name for number in self._numbers.get(c.watch, ())}
@@ -68,6 +78,7 @@ class Watching:
     def close(self) -> None:
         """Stop watching."""
         self._numbers.clear()
+        self._watched.clear()
         queue, self._queue = self._queue, -1
         if queue >= 0:
             self._sys.close(queue)

@@ -205,6 +205,7 @@ def _values(
         "raw_factor": pool.raw_factor if pool else 1.0,
         "floors": {os.fsdecode(d.place.root): d.found.floor for d in made.directories},
         "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
+        "options": {os.fsdecode(d.place.root): d.place.options for d in made.directories},
         "stored": made.allocated / size if size else 1.0,
         "source": made.source,
         "pinned": made.pinned,

@@ -98,6 +98,8 @@ class JobTerms:
     """When its walk was over, epoch seconds."""
     rooms: Mapping[bytes, int] = field(default_factory=dict)
     """Bytes of free space that the plan saw for the job, by root path."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Mount options of when it was planned, by root path."""
     stored: float = 1.0
     """Allocated bytes a byte of a file takes: less with compression and holes."""
     source: Sequence[float] | None = None
@@ -330,6 +332,7 @@ def terms_of(journal: Journal) -> JobTerms:
             raw_factor=data["raw_factor"],
             floors={root: Floor(*floor) for root, floor in data["floors"].items()},
             created=data.get("created"),
+            options=dict(data.get("options", {})),
             rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
             stored=data.get("stored") or 1.0,
             source=data.get("source"),

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import inf
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.rebalance.backend import HUNG_UP, TERMINATED
+from zconsole.rebalance.engine import namespaces
 from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.copy_engine import copy_engine
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES, batch_directories, batch_files
@@ -34,13 +35,13 @@ from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.job.effect import BenefitCheck
 from zconsole.rebalance.job.holds import Holds, WorkPhase
-from zconsole.rebalance.job.job import READ_ONLY, Job, read_requests, terms_of
+from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, read_requests, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.engine_choice import flags_of
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
+from zconsole.rebalance.planning.engine_choice import flags_of, why_hidden
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now, pool_of
 from zconsole.rebalance.planning.plan_model import BATCH_BYTES
 
 SMALLEST_BATCH = 8 << 20
@@ -190,6 +191,7 @@ class JobRunner:
             accept_races=terms.settings.accept_races,
             zfs=reader.version() if pool_of(places) is not None else None,
             room=job.space.room,
+            copies=self._copies,
         )
         self._engine = copy_engine(self._place, policy, self._sync, self._tick)
         self._rewriter = Rewriter(
@@ -199,6 +201,7 @@ class JobRunner:
         service = self._engine.leases.service
         self._holds = Holds(job, reader, places, self.accounts, service)
         self._batches = Batches(job)
+        self._copies_on: dict[int, int] = {}
         self._phase = WorkPhase.COPYING
 
     def run(self) -> dict[str, Any]:
@@ -246,6 +249,15 @@ class JobRunner:
         self._recover()
         return State.PENDING in self.job.journal.counts()
 
+    def _copies(self, device: int) -> int:
+        """How many of each block the dataset on a device keeps; 1 where there is none."""
+        if device not in self._copies_on:
+            roots = {row.name for row in self.job.journal.roots() if row.dev == device}
+            found = (place.dataset for place in self.places if place.root in roots)
+            numbers = (dataset.number("copies") for dataset in found if dataset)
+            self._copies_on[device] = next(numbers, None) or 1
+        return self._copies_on[device]
+
     def _recover(self) -> None:
         place, clocks = self._place, self.job.clocks
         Recovery(
@@ -291,6 +303,7 @@ class JobRunner:
             began, handled = self.job.clocks.monotonic(), self.accounts.handled
             self._holds.wait(WorkPhase.BETWEEN)
             if copied:
+                self._refuse_hidden()
                 self.accounts.current = copied[0]
                 self._report(self._engine.run(copied), "copy")
             self._rewrite(rewritten)
@@ -299,6 +312,12 @@ class JobRunner:
             seconds = self.job.clocks.monotonic() - began
             self._adapt(seconds, self.accounts.handled - handled)
             self._benefit.portion()
+
+    def _refuse_hidden(self) -> None:
+        """Raise StopJobError where filesystems do not show all any more that a copy must have."""
+        for place in self.places:
+            if why := hidden(self.job.terms, replace(place, options=options_now(place))):
+                raise StopJobError(f"{os.fsdecode(place.root)}: {why}")
 
     def _by_engine(self, rows: Sequence[FileRow]) -> tuple[list[FileRow], list[FileRow]]:
         """Those to copy and those to rewrite."""
@@ -346,7 +365,7 @@ class JobRunner:
 
         No file is kept from others meanwhile.
         """
-        if self._engine.results.unsettled:
+        if self._engine.results.unsynced:
             self._sync_all()
         self._engine.results.flush()
 
@@ -370,8 +389,8 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         job, reader, system = Job(journal, terms_of(journal), JobClocks()), FactsReader(), Sys()
         places = plan.places(job.terms.settings.dirs, reader, snapshots=False)
         for place in places:
-            if place.read_only:
-                raise ZconsoleError(f"{os.fsdecode(place.root)}: {READ_ONLY}")
+            if why := READ_ONLY if place.read_only else hidden(job.terms, place):
+                raise ZconsoleError(f"{os.fsdecode(place.root)}: {why}")
         with (
             closing(_locked(system, [place.root for place in places], locks)),
             ThreadPoolExecutor(THREADS) as threads,
@@ -384,6 +403,14 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         if not Path(os.fsdecode(place.root)).is_dir():
             raise NotFoundError(f"{os.fsdecode(place.root)}: gone during the run")
     return summary["files_failed"], job.stop == STOPPING[signal.SIGINT]
+
+
+def hidden(terms: JobTerms, place: JobDirectory) -> str:
+    """Why copies there would lack what is not shown by now; empty when all is, and of others."""
+    root = os.fsdecode(place.root)
+    if terms.engines.get(root) != "copy":
+        return ""
+    return why_hidden(place, namespaces.is_nested(), terms.options.get(root, ""))
 
 
 def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLocks:

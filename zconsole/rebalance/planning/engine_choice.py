@@ -27,6 +27,11 @@ NESTED = (
 )
 IN_PLACE = "in place: inodes stay, so files in use are safe"
 VERIFIED = "verified copies, leased where the filesystem grants leases"
+HIDDEN = {
+    "noacl": "noacl: a copy would drop ACLs that are not shown",
+    "nouser_xattr": "nouser_xattr: a copy would drop attributes that are not shown",
+}
+"""Mount options of ext4, btrfs or f2fs that hide what files have, and what comes of it."""
 _STOP = ": stop its containers, or leave these directories out"
 
 
@@ -52,7 +57,7 @@ def choose(
     made of the directory as it is, so that it cannot be copied. ``nested``: this process is in
     a user namespace.
     """
-    bar = f"{in_use}{_STOP}" if in_use else NESTED if nested else ""
+    bar = f"{in_use}{_STOP}" if in_use else why_hidden(place, nested)
     dataset, wanted = place.dataset, settings.engine
     if place.read_only:
         return Choice(None, "mounted read-only")
@@ -104,16 +109,34 @@ def _no_rewrite(settings: Settings, dataset: Dataset, version: Version) -> str:
 
 def _no_copy(settings: Settings, dataset: Dataset, version: Version, unseen: str) -> str:
     """Why files on ZFS cannot be copied; empty when they can."""
-    if dataset.properties.get("acltype") in ("nfsv4", "nfs4"):
-        return "acltype=nfsv4: a copy would drop ACLs that Linux does not show"
-    if dataset.properties.get("xattr") == "off":
-        return "xattr=off: a copy would drop attributes that are not shown"
     if settings.accept_races:
         return ""
     if version < EXCHANGE:
         return "names cannot be exchanged before OpenZFS 2.2 (--accept-races)"
     shared = why_shared(dataset, unseen)
     return f"{shared} (--accept-races)" if shared else ""
+
+
+def why_hidden(place: JobDirectory, nested: bool, before: str = "") -> str:
+    """Why a copy would lack what its original has, unseen; empty when all is shown.
+
+    Asked again of a job that was planned: ``before`` are the mount options of then. The options of
+    a dataset are its properties as they are now (zpl_show_options). ACLs are off there by default,
+    and where they are, the plan says so; once they were on, there may be some.
+    """
+    if nested:
+        return NESTED
+    dataset, options = place.dataset, place.options.split(",")
+    if dataset is None:
+        dropped = (HIDDEN[option] for option in options if option in HIDDEN)
+        return next((f"mounted {why}" for why in dropped), "")
+    if dataset.properties.get("acltype") in ("nfsv4", "nfs4"):
+        return "acltype=nfsv4: a copy would drop ACLs that Linux does not show"
+    if dataset.properties.get("xattr") == "off" or "noxattr" in options:
+        return "xattr=off: a copy would drop attributes that are not shown"
+    if "noacl" in options and "posixacl" in before.split(","):
+        return "acltype=off by now: a copy would drop ACLs that are not shown"
+    return ""
 
 
 def why_shared(dataset: Dataset | None, exported: str) -> str:

@@ -156,6 +156,8 @@ class JobDirectory:
     point: str = "/"
     """Where the filesystem is mounted."""
     read_only: bool = False
+    options: str = ""
+    """The mount options of the filesystem."""
 
     @property
     def key(self) -> str:
@@ -422,6 +424,14 @@ def unlisted_mount(directory: bytes) -> MountPoint:
 def mount_of(number: int, process: Path = mounts.SELF) -> MountPoint | None:
     """The mount of this number, as a process sees it. Raises OSError."""
     return mounts.parse(mounts.table_of(process)).get(number)
+
+
+def options_now(place: JobDirectory) -> str:
+    """The mount options of a job's filesystem as they are now, without asking it anything."""
+    with contextlib.suppress(OSError):
+        if mount := mount_of(mounts.mount_at(place.root)):
+            return os.fsdecode(mount.options)
+    return place.options
 
 
 def mountpoints_of(pool: str, process: Path = mounts.SELF) -> dict[str, str]:

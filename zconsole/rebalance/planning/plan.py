@@ -60,7 +60,8 @@ def places(
             raise NotFoundError(f"{directory}: {error.strerror}") from error
         kind, source, point = map(os.fsdecode, (mount.kind, mount.source, mount.point))
         dataset = reader.dataset(source, snapshots) if kind == "zfs" and source else None
-        found.append(JobDirectory(root, kind, source, dataset, point, mount.read_only))
+        options = os.fsdecode(mount.options)
+        found.append(JobDirectory(root, kind, source, dataset, point, mount.read_only, options))
     for one, other in permutations(found, 2):
         if is_inside(one.root, other.root):
             raise UsageError(f"{os.fsdecode(one.root)} is inside {os.fsdecode(other.root)}")

@@ -210,8 +210,8 @@ class ActionController:
         if scans.running or 0 <= now - self._asked_all < ALL_POOLS_SECONDS:
             return scans
         self._asked_all = now
-        pools = await self.context.backend.every_pool()
-        return scans if pools is None or scanning(pools) else replace(scans, whole=True)
+        pools, whole = await self.context.backend.every_pool()
+        return replace(scans, whole=True) if whole and not scanning(pools) else scans
 
     def _tell_left(self, text: str, failed: bool = False) -> None:
         """Tell of tunables that are not restored; once, not at every look."""

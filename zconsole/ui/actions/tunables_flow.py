@@ -9,8 +9,8 @@ from zconsole.actions.backend import FROZEN
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
-from zconsole.tunables.catalog import BYTES
-from zconsole.tunables.control import Setting, known
+from zconsole.tunables.catalog import BY_NAME, BYTES, exact, named
+from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
 from zconsole.tunables.presets import preset
@@ -120,7 +120,7 @@ def _promised(context: FlowContext, hold: Hold | None) -> str:
         return ""
     keys = context.look.keys
     said = f"{promise(hold, context.scans())}; {keys.shown('restore')} restores it now"
-    if hold.by not in (Setter.CONSOLE, Setter.COMMAND):
+    if not hold.can_switch:
         return said
     ends = "keeps it" if hold.until is not None else "when the scan ends"
     return f"{said}, {keys.shown('restore-at-end')} {ends}"
@@ -195,7 +195,7 @@ async def _confirm_values(
     said += [*part("Will set", changes, "bold"), *part("What it does", effects, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
-        held = {n: v for n, v in values.items() if known(n).guarded and v}
+        held = {n: v for n, v in values.items() if named(n).guarded and v}
         try:
             plain = {n: v for n, v in values.items() if n not in held}
             now = context.backend.clock()
@@ -206,7 +206,7 @@ async def _confirm_values(
             yield Span(str(error), "error")
             return
         for name in values:
-            yield Span(f"{name} is {known(name).exact(live(name))}", "notice")
+            yield Span(f"{name} is {exact(name, live(name))}", "notice")
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
     await _show(context, title, said, _run, f"zconsole tunables set {words}")
@@ -214,7 +214,7 @@ async def _confirm_values(
 
 def _would_hold(name: str, value: int) -> Hold:
     """How a value is held once this console has set it."""
-    by = Setter.GUARD if known(name).guarded and value else Setter.CONSOLE
+    by = Setter.GUARD if named(name).guarded and value else Setter.CONSOLE
     seconds = FROZEN if by is Setter.GUARD else None
     return Hold(by, "here", own=True, seconds=seconds)
 
@@ -230,7 +230,7 @@ def _ends_autopilot(context: FlowContext, names: Iterable[str]) -> str:
 
 
 def _change(name: str, before: int | None, after: int | None, arrow: str) -> str:
-    tunable = known(name)
+    tunable = named(name)
     unit = "" if tunable.unit in ("0/1", BYTES) else f" {tunable.unit}"
     return f"{name}  {tunable.exact(before)} {arrow} {tunable.exact(after)}{unit}"
 
@@ -238,7 +238,10 @@ def _change(name: str, before: int | None, after: int | None, arrow: str) -> str
 async def _restore(context: FlowContext) -> None:
     control = context.backend.control
     ours = [s for s in await in_daemon_thread(control.list) if s.set_by_us is not None]
-    if not ours:
+    kept = (await in_daemon_thread(control.past)).holds
+    foreign = [name for name in kept if name not in BY_NAME]
+    if not kept:
+        await in_daemon_thread(control.check_saved)
         raise ZconsoleError("nothing to restore: no tunable was set here")
     said = [
         Span(_change(s.tunable.name, s.value, s.original, context.look.glyphs.arrow), "bold")
@@ -249,6 +252,7 @@ async def _restore(context: FlowContext) -> None:
         )
         for s in ours
     ]
+    said += [Span(f"{name}  set by another version", "bold") for name in foreign]
 
     ends = _ends_autopilot(context, (s.tunable.name for s in ours if s.ours))
     others = {s.tunable.name: s.hold for s in ours if s.hold and _is_others(s.hold)}

@@ -11,8 +11,8 @@ from textual.binding import BindingType
 
 from zconsole import units
 from zconsole.output.tunables import notes
-from zconsole.tunables.catalog import BYTES, Tunable
-from zconsole.tunables.control import Setting, known
+from zconsole.tunables.catalog import BYTES, Tunable, exact
+from zconsole.tunables.control import Setting
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.holds import Setter
 from zconsole.tunables.store import Change
@@ -211,8 +211,7 @@ def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat)
 
 
 def _values(change: Change) -> str:
-    tunable = known(change.name)
-    return f"{tunable.exact(change.before)} to {tunable.exact(change.after)}"
+    return f"{exact(change.name, change.before)} to {exact(change.name, change.after)}"
 
 
 def _compared(

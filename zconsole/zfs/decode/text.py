@@ -13,13 +13,14 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import Activity, Pool, Vdev
+from zconsole.pool.model import UNKNOWN_KIND, Activity, Pool, Vdev
+from zconsole.pool.redundancy import is_incomplete
 from zconsole.pool.topology import data_vdevs
 from zconsole.zfs.decode.builders import check_rows, pool_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import in_order
 from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of
-from zconsole.zfs.decode.text_rows import Columns, looks_like_row
+from zconsole.zfs.decode.text_rows import KNOWN_STATES, Columns, looks_like_row
 from zconsole.zfs.decode.text_scan import activity_of, scan_of
 from zconsole.zfs.decode.values import unspaced
 from zconsole.zfs.decode.words import suspension
@@ -31,6 +32,9 @@ _TAG = re.compile(
 )
 _DATA_CORRUPTION = "an error resulting in data corruption"
 _FILES_FOLLOW = "Permanent errors have been detected"
+_OBJECTS_FOLLOW = "The following persistent errors have been detected"
+"""Above a table of DATASET, OBJECT and RANGE, in the first releases of Solaris 10."""
+_OBJECT = re.compile(r"\s*\S+\s+[\da-f]+\s+(?:lvl=\d+ blkid=|\d+-)\d+")
 _ENTRY_INDENT = 8
 """Blanks before each name in a list of damaged files (``%7s %s``)."""
 _DAMAGED_FILE = re.compile(r"(?!\S+[#$%](?:\s|$))(?:/|<metadata>:|[^\s:]+:(?:/|<0x))")
@@ -40,6 +44,11 @@ _NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
 """What a mail or forum puts before lines."""
 _QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
+_BREAK = re.compile(r"<br ?/?>[^\S\n]*$", re.MULTILINE)
+_OF_A_PAGE = re.compile(
+    r"^[^\S\n]*(?:pool:.*<br ?/?>|&lt;(?:metadata|0x[\da-f]+)&gt;:)|&nbsp;NAME\b", re.MULTILINE
+)
+"""In the source of a web page only: no name of a damaged file begins so."""
 _NO_POOLS = re.compile(
     r"^[^\S\n]*(no pools available|all pools are healthy|pool '(.+)' is healthy)[^\S\n]*$",
     re.MULTILINE,
@@ -60,6 +69,8 @@ _DETAILS = "device details"
 _SCAN_LINES = ("scan", "scrub")
 _SCANS = (_UNTAGGED, *_SCAN_LINES)
 _WORK = ("remove", "checkpoint", "expand", "condense")
+_UNOPENED = ("FAULTED", "UNAVAIL")
+"""States of a pool that could not be opened; one that is open and suspended may have them, too."""
 
 
 class _Section(NamedTuple):
@@ -96,7 +107,7 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
     """
     if not isinstance(text, str):
         raise NotUnderstoodError("not `zpool status` output: no text")
-    plain = unspaced(text)
+    plain = unspaced(_shown(text))
     if _QUOTED_POOL.search(plain):
         plain = _QUOTED.sub("", plain)
     lines = [line.rstrip("\r\f") for line in plain.split("\n")]
@@ -106,6 +117,16 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
         raise NotUnderstoodError("not `zpool status` output")
     known = devices or Devices({"t": 0.0})
     return tuple(_pool(block, zone, known) for block in blocks)
+
+
+def _shown(text: str) -> str:
+    """What a browser shows of text that was saved as the source of a web page."""
+    if not _OF_A_PAGE.search(text):
+        return text
+    # lazy: its table of names takes milliseconds to load, and hardly any text needs it
+    from html import unescape
+
+    return unescape(_BREAK.sub("", text))
 
 
 def in_place(text: str) -> tuple[tuple[str, str | None], ...]:
@@ -204,7 +225,7 @@ def _is_listing(section: _Section | None) -> bool:
 
 
 def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
-    state = block.first("state")
+    state, printed = (block.first("state") or "").partition(" ")[0], _printed(block)
     rows = [line for section in block.all(*_TABLES) for line in section.lines]
     name = block.first("pool")
     read = [(section, scan_of(section.lines, zone)) for section in block.all(*_SCANS)]
@@ -217,28 +238,42 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         for section, found in (*read, *work)
         if section.tag and found is None and " ".join(section.lines).strip() not in nothing
     ]
+    if state and state not in KNOWN_STATES:
+        unread.insert(0, "state")
     running = next((s.function for s in scans if s.active), None)
     root = config_of(rows, name, running, zone, devices)
-    lacks = _lacks(block, root, state, unread)
-    if state is None and root.state != UNKNOWN_STATE:
-        state = root.state
+    errors, message = block.first("errors"), printed["status"]
+    suspended = suspension(state, message, printed["moreinfo"], errors)
+    # Nothing runs in a pool that could not be opened, nor is it suspended.
+    unopened = state in _UNOPENED and errors is None and not (suspended or running)
+    lacks = _lacks(block, root, state, unread, unopened)
+    if state not in KNOWN_STATES:
+        state = "" if root.state == UNKNOWN_STATE else root.state
     count, names = _errors(block)
-    tags = {"pool_guid": "id", "moreinfo": "see"}
-    tags |= {tag: tag for tag in ("status", "action", "comment")}
-    printed = {name: block.first(tag) or None for name, tag in tags.items()}
-    message = printed["status"]
     told = {
-        "suspension": suspension(state, message, printed["moreinfo"], block.first("errors")),
+        "suspension": suspended,
         "lacks": lacks,
-        "scans_told": _tells_scans(block, lacks, unread),
+        "scans_told": not unopened and _tells_scans(block, lacks, unread),
         "scans": scans,
         "activities": activities,
         "damaged": count is None
         and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
-    root = _with_leaving(_cut_short(root) if _ends_in_table(block) else root, activities)
+    if _ends_in_table(block):
+        root = _cut_short(root, unopened)
+    root = _with_leaving(root, activities)
     figures = {"state": state or None, "error_count": count, "errlist": names}
     return pool_of({**printed, **figures}, root, told)
+
+
+def _printed(block: _Block) -> dict[str, str | None]:
+    """What zpool says of a pool in words, and its GUID, by their names in JSON."""
+    tags = {"pool_guid": "id", "moreinfo": "see"}
+    tags |= {tag: tag for tag in ("status", "action", "comment")}
+    printed = {name: block.first(tag) or None for name, tag in tags.items()}
+    if "(DESTROYED)" in (block.first("state") or ""):
+        printed["status"] = f"The pool was destroyed. {printed['status'] or ''}".rstrip()
+    return printed
 
 
 def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> bool:
@@ -247,31 +282,65 @@ def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> b
     A table alone, a list of pools to import and a text that ends above its table show none.
     ``unread``: tags of the sections of which no line is of a known form.
     """
-    if block.first("pool") is None or block.first("id") is not None:
+    if block.first("pool") is None or _lists_imports(block):
         return False
     if not set(_SCAN_LINES).isdisjoint(unread):
         return False
     return lacks is None or any(block.all("scan", "scrub", "config"))
 
 
-def _lacks(block: _Block, root: Vdev, state: str | None, unread: Sequence[str]) -> str | None:
-    """Which part is missing of a text that names its pool, as of one that was cut off.
+def _lacks(
+    block: _Block, root: Vdev, state: str, unread: Sequence[str], unopened: bool
+) -> str | None:
+    """Which part is missing of a text, as of one that was cut off.
 
-    Nothing can be missing of a table that somebody quoted alone, nor ``errors:`` of a list of pools
-    to import. ``unread``: tags of the sections of which no line is of a known form.
+    Below the pool's own row nothing can be missing of a table that somebody quoted alone.
+    ``unread``: tags of the sections of which no line is of a known form; ``unopened``: whether the
+    pool could not be opened, as far as its state tells.
     """
-    alone = all(section.tag in _ALONE for section in block.sections)
-    if block.first("pool") is None and (alone or not root.children):
-        return None if root.children else "the text has neither a state nor a table"
-    if block.first("pool") is not None and state is None:
-        return "the text ends before its state: line"
-    if root.state == UNKNOWN_STATE and not root.children:
-        return "the text ends before its table"
-    if block.first("id") is not None:
-        return None
-    if block.first("errors") is None:
+    named = block.first("pool") is not None
+    if root.state == UNKNOWN_STATE and root.children:
+        return "the pool's own row is not shown"
+    if not named and not root.children:
+        return "the text has neither a state nor a table"
+    if root.state == UNKNOWN_STATE or (named and not state):
+        return f"the text ends before its {'table' if state else 'state: line'}"
+    if _lists_imports(block):
+        return _lacks_devices(root)
+    alone = not named and all(section.tag in _ALONE for section in block.sections)
+    if not (named or state or alone):
+        return "the text begins below its state: line"
+    return None if alone else _lacks_errors(block, unread, unopened)
+
+
+def _lists_imports(block: _Block) -> bool:
+    """Whether it is one of a list of pools to import, which has no scan, counters or ``errors:``.
+
+    Solaris 11.4 prints an ``id:`` line of every pool.
+    """
+    if block.first("id") is None or any(block.all(*_SCAN_LINES, "errors")):
+        return False
+    return not any(Columns.of(line) for section in block.all(*_TABLES) for line in section.lines)
+
+
+def _lacks_devices(root: Vdev) -> str | None:
+    """That fewer devices are listed than the last vdev of a healthy pool has at least."""
+    last = root.children[-1] if root.children else None
+    cut = last is None or (
+        last.state == "ONLINE" and last.kind != UNKNOWN_KIND and is_incomplete(last)
+    )
+    return "the text ends within its table" if cut else None
+
+
+def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str | None:
+    """Which line is missing below the table, or is of no known form.
+
+    Of a pool that could not be opened, zpool knows of no errors, and prints no such line.
+    """
+    ended = block.first("errors") is None
+    if ended and not unopened:
         return "the text ends before its errors: line"
-    told = _errors(block) != (None, None) or _tells_damage(block)
+    told = ended or _errors(block) != (None, None) or _tells_damage(block)
     cut = "errors" if not told else unread[0] if unread else None
     return f"its {cut}: line is cut off, or of no known form" if cut else None
 
@@ -284,13 +353,17 @@ def _ends_in_table(block: _Block) -> bool:
     last = block.sections[-1]
     # What the last newline ends, perhaps with the blanks that the next row would begin with.
     below = last.lines if last.lines[-1].strip() else last.lines[:-1]
-    return last.tag == "config" and block.first("id") is None and bool(below and below[-1].strip())
+    amid = last.tag == "config" and bool(below and below[-1].strip())
+    return amid and not _lists_imports(block)
 
 
-def _cut_short(root: Vdev) -> Vdev:
-    """The tree whose last top-level vdev, if it holds data, may have more devices than shown."""
+def _cut_short(root: Vdev, unopened: bool) -> Vdev:
+    """The tree whose last top-level vdev, if it holds data, may have more devices than shown.
+
+    In a pool that could not be opened nothing is resilvered: a vdev that is ONLINE lacks none.
+    """
     last = root.children[-1] if root.children else None
-    if last is None or last not in data_vdevs(root):
+    if last is None or last not in data_vdevs(root) or (unopened and last.state == "ONLINE"):
         return root
     return root._replace(children=(*root.children[:-1], last._replace(partial=True)))
 
@@ -316,8 +389,12 @@ def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:
 
 def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | None]:
     head = section.lines[0].strip()
-    if head.startswith("No known data errors"):
+    if head.startswith(("No known data errors", "No known persistent errors")):
         return 0, ()
+    if head.startswith(_OBJECTS_FOLLOW):
+        found = (_OBJECT.match(line) for line in section.lines)
+        entries = tuple(" ".join(match[0].split()) for match in found if match)
+        return (len(entries), entries) if entries else (None, None)
     if match := re.match(r"(\d+) data error", head):
         return int(match[1]), None
     if not head.endswith(":"):  # a mail broke it before "files:"
@@ -329,7 +406,7 @@ def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | Non
 def _tells_damage(block: _Block) -> bool:
     """Whether there are data errors: without any zpool neither begins a list nor misses one."""
     heads = [section.lines[0].strip() for section in block.all("errors")]
-    begins = "List of errors unavailable", _FILES_FOLLOW
+    begins = "List of errors unavailable", _FILES_FOLLOW, _OBJECTS_FOLLOW
     return any(head.startswith(begins) or "data errors" in head for head in heads)
 
 

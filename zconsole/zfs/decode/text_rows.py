@@ -17,7 +17,7 @@ _TAIL = re.compile(
     re.DOTALL,
 )
 _VDEV_STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SPLIT")
-_KNOWN_STATES = frozenset((*_VDEV_STATES, "SUSPENDED", "AVAIL", "INUSE"))
+KNOWN_STATES = frozenset((*_VDEV_STATES, "SUSPENDED", "AVAIL", "INUSE"))
 _COUNTERS = ("READ", "WRITE", "CKSUM", "SLOW")
 _EXTRA = frozenset({"POWER", "DIO"})
 _REST = re.compile(
@@ -133,7 +133,7 @@ def _is_whole(line: str, columns: Columns) -> bool:
     """Whether a row has a known state, every counter, and a note in zpool's words or none."""
     flat = line.expandtabs().rstrip()
     split = _split(flat, len(flat) - len(flat.lstrip()), columns)
-    if split is None or split[1] not in _KNOWN_STATES:
+    if split is None or split[1] not in KNOWN_STATES:
         return False
     cells = split[2].split()[: len(columns.names)]
     counted = len(cells) == len(columns.names) and all(map(_is_count, cells[:3]))
@@ -148,7 +148,7 @@ def _continues(above: str, line: str, columns: Columns) -> bool:
     flat = above.expandtabs().rstrip()
     split = _split(flat, len(flat) - len(flat.lstrip()), columns)
     below = row_of(line, columns)
-    if split is None or split[1] not in _KNOWN_STATES or below is None or below.state:
+    if split is None or split[1] not in KNOWN_STATES or below is None or below.state:
         return False
     if _counters(split[2], columns)[1]:
         return False  # a note has begun: what follows it may be anything
@@ -167,9 +167,9 @@ def _is_count(word: str) -> bool:
 def _split(flat: str, indent: int, columns: Columns | None) -> tuple[str, str, str] | None:
     """Name, state and the rest of a row; None where the text was cut off within the state."""
     found = _by_column(flat, indent, columns) or _by_pattern(flat[indent:])
-    if found is None or found[1] in _KNOWN_STATES or found[2].strip():
+    if found is None or found[1] in KNOWN_STATES or found[2].strip():
         return found
-    is_cut = any(known.startswith(found[1]) for known in _KNOWN_STATES)
+    is_cut = any(known.startswith(found[1]) for known in KNOWN_STATES)
     return None if is_cut else found
 
 
@@ -180,7 +180,7 @@ def looks_like_row(line: str) -> bool:
     split = _by_pattern(line.strip())
     if split is None or "-" in split[0].split():
         return False  # a lone dash before the state is a cell of `zpool list -v`
-    return split[1] in _KNOWN_STATES
+    return split[1] in KNOWN_STATES
 
 
 def _by_column(flat: str, indent: int, columns: Columns | None) -> tuple[str, str, str] | None:
@@ -207,7 +207,7 @@ def _by_pattern(text: str) -> tuple[str, str, str] | None:
         return match["name"], match["state"], match["rest"]
     name, _, rest = text.partition(" ")
     words = rest.split(None, 1)
-    if words and words[0] in _KNOWN_STATES:
+    if words and words[0] in KNOWN_STATES:
         return name, words[0], words[1] if len(words) > 1 else ""
     return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -77,9 +78,12 @@ def udev_properties(block: Path, root: Path = ROOT) -> Mapping[str, str]:
 def _name_by_number(device: Path, root: Path) -> str | None:
     """For a node that is no link, as in a /dev/mapper made without udev."""
     try:
-        number = device.stat().st_rdev
+        status = device.stat()
     except OSError:
         return None
+    if not stat.S_ISBLK(status.st_mode):  # character devices have numbers of their own
+        return None
+    number = status.st_rdev
     link = root / "sys/dev/block" / f"{os.major(number)}:{os.minor(number)}"
     return Path(os.path.realpath(link)).name.replace("!", "/") if link.exists() else None
 

@@ -15,17 +15,18 @@ from zconsole.rebalance.engine.results import Results
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    """One of two files."""
+    """One of two files, and of one on another device."""
     with closing(Journal.create(tmp_path / "job.db")) as journal:
         journal.add_directory(DirectoryRow(1, None, b"/tree", 7, 2))
-        journal.add_files([(1, b"a", 11, 5, 1, 0), (1, b"b", 12, 5, 1, 0)])
+        journal.add_directory(DirectoryRow(2, None, b"/other", 8, 2))
+        journal.add_files([(1, b"a", 11, 5, 1, 0), (1, b"b", 12, 5, 1, 0), (2, b"c", 13, 5, 1, 0)])
         journal.finish_walk(split_links=False)
         yield journal
 
 
 @pytest.fixture
 def rows(journal: Journal) -> list[FileRow]:
-    return [row for _, row in journal.todo((-1, 0, 0), 9)]
+    return [row for _, row in journal.todo((-1, 0, 0), 2)]
 
 
 def test_a_result_is_committed_once_a_sync_began_after_it(
@@ -35,12 +36,27 @@ def test_a_result_is_committed_once_a_sync_began_after_it(
     results.add(rows[:1], "moved", None)
     results.commit([], {})
     assert State.MOVED not in journal.counts()
-    results.syncing()
+    results.syncing({7})
     results.add(rows[1:], "moved", None)
     results.commit([], {})
     assert journal.counts()[State.MOVED][0] == 1
     results.flush()
     assert journal.counts()[State.MOVED][0] == 2
+
+
+def test_a_result_waits_for_a_sync_of_its_device(journal: Journal) -> None:
+    results = Results(journal)
+    results.unsynced = {7, 8}
+    for _, row in journal.todo((-1, 0, 0), 9):
+        results.add([row], "moved", None)
+    results.syncing({8})
+    results.commit([], {})
+    assert journal.counts()[State.MOVED][0] == 1
+    assert results.unsynced == {7}
+    results.syncing({7, 8})
+    results.commit([], {})
+    assert journal.counts()[State.MOVED][0] == 3
+    assert not results.unsynced
 
 
 def test_what_was_told_is_not_told_again(journal: Journal, rows: list[FileRow]) -> None:
@@ -69,4 +85,4 @@ def test_a_file_left_to_recovery_is_reported_and_not_told(
     results = Results(journal)
     results.leave(rows, "moved", None)
     assert [done.outcome for done in results.outcomes] == ["moved", "moved"]
-    assert results.waiting == []
+    assert not results.waiting

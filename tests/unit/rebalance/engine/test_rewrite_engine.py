@@ -60,7 +60,8 @@ def rewriter(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     status, sys = tmp_path.stat(), Noted()
     row = DirectoryRow(1, None, os.fsencode(tmp_path), status.st_dev, status.st_ino)
     journal = Journal.create(tmp_path_factory.mktemp("state") / "job.db")
-    directories = Directories(sys, lambda number: row)
+    journal.add_directory(row)
+    directories = Directories(sys, journal.directory)
     yield Rewriter(sys, directories, Results(journal), lambda count: None, time.monotonic)
     directories.close()
     journal.close()
@@ -132,14 +133,16 @@ def test_a_zfs_without_rewrite_is_said(rewriter: Rewriter, rows: list[FileRow], 
     _failing(rewriter, code)
     with pytest.raises(UnsupportedError, match="no rewrite"):
         rewriter.run(rows[0])
-    assert rewriter.results.waiting == []
+    assert not rewriter.results.waiting
 
 
 def test_a_file_that_cannot_be_rewritten_is_failed(rewriter: Rewriter, rows: list[FileRow]) -> None:
     _failing(rewriter, errno.EIO)
     (done,) = rewriter.run(rows[0])
     assert (done.outcome, done.reason, done.bytes) == ("failed", "Input/output error", 0)
-    assert rewriter.results.waiting == [Result(0, State.FAILED, "Input/output error")]
+    assert list(rewriter.results.waiting.values()) == [
+        [Result(0, State.FAILED, "Input/output error")]
+    ]
 
 
 def test_what_is_no_longer_the_walked_file_is_not_rewritten(
@@ -173,7 +176,6 @@ def _large(rewriter: Rewriter, row: FileRow, path: Path, chunks: int = 4) -> Fil
     """The row of a file of several chunks, which the journal knows."""
     os.truncate(path, chunks * SMALLEST)
     rewriter.chunk = SMALLEST
-    rewriter.results.journal.add_directory(DirectoryRow(1, None, b"/tree", 1, 1))
     rewriter.results.journal.add_files([(1, row.name, row.ino, chunks * SMALLEST, 1, 0)])
     return row._replace(number=1, size=chunks * SMALLEST)
 
@@ -194,7 +196,7 @@ def test_a_job_that_is_stopped_knows_how_far_it_got(
     with pytest.raises(StopJobError):
         rewriter.run(row)
     assert _offset(rewriter) == SMALLEST
-    assert rewriter.results.waiting == []
+    assert not rewriter.results.waiting
 
 
 def test_a_death_takes_back_a_second_at_most(
@@ -250,7 +252,6 @@ def test_nothing_but_the_directory_stays_open(rewriter: Rewriter, rows: list[Fil
 
 
 def test_the_bytes_of_several_names_count_once(rewriter: Rewriter, rows: list[FileRow]) -> None:
-    rewriter.results.journal.add_directory(DirectoryRow(1, None, b"/tree", 1, 1))
     rewriter.results.journal.add_files(
         [(1, name, rows[0].ino, 100, 2, 0) for name in (b"f0", b"linked")]
     )
@@ -260,7 +261,9 @@ def test_the_bytes_of_several_names_count_once(rewriter: Rewriter, rows: list[Fi
         (b"f0", "moved", 100),
         (b"linked", "moved", 0),
     ]
-    assert rewriter.results.waiting == [Result(1, State.MOVED), Result(2, State.MOVED)]
+    assert list(rewriter.results.waiting.values()) == [
+        [Result(1, State.MOVED), Result(2, State.MOVED)]
+    ]
 
 
 def test_the_options_of_zfs_rewrite_reach_the_kernel(

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -18,10 +19,11 @@ from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.file_locks import Alarm
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
-from zconsole.rebalance.job.job import Job
+from zconsole.rebalance.job.job import Job, JobTerms
 from zconsole.rebalance.job.job_store import by_journal
-from zconsole.rebalance.job.runner import STOPPING, Batches, _signals, execute
+from zconsole.rebalance.job.runner import STOPPING, Batches, JobRunner, _signals, execute, hidden
 from zconsole.rebalance.planning import plan
+from zconsole.rebalance.planning.facts import Dataset, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.mounts import MountPoint
 
@@ -69,6 +71,58 @@ def test_what_has_become_read_only_is_not_begun(
     monkeypatch.setattr(plan.facts, "mount_of", lambda number: read_only)
     with pytest.raises(ZconsoleError, match="tree: mounted read-only"):
         execute(record, lambda event: None)
+
+
+def test_what_hides_attributes_by_now_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+    (tmp_path / "tree").mkdir()
+    create(tmp_path / "tree", tmp_path / "job.db")
+    record = by_journal(tmp_path / "job.db")
+    assert record is not None
+    mounted = MountPoint(1, 0, b"", b"/", b"/", b"ext4", b"rw,nouser_xattr", b"/dev/sda1")
+    monkeypatch.setattr(plan.facts, "mount_of", lambda number: mounted)
+    with pytest.raises(ZconsoleError, match="tree: mounted nouser_xattr: a copy would drop"):
+        execute(record, lambda event: None)
+
+
+def test_a_job_planned_on_the_host_is_not_begun_in_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+    (tmp_path / "tree").mkdir()
+    create(tmp_path / "tree", tmp_path / "job.db")
+    record = by_journal(tmp_path / "job.db")
+    assert record is not None
+    monkeypatch.setattr("zconsole.rebalance.engine.namespaces.is_nested", lambda: True)
+    with pytest.raises(ZconsoleError, match="tree: in a user namespace"):
+        execute(record, lambda event: None)
+
+
+def test_copies_of_blocks_are_those_of_the_dataset_on_a_device(journal: Journal) -> None:
+    """The number of a device may be new since the walk; the journal has learnt it by then."""
+    journal.add_directory(DirectoryRow(1, None, b"/a", 7, 1))
+    journal.add_directory(DirectoryRow(2, None, b"/b", 8, 1))
+    places = [
+        JobDirectory(b"/a", "zfs", "tank/a", Dataset("tank/a", {"copies": "2"})),
+        JobDirectory(b"/b", "zfs", "tank/b", Dataset("tank/b", {"copies": "1"})),
+        JobDirectory(b"/c", "ext4", "/dev/sda1", None),
+    ]
+    parts = {"job": SimpleNamespace(journal=journal), "places": places, "_copies_on": {}}
+    runner = cast("JobRunner", SimpleNamespace(**parts))
+    assert [JobRunner._copies(runner, device) for device in (7, 8, 9, 7)] == [2, 1, 1, 2]
+
+
+def test_acls_that_a_job_was_planned_with_are_known_to_it() -> None:
+    """Of jobs before, nobody knows: their ACLs are taken to have been off."""
+    dataset = Dataset("tank/a", {"acltype": "off"})
+    place = JobDirectory(b"/d", "zfs", "tank/a", dataset, options="rw,xattr,noacl")
+    settings = Settings(("/d",))
+    terms = JobTerms("j", settings, {"/d": "copy"}, (), 1.0, {}, options={"/d": "rw,posixacl"})
+    assert hidden(terms, place).startswith("acltype=off by now: ")
+    assert hidden(replace(terms, engines={"/d": "rewrite"}), place) == ""
+    assert hidden(replace(terms, options={}), place) == ""
 
 
 MB = 1 << 20

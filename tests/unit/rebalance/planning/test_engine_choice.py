@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from tests.table import rows
-from zconsole.rebalance.planning.engine_choice import Choice, choose, hides_acls
+from zconsole.rebalance.planning.engine_choice import Choice, choose, hides_acls, why_hidden
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 
@@ -68,6 +72,31 @@ def test_what_is_hidden_is_not_dropped(hiding: dict[str, str]) -> None:
     dataset = Dataset("tank/a", hiding)
     assert engine(dataset, Settings((), "copy"))[0] is None
     assert engine(dataset)[0] == "rewrite"
+
+
+@pytest.mark.parametrize("option", ["noacl", "nouser_xattr"])
+def test_what_mount_options_hide_is_not_dropped(option: str) -> None:
+    place = JobDirectory(b"/d", *EXT4, None, options=f"rw,{option},errors=remount-ro")
+    for accept_races in (False, True):
+        allowed = Settings((), allow_non_zfs=True, accept_races=accept_races)
+        chosen = choose(allowed, place, (), "")
+        assert chosen.engine is None
+        assert chosen.why.startswith(f"mounted {option}: a copy would drop")
+
+
+def test_acls_that_were_on_are_not_dropped_once_they_are_off() -> None:
+    off = JobDirectory(b"/d", *ZFS, Dataset("tank/a", {"acltype": "off"}), options="rw,xattr,noacl")
+    assert why_hidden(off, False) == ""
+    assert why_hidden(off, False, "rw,xattr,noacl") == ""
+    assert why_hidden(off, False, "rw,xattr,posixacl").startswith("acltype=off by now: ")
+    on = replace(off, options="rw,xattr,posixacl")
+    assert why_hidden(on, False, "rw,xattr,posixacl") == ""
+
+
+def test_attributes_that_were_on_are_not_dropped_once_they_are_off() -> None:
+    place = JobDirectory(b"/d", *ZFS, PLAIN, options="rw,noxattr,noacl")
+    assert why_hidden(place, False).startswith("xattr=off: ")
+    assert why_hidden(replace(place, options="rw,xattr,noacl"), False) == ""
 
 
 def test_what_an_overlay_is_made_of_is_rewritten_or_nothing() -> None:
