@@ -247,8 +247,17 @@ def test_only_old_blocks_of_what_a_limit_lets_move_need_room(
 ) -> None:
     made = judged(limits, 3 * TIB, length * TIB, snapshots=pinned * TIB)
     assert ("above the reserve" in (made.refused or "")) == refused, made.refused
-    fits = made.directories[0].space_needed_bytes <= made.available_bytes
+    (directory,) = made.directories
+    fits = directory.space_needed_bytes <= made.available_bytes
     assert fits != refused
+    assert directory.pinned_bytes["snapshots"] == directory.space_needed_bytes
+
+
+def test_a_send_grows_by_no_more_than_a_limit_lets_move() -> None:
+    dataset = Dataset("tank", {}, (Snapshot(20, 0, False),))
+    each = walked(JobDirectory(b"/tank", "zfs", "tank", dataset), WHOLE)
+    sent = [each.document(goal).next_incremental_bytes for goal in (10, 5120, 6000)]
+    assert sent == [10, 5120, 5120]
 
 
 @rows(
@@ -390,6 +399,6 @@ def test_the_next_send_grows_by_what_a_snapshot_or_bookmark_is_newer_than(
 
     dataset = FactsReader(run).dataset("tank/a")
     each = walked(JobDirectory(b"/tank", "zfs", "tank/a", dataset), files)
-    assert each.document(1).next_incremental_bytes == sent
+    assert each.document(1 << 40).next_incremental_bytes == sent
     each.leave_alone("P")
     assert each.document(1).next_incremental_bytes == 0
