@@ -189,7 +189,7 @@ class _Pool:
         document = plan.judged([made], pool, settings, [{}]).document
         quotas = plan.plan_notes.of_quotas(reader.run, [made])
         shared = plan.plan_notes.of_shared_blocks(pool, [made])
-        vain, more = plan.plan_notes.in_vain(settings.aim, [made], pool, [{}])
+        vain, more = plan.plan_notes.nothing_to_gain(settings.aim, [made], pool, [{}])
         notes = (*document.notes, *quotas, *shared, *more)
         return replace(document, notes=notes, refused=document.refused or vain)
 

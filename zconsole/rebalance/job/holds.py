@@ -144,16 +144,17 @@ def pins_check(
 
     ``note`` is told of each that is new, and of snapshots that are held since.
     """
-    checkpoints = list[bool]()  # at every look
+    checkpoints = list[bool]()  # whether there is one: at the first look, and at the last
     seen: dict[str, tuple[int, int, int]] = {}
     # By dataset: the txg of the newest at the first look (dates follow set clocks), that of the
     # newest now, and how many are held.
 
     def _ask() -> str | None:
         with suppress(UnavailableError):
-            checkpoints.append(reader.condition(pool).checkpoint)
-            if checkpoints[-1] and not checkpoints[-2:][0]:
-                note(f"new checkpoint of {pool}: what moves from now on stays allocated twice")
+            if (found := reader.condition(pool)).state not in ("SUSPENDED", "UNKNOWN"):
+                if found.checkpoint and checkpoints and not checkpoints[-1]:
+                    note(f"new checkpoint of {pool}: what moves from now on stays allocated twice")
+                checkpoints[1:] = [found.checkpoint]
         for name in datasets:
             try:
                 newest, held = reader.snapshots_now(name)

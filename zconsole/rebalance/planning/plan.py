@@ -37,7 +37,7 @@ from zconsole.system.mounts import is_inside, mount_at
 from zconsole.units import percent, size
 
 TOO_LARGE = "too large for the free space"
-NO_GAIN = 0.0005
+LEAST_EVENED = 0.0005
 """Spread by which a job has to improve the pool's, where old blocks stay pinned."""
 
 
@@ -103,7 +103,7 @@ def make(
     notes += plan_notes.of_shared_blocks(pool, plans)
     notes += plan_notes.of_others(in_use, plans)
     if pool is not None and refused is None:
-        refused, vain = plan_notes.in_vain(settings.aim, plans, pool, listed)
+        refused, vain = plan_notes.nothing_to_gain(settings.aim, plans, pool, listed)
         notes += vain
     return made._replace(document=replace(made.document, notes=tuple(notes), refused=refused))
 
@@ -273,6 +273,6 @@ def _aim_refusal(
             " Choose more directories or a larger spread"
         )
     pinned = any(each.pinned_least for each in plans)
-    if pinned and len(plan.vdevs or ()) > 1 and after > before - NO_GAIN:
+    if pinned and len(plan.vdevs or ()) > 1 and after > before - LEAST_EVENED:
         return f"the spread would not improve ({change}): old blocks are pinned"
     return None

@@ -111,8 +111,11 @@ class DirectoryPlan:
             engine=self.choice.engine,
             why=self.choice.why,
             space_needed_bytes=self.in_flight + lasting,
-            pinned_bytes=self.pinned,
-            next_incremental_bytes=self.sent,
+            pinned_bytes={
+                cause: None if held is None else self.within(goal, held)
+                for cause, held in self.pinned.items()
+            },
+            next_incremental_bytes=None if self.sent is None else min(self.sent, goal),
             allocated_bytes=self.found.allocated,
             differs=self.differs,
             old_bytes=self.found.old_allocated if known else None,

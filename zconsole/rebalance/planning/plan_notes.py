@@ -35,6 +35,7 @@ COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
 """Holders that are named; the others are counted."""
 NO_GAIN = 0.005
+"""Share of their size up to which blocks that get smaller gain nothing."""
 USUAL_RECORD = 128 << 10
 NOT_ROOT = "not root: other users' files fail, and trusted attributes get lost"
 UNTRUSTED = "without CAP_SYS_ADMIN on the host: trusted attributes are not seen, and get lost"
@@ -56,7 +57,7 @@ def of_rights() -> Iterator[str]:
         yield UNTRUSTED
 
 
-def in_vain(
+def nothing_to_gain(
     aim: str,
     plans: Sequence[DirectoryPlan],
     pool: PoolFacts,
@@ -117,7 +118,7 @@ def differing(
     if any(extent.copies != copies for extent in extents):
         yield f"copies={copies}: what is there has another number"
     if (share := forecast.narrowed(listed, pool)) and share < 1 - NO_GAIN:
-        yield "raidz has more disks by now: parity takes less"
+        yield "parity takes less of what is written now"
 
 
 def of_shared_blocks(pool: PoolFacts | None, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
@@ -192,13 +193,24 @@ def held(run: Run, dataset: str) -> list[Quota]:
     return found
 
 
+def of_limits(
+    plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
+) -> Iterator[str]:
+    """What to know of limits that do not do what they seem to."""
+    looked = [file for each in plans for file in each.found.sample.files]
+    most = limits.max_bytes
+    if most is not None and (large := sum(file.st_size > most for file in looked)):
+        each = f"{large} of {len(looked)} files looked at exceed {size(most)} each"
+        yield f"{each}: such files stay where they are"
+    if pool is None and limits.until_spread is not None:
+        yield "no pool: no spread to stop at"
+
+
 def of_plan(
     plan: PlanDocument, plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
 ) -> list[str]:
     """What to know of the pool and of snapshots."""
-    notes = []
-    if pool is None and limits.until_spread is not None:
-        notes.append("no pool: no spread to stop at")
+    notes = list(of_limits(plans, pool, limits))
     if pool is not None:
         copied = [each for each in plans if each.choice.engine == "copy"]
         met = dict.fromkeys(word for each in copied for word in ("copy", *each.found.sampled))

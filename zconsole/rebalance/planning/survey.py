@@ -203,7 +203,7 @@ class Survey:
     """Which directories in the root are worth most."""
 
     def add(self, portion: Portion) -> None:
-        """Take in some files; links of one inode count once each until ``settle_links``."""
+        """Take in some files; links of one inode count each until ``Links.settle``."""
         statuses = [status for _, status in portion.files]
         self.files += len(statuses)
         self.bytes += sum([status.st_size for status in statuses])

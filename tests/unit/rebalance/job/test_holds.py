@@ -231,7 +231,7 @@ def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
 
 def test_a_new_checkpoint_that_would_pin_too_much_holds_the_job_up() -> None:
     clock = Clock()
-    run, ready = answering(*["50\n"] * 4)
+    run, ready = answering(*["50\n"] * 6)
     gate = Snapshotted(run, clock, room=5)
     ready.set()
     has = "checkpoint: created Sat Aug  5 12:00:00 2023, consumes 1M\n"
@@ -239,10 +239,14 @@ def test_a_new_checkpoint_that_would_pin_too_much_holds_the_job_up() -> None:
         (ONLINE, None, 0),
         (ONLINE + has, "a new checkpoint pins old blocks: 10 bytes left to move, 5 free", 1),
         (ONLINE + has, "a new checkpoint pins old blocks: 10 bytes left to move, 5 free", 1),
+        (ONLINE.replace("ONLINE", "UNKNOWN"), "a new checkpoint pins", 1),
+        (ONLINE + has, "a new checkpoint pins old blocks: 10 bytes left to move, 5 free", 1),
         (ONLINE, None, 1),
     ):
         gate.status = status
-        assert (gate.later(), len(gate.notes)) == (why, notes)
+        found = gate.later()
+        assert (found is None) if why is None else (found or "").startswith(why)
+        assert len(gate.notes) == notes
         clock.now += SNAPSHOT_INTERVAL
 
 

@@ -67,6 +67,15 @@ def test_what_there_is_no_room_for_is_not_among_what_moves(
     assert found.document.refused is None
 
 
+def test_files_that_exceed_the_byte_limit_are_said_to_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "tree", "large", "small")
+    for most, said in ((2 << 20, 1), (SMALL // 2, 2), (LARGE, 0)):
+        notes = made(root, monkeypatch, 1 << 30, Limits(max_bytes=most)).document.notes
+        assert any(f"{said} of 2 files looked at exceed" in note for note in notes) == bool(said)
+
+
 def test_what_fits_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tree(tmp_path / "tree", "large", "larger")
     found = made(root, monkeypatch, 2 << 20)
@@ -238,8 +247,17 @@ def test_only_old_blocks_of_what_a_limit_lets_move_need_room(
 ) -> None:
     made = judged(limits, 3 * TIB, length * TIB, snapshots=pinned * TIB)
     assert ("above the reserve" in (made.refused or "")) == refused, made.refused
-    fits = made.directories[0].space_needed_bytes <= made.available_bytes
+    (directory,) = made.directories
+    fits = directory.space_needed_bytes <= made.available_bytes
     assert fits != refused
+    assert directory.pinned_bytes["snapshots"] == directory.space_needed_bytes
+
+
+def test_a_send_grows_by_no_more_than_a_limit_lets_move() -> None:
+    dataset = Dataset("tank", {}, (Snapshot(20, 0, False),))
+    each = walked(JobDirectory(b"/tank", "zfs", "tank", dataset), WHOLE)
+    sent = [each.document(goal).next_incremental_bytes for goal in (10, 5120, 6000)]
+    assert sent == [10, 5120, 5120]
 
 
 @rows(
@@ -381,6 +399,6 @@ def test_the_next_send_grows_by_what_a_snapshot_or_bookmark_is_newer_than(
 
     dataset = FactsReader(run).dataset("tank/a")
     each = walked(JobDirectory(b"/tank", "zfs", "tank/a", dataset), files)
-    assert each.document(1).next_incremental_bytes == sent
+    assert each.document(1 << 40).next_incremental_bytes == sent
     each.leave_alone("P")
     assert each.document(1).next_incremental_bytes == 0

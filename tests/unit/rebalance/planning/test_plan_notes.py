@@ -152,7 +152,7 @@ def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
 
 
 def test_without_raidz_there_is_no_width() -> None:
-    found = plan_notes.in_vain("width", [plan((1, 1))], MIRROR, [{}])
+    found = plan_notes.nothing_to_gain("width", [plan((1, 1))], MIRROR, [{}])
     assert found == ("no raidz vdev: there is no width to gain", [])
 
 
@@ -168,12 +168,13 @@ def test_width_is_told_by_the_blocks(
     text: str, known: int, said: tuple[str | None, list[str]]
 ) -> None:
     assert (
-        plan_notes.in_vain("width", [plan((1, 1), known=known)], RAIDZ, [listed({0: text})]) == said
+        plan_notes.nothing_to_gain("width", [plan((1, 1), known=known)], RAIDZ, [listed({0: text})])
+        == said
     )
 
 
 def test_without_zdb_nobody_knows_the_width() -> None:
-    assert plan_notes.in_vain("width", [plan((1, 1))], RAIDZ, [{}]) == (None, [])
+    assert plan_notes.nothing_to_gain("width", [plan((1, 1))], RAIDZ, [{}]) == (None, [])
 
 
 @rows(
@@ -186,7 +187,7 @@ def test_without_zdb_nobody_knows_the_width() -> None:
     ],
 )
 def test_recordsize_is_told_by_the_files(files: list[tuple[int, int]], vain: bool) -> None:
-    found = plan_notes.in_vain("recordsize", [plan(*files)], MIRROR, [{}])
+    found = plan_notes.nothing_to_gain("recordsize", [plan(*files)], MIRROR, [{}])
     assert (found != (None, [])) == vain
 
 
@@ -194,7 +195,7 @@ def test_recordsize_is_told_by_the_files(files: list[tuple[int, int]], vain: boo
     ("text", "engine", "properties", "said"),
     [
         (WIDE, "rewrite", {}, []),
-        (NARROW, "rewrite", {}, ["raidz has more disks by now: parity takes less"]),
+        (NARROW, "rewrite", {}, ["parity takes less of what is written now"]),
         (
             WIDE,
             "rewrite",
@@ -229,7 +230,7 @@ def test_without_zdb_a_plan_says_that_sizes_may_change() -> None:
 
 @rows("aim", ["balance", "properties"])
 def test_other_aims_are_not_judged_by_it(aim: str) -> None:
-    assert plan_notes.in_vain(aim, [plan((1, 1))], MIRROR, [{}]) == (None, [])
+    assert plan_notes.nothing_to_gain(aim, [plan((1, 1))], MIRROR, [{}]) == (None, [])
 
 
 LOOK = FilesInUse(0.0, View(Path("/nowhere"), {}), (), Holders(), {}, {}, (), 0)
