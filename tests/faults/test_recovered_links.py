@@ -20,6 +20,7 @@ from tests.faults.test_resumed_changes import Later
 from tests.faults.test_taken_back import Preempted, reasons
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.recovery import Recovery
 from zconsole.rebalance.engine.swap import GRACE
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
@@ -266,6 +267,33 @@ def test_recovery_looks_for_users_once_a_name_follows(area: Path, case: str) -> 
         area / "job.db"
     )
     assert dead.aside[-1].exists()
+
+
+def test_names_that_followed_are_given_back_where_only_the_original_is_used_then(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had linked the copy has removed that link by then. One recovery does all of it."""
+    dead, users, replaced = linked_elsewhere(area), Coming(), list[bool]()
+    unfinished, recover = list[int](), Recovery.run
+
+    def _recovered(recovery: Recovery) -> int:
+        found = recover(recovery)
+        unfinished.append(len(recovery.journal.unfinished()))
+        return found
+
+    monkeypatch.setattr(Recovery, "run", _recovered)
+    original = dead.names[1].stat().st_ino
+    sys = Meddler().sys(after={("exchange", 1): lambda: replaced.append(True)})
+
+    def _sleep(_seconds: float) -> None:
+        if replaced and not users.used:
+            users.come(dead.aside[-1])
+            (dead.root / "c").unlink()
+
+    run(area / "job.db", sys, JobClocks(sleep=_sleep), users=users)
+    assert contents(dead.root) == dict.fromkeys("ab", BASE)
+    assert {name.stat().st_ino for name in dead.names} == {original}
+    assert unfinished[0] == 0
 
 
 def test_all_names_that_follow_are_waited_for_once(area: Path) -> None:

@@ -49,6 +49,11 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "copy_engine.CopyPipeline._finish_all: swap"
         " service() <> self.withdrawal.guarded(item, self._finish)",
     ),
+    "others who come between the two come before the time of a directory is noted: they are none of"
+    " those it is watched for": (
+        "directories.Directories.begin: swap"
+        " self._watching.add(directory.number, directory.fd) <> self._look()",
+    ),
     "before names are left to who has them locked there was a look, and the last is remembered": (
         "copy_engine.CopyPipeline._leave_locked: invert self.users.look()",
     ),

@@ -69,8 +69,7 @@ class Results:
     def flush(self) -> None:
         """Commit all results; the caller has synced what was ``unsynced``."""
         self.unsynced.clear()
-        results = [result for each in self.waiting.values() for result in each]
-        if results:
-            self.journal.record(results, directories={})
+        if any(self.waiting.values()):
+            self.journal.record([r for each in self.waiting.values() for r in each], directories={})
             self.waiting.clear()
             self._synced = {}

@@ -59,6 +59,13 @@ def test_a_result_waits_for_a_sync_of_its_device(journal: Journal) -> None:
     assert not results.unsynced
 
 
+def test_all_is_synced_once_it_is_told(journal: Journal) -> None:
+    results = Results(journal)
+    results.unsynced = {7}
+    results.flush()
+    assert not results.unsynced
+
+
 def test_what_was_told_is_not_told_again(journal: Journal, rows: list[FileRow]) -> None:
     """Meanwhile the file may have been put back into the queue."""
     results = Results(journal)
