@@ -59,6 +59,8 @@ STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 NOTHING = "nothing is kept in the background for this user"
 HEARS = "hears"
 """Its word to whoever started it, once orders are heard."""
+ANSWER = START + 5.0
+"""Seconds for the state directory: if it answers, a keeper that does not has been given up."""
 LOOK = 0.5
 """Seconds between two looks of the parent at its child."""
 PATIENCE = 25.0
@@ -73,11 +75,11 @@ def run(args: argparse.Namespace) -> int:
     ask = partial(asked, state_dir(create=False))
     if args.action == "end":
         refuse_denied(args, "end restores what is held", calms=True)
-        ended = in_time(partial(ask, order=END, duty="", by=None), START)
+        ended = in_time(partial(ask, order=END, duty="", by=None), ANSWER)
         rest = "lights, scrub hours and what consoles set go on with the next console"
         say(f"what was held is restored; {rest}" if ended else NOTHING)
         return ExitCode.OK
-    found = in_time(partial(ask, order=TELL), START) or {"duties": ()}
+    found = in_time(partial(ask, order=TELL), ANSWER) or {"duties": ()}
     if not found["duties"] and not args.json:
         say(NOTHING)
     for each in found["duties"]:
@@ -124,6 +126,8 @@ def _parent(args: argparse.Namespace, verdict: int, words: Sequence[str]) -> Non
     os.setsid()
     _quiet(verdict)
     os.environ["ZCONSOLE_STATE"] = str(args.state)  # for whatever looks for it by itself
+    os.environ.pop("TZ", None)  # hours are of the machine's time, not of whoever started it
+    time.tzset()
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
     lock, line, answer = None, None, HEARS
     try:

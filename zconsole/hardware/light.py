@@ -21,7 +21,7 @@ from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, boot_id
 from zconsole.system.keeper import LONGEST, StandingDuty, wake
-from zconsole.system.patient import NoAnswerError, Patient, StillHangsError
+from zconsole.system.patient import NoAnswerError, NotAskedError, Patient
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import StateError, state_dir
 
@@ -376,7 +376,7 @@ class LightDuty(StandingDuty):
         """See StandingDuty."""
         try:
             self._known = self._lights.waiting()
-        except (NoAnswerError, StillHangsError):
+        except (NoAnswerError, NotAskedError):
             if not self._known:
                 raise
         except (OSError, ZconsoleError):

@@ -20,7 +20,7 @@ LINGER = 5.0
 async def in_daemon_thread(job: Callable[..., _T], *args: Any) -> _T:
     """What ``job`` returns or raises, run in a daemon thread of its own.
 
-    Raises StateError where none can be started.
+    Raises NotAskedError where none can be started.
 
     The threads of ``asyncio.to_thread`` are joined when the loop ends: one that reads a dying disk
     would keep the program from leaving.

@@ -7,11 +7,9 @@ has a deadline of its own. All act side by side: one whose disk or enclosure han
 other, and is not asked again before its act has ended.
 
 *Two processes* (``zconsole.cli.keeper``). The child runs the loop below. Its parent only waits:
-when the child is killed, it puts originals back and starts another child, which goes on with what
-is kept in files. When the parent is killed, the child puts back what it holds, and begins anew with
-a parent. What both leave behind, killed at once, is restored by the next zconsole, and by the unit
-after a reboot.
-
+when the child is killed, it puts originals back, which it knows from memory that both share, and
+starts another child, which goes on with what is kept in files. When the parent is killed, the child
+puts back what it holds, and begins anew with X
 *Orders* come over a socket in the state directory, which only its owner can reach: a line of JSON,
 and a line back once it is done. The answer is what counts: without one whoever asked starts a
 keeper and asks again, so none is lost to a keeper that just ends. What an order holds for somebody
@@ -41,7 +39,7 @@ from typing import Any, Protocol
 from zconsole.errors import ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.patient import NoAnswerError, Patient, StillHangsError, in_time
+from zconsole.system.patient import NoAnswerError, NotAskedError, Patient, in_time
 from zconsole.system.process import DeadlineError, own, run_blocking
 from zconsole.system.records import parse_json
 from zconsole.system.safe_path import directory
@@ -60,7 +58,7 @@ IDLE = 2.0
 """Seconds that the keeper waits for an order while it has nothing to do."""
 HEARD = 5.0
 """Seconds that whoever connects has to give its order."""
-STARTED = 10.0
+LOCK_SECONDS = 10.0
 """Seconds for a lock, on a disk that a scan keeps busy."""
 BEGUN = 30.0
 """Seconds that a duty may take to begin before the keeper ends without it."""
@@ -111,6 +109,8 @@ class Keeper:
         self._standing = standing
         self._log = log
         self._clock = clock
+        self._process = os.getppid()
+        """Whom to signal to end the keeper: its parent, also once that is gone."""
         self.duties: dict[Duty, float] = {}
         """With the time at which each began (epoch seconds)."""
         self._acting: dict[Duty, asyncio.Task[None]] = {}
@@ -241,7 +241,7 @@ class Keeper:
                 answer = await self._obeyed(parse_json(heard), reader)
             except (ValueError, LookupError, TypeError):
                 other = "the zconsole keeper that runs is of another version"
-                answer = {"error": f"{other}. To end it: kill {os.getppid()}"}
+                answer = {"error": f"{other}. To end it: kill {self._process}"}
             writer.write(json.dumps(answer).encode("ascii") + b"\n")
             await writer.drain()
         except OSError:  # whoever asked is gone
@@ -260,7 +260,7 @@ class Keeper:
                 {"duty": duty.name, "since": since, "ends_by": duty.ends_by}
                 for duty, since in self.duties.items()
             ]
-            return {"done": {"process": os.getppid(), "duties": told}}
+            return {"done": {"process": self._process, "duties": told}}
         if name == END:
             ended = [duty for duty in self.duties if order["duty"] in ("", duty.name)]
             failed = await asyncio.gather(*map(self._undo, ended))
@@ -306,7 +306,7 @@ class StandingDuty(ABC):
                     self._lock = await in_daemon_thread(try_lock, self._path)
                     self._next = self._clock() + LONGEST * (self._lock is None)
                     return True
-            except (NoAnswerError, StillHangsError):
+            except (NoAnswerError, NotAskedError):
                 self._next = self._clock() + LONGEST
                 return True
             except (OSError, ZconsoleError):  # it is not kept; whoever reads it next says so
@@ -330,7 +330,7 @@ class StandingDuty(ABC):
     def is_empty(self) -> bool:
         """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError.
 
-        Where the disk doesn't answer and nothing is known, NoAnswerError or StillHangsError.
+        Where the disk doesn't answer and nothing is known, NoAnswerError or NotAskedError.
         """
 
     @abstractmethod
@@ -353,7 +353,7 @@ def wake(state: Path, lock: str, options: Sequence[str] = ()) -> None:
             os.close(held)
         return held is None
 
-    if not in_time(_is_done, STARTED):
+    if not in_time(_is_done, LOCK_SECONDS):
         ask(state, options, order=LOOK)
 
 
@@ -385,29 +385,44 @@ def _ask(state: Path, options: Sequence[str], order: Order, until: float) -> Non
 def asked(state: Path, **order: Any) -> Any:
     """`ask` a keeper that runs; what it answers: how many duties it was about, or what was asked.
 
-    None where none runs. May hang with the state directory.
+    None where none runs. Raises ZconsoleError where it gives no answer, as one that was stopped;
+    may hang with the state directory.
     """
-    return _asked(state, order, time.monotonic() + START)
+    try:
+        return _asked(state, order, time.monotonic() + START)
+    except NoAnswerError as error:
+        raise ZconsoleError(f"zconsole keeper: {error}") from None
 
 
 def _asked(state: Path, order: Order, until: float) -> Any:
-    """The answer by then (steady seconds): who waits no longer has ordered nothing."""
-    with contextlib.closing(socket.socket(socket.AF_UNIX)) as line, contextlib.suppress(OSError):
-        line.settimeout(START)
-        with _address(state) as address:
-            line.connect(address)
-        line.settimeout(_left(until))
-        line.sendall(json.dumps(order).encode("ascii") + b"\n")
-        answer = b""
-        while not answer.endswith(b"\n") and (more := line.recv(1 << 16)):
-            answer += more
+    """The answer by then (steady seconds): who waits no longer has ordered nothing.
+
+    None where no keeper runs. Raises ZconsoleError with its reason or why it cannot be asked,
+    NoAnswerError when it is over.
+    """
+    try:
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as line:
             line.settimeout(_left(until))
-        if answer.endswith(b"\n"):
-            found = parse_json(answer)
-            if "error" in found:
-                raise ZconsoleError(found["error"])
-            return found["done"]
-    return None
+            with _address(state) as address:
+                line.connect(address)
+            line.settimeout(_left(until))
+            line.sendall(json.dumps(order).encode("ascii") + b"\n")
+            answer = b""
+            while not answer.endswith(b"\n") and (more := line.recv(1 << 16)):
+                answer += more
+                line.settimeout(_left(until))
+    except (ConnectionError, FileNotFoundError, BlockingIOError):  # the last: many ask at once
+        return None
+    except TimeoutError:
+        raise NoAnswerError(f"no answer in {START:g} s") from None
+    except OSError as error:
+        raise ZconsoleError(f"{state / SOCKET}: {error.strerror}") from error
+    if not answer.endswith(b"\n"):
+        return None
+    found = parse_json(answer)
+    if "error" in found:
+        raise ZconsoleError(found["error"])
+    return found["done"]
 
 
 def _left(until: float) -> float:

@@ -25,8 +25,8 @@ class NoAnswerError(StateError):
     """A call did not end within its deadline."""
 
 
-class StillHangsError(StateError):
-    """An earlier call has not ended, so this one was not made."""
+class NotAskedError(StateError):
+    """A call was not made: an earlier one has not ended, or no thread can be started."""
 
 
 def in_time(job: Callable[[], _T], patience: float = PATIENCE) -> _T:
@@ -59,11 +59,11 @@ class Patient:
     ) -> _T:
         """What ``job`` returns or raises within ``patience`` seconds.
 
-        ``late`` is given what it returns after that. Raises NoAnswerError, StillHangsError while an
-        earlier call has not ended, and StateError where no thread can be started.
+        ``late`` is given what it returns after that. Raises NoAnswerError, and NotAskedError while
+        an earlier call has not ended or where no thread can be started.
         """
         if self._left_behind is not None and not self._left_behind.done():
-            raise StillHangsError("an earlier call still hangs")
+            raise NotAskedError("an earlier call still hangs")
         attempt = begun(job)
         if wait([attempt], patience).done:
             return attempt.result()
@@ -75,7 +75,7 @@ class Patient:
 def begun(job: Callable[[], _T]) -> Future[_T]:
     """What will come of a call, made in a thread that nobody waits for; it can't be canceled.
 
-    Raises StateError where no thread can be started.
+    Raises NotAskedError where no thread can be started.
     """
     attempt: Future[_T] = Future()
     attempt.set_running_or_notify_cancel()
@@ -93,7 +93,7 @@ def _started() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise StateError(f"{error}: too many threads or processes run") from None
+        raise NotAskedError(f"{error}: too many threads or processes run") from None
 
 
 def answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
@@ -120,7 +120,7 @@ class Worker:
     def put(self, job: Callable[[], object]) -> None:
         """Have a job done, which raises nothing; returns at once.
 
-        Raises StateError where no thread can be started: then it is not done.
+        Raises NotAskedError where no thread can be started: then it is not done.
         """
         with self._changed:
             if self._thread is None:

@@ -91,10 +91,11 @@ class SysfsParameters:
     def claim(self) -> int | None:
         """A descriptor that is the only claim to steer this kernel; None while there is another.
 
-        It is a lock on the module's directory, which is the same for all, wherever each keeps its
-        state; the end of the process releases it. Raises OSError where there is no module.
+        It is a lock on a file of the module's that only root can open, and which is the same for
+        all, wherever each keeps its state: a lock needs no right but to open. The end of the
+        process releases it. Raises OSError where there is no module.
         """
-        handle = os.open(self._module, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = os.open(self._module / "uevent", os.O_WRONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

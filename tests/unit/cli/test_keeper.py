@@ -319,6 +319,33 @@ def test_the_parent_needs_no_disk_that_answers(kernel, monkeypatch):
     os.close(shared)
 
 
+def test_hours_are_the_machines_whoever_started_it(tmp_path, monkeypatch):
+    """As ssh hands on TZ, and a user's profile sets it."""
+    tmp_path.chmod(0o700)
+    monkeypatch.delenv("TZ", raising=False)
+    time.tzset()
+    machine = time.localtime(0.0).tm_gmtoff
+    seen = tmp_path / "seen"
+    monkeypatch.setattr(
+        processes, "_follow", lambda *_: seen.write_text(str(time.localtime(0.0).tm_gmtoff))
+    )
+    monkeypatch.setenv("TZ", "HERE-7:07")
+    time.tzset()
+    assert time.localtime(0.0).tm_gmtoff != machine
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            processes._parent(processes.parsed(["--state", str(tmp_path)]), writer, ())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    for end in (reader, writer):
+        os.close(end)
+    monkeypatch.undo()
+    time.tzset()
+    assert seen.read_text() == str(machine)
+
+
 class Children:
     """Children that are killed, until one is left that ends by itself."""
 

@@ -8,11 +8,12 @@ import pytest
 
 from tests.unit.cli.test_window_keeper import Night
 from tests.unit.hardware.lit_chassis import Chassis
+from tests.unit.system.test_no_threads import refuse_threads
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import DEAD
 from zconsole.hardware.light import HOLDER, LightDuty
 from zconsole.system.keeper import LONGEST, StandingDuty
-from zconsole.system.patient import NoAnswerError, StillHangsError
+from zconsole.system.patient import NoAnswerError, NotAskedError
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.guard import KEPT, TunableDuty
@@ -53,7 +54,7 @@ def duty(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch) -> Standin
 
 async def test_it_goes_on_though_the_disk_answers_late(duty, monkeypatch):
     read = LockedRecord.read
-    errors: list[StateError] = [StillHangsError("still hangs"), NoAnswerError("no answer")]
+    errors: list[StateError] = [NotAskedError("still hangs"), NoAnswerError("no answer")]
 
     def late(record):
         if errors:
@@ -66,6 +67,15 @@ async def test_it_goes_on_though_the_disk_answers_late(duty, monkeypatch):
         assert duty.due(0.0) == LONGEST
     assert await duty.act()
     assert duty.due(0.0) <= 0.0  # it has the lock now
+
+
+async def test_it_goes_on_though_no_thread_could_be_started(duty, monkeypatch):
+    with monkeypatch.context() as patch:
+        refuse_threads(patch)
+        assert await duty.act()
+        assert duty.due(0.0) == LONGEST
+    assert await duty.act()
+    assert duty.due(0.0) <= 0.0
 
 
 async def test_it_is_over_where_its_file_is_damaged(duty, monkeypatch):

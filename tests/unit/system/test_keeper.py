@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.unit.waiting import PATIENCE
+from zconsole.cli.main import main
 from zconsole.errors import ZconsoleError
 from zconsole.system import keeper as keepers
 from zconsole.system.audit import MemoryLog
@@ -219,6 +220,15 @@ async def test_a_refusal_is_the_answer(kept):
         await kept.ask(order="hold", refused=True)
 
 
+async def test_it_never_says_that_init_keeps_it(kept, monkeypatch):
+    """Its parent was killed while it is asked."""
+    before = os.getppid()
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    assert (await kept.ask(order=TELL))["process"] == before
+    with pytest.raises(ZconsoleError, match=f"kill {before}$"):
+        await kept.ask(order="fly")
+
+
 @pytest.mark.parametrize("order", [{"order": "fly"}, {"order": "hold"}, {}])
 async def test_an_order_of_another_version_is_refused(kept, order):
     with pytest.raises(ZconsoleError, match="of another version"):
@@ -278,6 +288,39 @@ async def test_nobody_answers_where_none_runs(tmp_path):
     assert asked(tmp_path, order=LOOK) is None
     listening_socket(tmp_path).close()
     assert asked(tmp_path, order=LOOK) is None
+
+
+def test_one_that_is_stopped_is_not_none(tmp_path, monkeypatch):
+    """As by SIGSTOP: the kernel lets whoever asks in, and nobody answers."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(keepers, "START", 0.2)
+    for order in (LOOK, TELL, END):
+        with listening_socket(tmp_path), pytest.raises(ZconsoleError, match=r"keeper.*no answer"):
+            asked(tmp_path, order=order, duty="")
+
+
+@pytest.mark.parametrize("command", [["keeper"], ["keeper", "end"]])
+def test_the_command_does_not_take_one_that_is_stopped_for_none(
+    tmp_path, monkeypatch, capsys, command
+):
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
+    monkeypatch.setattr(keepers, "START", 0.2)
+    with listening_socket(tmp_path):
+        assert main(command) == 1
+    assert capsys.readouterr().err == "zconsole: zconsole keeper: no answer in 0.2 s\n"
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.EMFILE])
+def test_one_that_cannot_be_asked_is_not_none(tmp_path, monkeypatch, error):
+    tmp_path.chmod(0o700)
+
+    def refused(*_):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(keepers, "_address", refused)
+    with pytest.raises(ZconsoleError, match=os.strerror(error)):
+        asked(tmp_path, order=TELL)
 
 
 async def test_an_order_that_takes_long_keeps_no_processor_busy(kept, monkeypatch):

@@ -18,16 +18,21 @@ from zconsole.system.record_file import AsyncWriter
 from zconsole.system.state_dir import StateError
 
 
-@pytest.fixture
-def no_threads() -> Iterator[pytest.MonkeyPatch]:
-    """While it is not undone, none can be started."""
+def refuse_threads(patch: pytest.MonkeyPatch) -> None:
+    """Have none started until the patch is undone."""
 
     def refused(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
+    patch.setattr(_thread, "start_new_thread", refused)
+    patch.setattr(threading.Thread, "start", refused)
+
+
+@pytest.fixture
+def no_threads() -> Iterator[pytest.MonkeyPatch]:
+    """While it is not undone, none can be started."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_thread, "start_new_thread", refused)
-        patch.setattr(threading.Thread, "start", refused)
+        refuse_threads(patch)
         yield patch
 
 

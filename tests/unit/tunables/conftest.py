@@ -41,6 +41,7 @@ class Kernel:
         self.module = self.root / boot_id / module
         (self.module / "parameters").mkdir(parents=True)
         (self.module / "version").write_text("2.3.9-1\n")
+        (self.module / "uevent").touch(0o200)
         for name, value in LIVE.items():
             self.write(name, value)
 

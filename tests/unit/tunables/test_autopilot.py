@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import subprocess
@@ -238,6 +239,17 @@ async def test_it_is_the_only_one_of_a_machine_until_it_ends(kernel, tmp_path):
     assert autopilot.status(kernel.state) is not None
     await first.undo()
     await (await begin(kernel)).undo()
+
+
+async def test_nobody_who_may_only_read_keeps_it_from_beginning(kernel):
+    """As flock(1) may lock whatever its user can open."""
+    readable = [kernel.module, *kernel.module.rglob("*")]
+    handles = [os.open(path, os.O_RDONLY) for path in readable if path.stat().st_mode & 0o004]
+    for handle in handles:
+        fcntl.flock(handle, fcntl.LOCK_SH)
+    await (await begin(kernel)).undo()
+    for handle in handles:
+        os.close(handle)
 
 
 @pytest.mark.parametrize("refused", [False, True])
