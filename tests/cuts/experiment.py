@@ -217,7 +217,8 @@ class Experiments:
         """What is wrong when one call fails and the job is resumed, or crashes before that."""
         failing = Failing(number, code)
         timeline, machine = self._to_the_end(failing)
-        wanted = Wanted(self._before, power=False, errors=True)
+        unwatched = failing.called in WATCHING
+        wanted = Wanted(self._before, power=False, errors=True, unwatched=unwatched)
         for problem in self._disturbed(timeline, machine, wanted, choose):
             yield f"{errno.errorcode.get(code, 'no success')} from {failing.called}: {problem}"
 
@@ -240,7 +241,8 @@ class Experiments:
             cut = cuts[choose(len(cuts) - 1)]
             crash = timeline.crash(cut, choose, self.workload.modes)
             if crash is not None:
-                wanted = replace(self._wanted(timeline, cut, crash.power), errors=wanted.errors)
+                crashed = self._wanted(timeline, cut, crash.power)
+                wanted = replace(crashed, errors=wanted.errors, unwatched=wanted.unwatched)
                 yield from self._crashed(machine, crash, wanted, choose)
 
     def _failed(self, machine: Machine, wanted: Wanted) -> Iterator[str]:
@@ -250,6 +252,10 @@ class Experiments:
         after = machine.again()
         after.recover()
         yield from self._settled(after, wanted)
+
+
+WATCHING = ("watcher", "watch", "changes")
+"""Calls without which nobody knows whether others changed a directory."""
 
 
 def _errors_of(call: str) -> tuple[int, ...]:

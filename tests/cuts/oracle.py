@@ -112,6 +112,8 @@ class Wanted:
     """Whether what was not synced may be lost."""
     errors: bool = False
     """Whether a call has failed: then files may be called failed until the job is resumed."""
+    unwatched: bool = False
+    """Whether that was one that watches directories: then they may keep their new times."""
 
     def _about(self, path: bytes) -> Iterator[Noted]:
         """What was done to a file, by whichever of its names; or to this name alone."""
@@ -305,5 +307,8 @@ def _folders(found: Seen, wanted: Wanted) -> Problems:
     for path, facts in wanted.before.folders.items():
         if path in wanted.folders_touched:
             continue
-        if found.folders.get(path) != facts:
-            yield f"directory {path!r} differs: {_difference(found.folders[path], facts)}"
+        have = found.folders[path]
+        if wanted.unwatched and have.mtime > facts.mtime:
+            have = have._replace(mtime=facts.mtime)
+        if have != facts:
+            yield f"directory {path!r} differs: {_difference(have, facts)}"

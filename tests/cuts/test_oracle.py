@@ -178,7 +178,7 @@ def _first(begun: Iterator[int], chosen: Choose, most: int) -> int:
 
 def _no_intents(pipeline: CopyPipeline) -> None:
     """The results before, but not what is going to be done."""
-    pipeline.results.commit((), pipeline._begun(pipeline.leases.live))
+    pipeline.results.commit((), pipeline._directory_times(pipeline.leases.live))
 
 
 _LINKS = "links in two directories"

@@ -121,7 +121,7 @@ def test_what_a_step_says_is_known_after_it(journal: Journal) -> None:
 @pytest.mark.parametrize("settled", [True, False])
 def test_times_are_forgotten_once_their_files_are_settled(journal: Journal, settled: bool) -> None:
     journal.record([], directories={1: (5, 6.0)})
-    journal.record([], directories={}, settled=settled)
+    journal.record([], directories={}, synced=settled)
     assert journal.open_directories() == ({} if settled else {1: (5, 6.0)})
 
 

@@ -83,6 +83,12 @@ class Stage:
         create(self.root, journal)
         return journal
 
+    def give_times_back(self) -> None:
+        """Give every directory the time it had at first."""
+        for path in (self.root, *filter(Path.is_dir, self.root.rglob("*"))):
+            mtime_ns = self.before[str(path.relative_to(self.root))][3]
+            os.utime(path, ns=(path.stat().st_atime_ns, mtime_ns))
+
     def settled(self, journal: Path) -> dict[str, Any]:
         """The summary of the job resumed, which has brought everything through."""
         _, summary = run(journal, clocks=ALONE)
@@ -163,6 +169,8 @@ def test_failed_at_every_call(area: Path, shift: int, part: int) -> None:
         with descriptors_closed():
             errors = failure(journal, number, code)
         assert errors in ([], [code])
+        if stage.calls[number].name in ("watcher", "watch", "changes"):
+            stage.give_times_back()  # directories that cannot be watched keep their new times
         stage.settled(journal)
 
 

@@ -81,3 +81,39 @@ def test_a_job_waits_while_others_fill_the_filesystem(
     assert crowd.waited
     assert (summary["files_moved"], summary["skipped"]) == (8, {})
     assert {done["outcome"] for done in shown} == {"moved"}
+
+
+class Outgrown(Disk):
+    """A filesystem that stores less well what is written now: a copy takes all there is left."""
+
+    taken = 0
+    """Bytes that copies have, as they are stored."""
+
+    def called(self, number: int, name: str, result: Any) -> None:
+        self.now += 0.2
+        if name == "pwrite":
+            self.taken += 20 * result
+        elif name == "unlink":
+            self.taken = 0
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(10 * seconds)
+
+    def statvfs(self, path: object) -> SimpleNamespace:
+        return SimpleNamespace(f_bavail=max(0, (60 << 20) - self.taken) >> 12, f_frsize=1 << 12)
+
+
+def test_no_job_waits_for_space_that_only_its_own_copy_could_free(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree_of(area, 4, 1 << 14)
+    (root / "large").write_bytes(bytes(range(256)) * (5 << 12))
+    create(root, area / "job.db")
+    disk = Outgrown(2)
+    monkeypatch.setattr("zconsole.rebalance.job.job.os.statvfs", disk.statvfs)
+    clocks = JobClocks(monotonic=lambda: disk.now, sleep=disk.sleep)
+    _, summary = run(area / "job.db", FaultySys(after=disk.called), clocks)
+    assert summary["files_moved"] == 4
+    assert summary["skipped"] == {"too large for the free space": 1}
+    assert (root / "large").read_bytes() == bytes(range(256)) * (5 << 12)
+    assert len(list(root.iterdir())) == 5

@@ -126,9 +126,6 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "cli.keeper.main: swap parser.add_argument('--root', type=Path, default=ROOT)"
         " <> parser.add_argument('--module', type=Path, default=MODULE)",
     ),
-    "what has no size is no disk that is listed": (
-        "hardware.machine._disk: without first sectors and sectors * SECTOR",
-    ),
     "no serial number, taken away, is none": (
         "hardware.machine._without_shared_serials: without first each.serial and (not each.wwn)",
     ),

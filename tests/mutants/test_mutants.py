@@ -28,7 +28,7 @@ from zconsole.rebalance.engine.swap import ConflictError
 
 KNOWN = {
     "copy_engine.CopyPipeline._commit_intents:"
-    " drop self.results.commit(intents, self._begun(self.leases.items))": "one file",
+    " drop self.results.commit(intents, self._directory_times(self.leases.items))": "one file",
     "copy_engine.CopyPipeline.run: swap self._commit_intents() <> self._replace_all()": "one file",
     "copy_engine.CopyPipeline._make_durable: drop self.sync": "one file",
     "swap.Swapper._exchange_name: drop self.sys.exchange(fd, place.temp, name)": "one file",

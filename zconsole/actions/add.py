@@ -8,6 +8,7 @@ for. ``zpool add -n`` is no step of the plan: zpool makes the same checks before
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 
 from zconsole.actions import conditions as must
 from zconsole.actions.add_effects import (
@@ -24,6 +25,7 @@ from zconsole.actions.follow import when
 from zconsole.actions.layout import Layout, ashift_option, wanted_shift
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import find_path
+from zconsole.hardware.device import Device
 from zconsole.pool.replication import Replication, least_redundant, mismatch
 from zconsole.units import counted
 
@@ -88,14 +90,14 @@ def _senseless(situation: Situation, layout: Layout, devices: tuple[str, ...]) -
 def _on_one_disk(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> str | None:
     """Which devices are the same one, a disk and its partition, or no redundancy for each other."""
     facts = situation.facts
-    disks = [disk.path if (disk := facts.disk(path)) else path for path in devices]
-    named = [device.path if (device := facts.named(path)) else path for path in devices]
-    for whole in dict.fromkeys(disks):
-        here = [name for name, its in zip(named, disks, strict=True) if its == whole]
-        if len(set(here)) < len(here) or (whole in here and len(here) > 1):
+    found = [facts.named(path) or Device(path) for path in devices]
+    for each, other in permutations(found, 2):
+        if other.path in (each.path, *each.aliases):
             return "a device is named twice"
-        if len(here) > 1 and layout.kind != "disk":
-            return f"on one disk: {', '.join(here)}; a {layout.name} would lose them together"
+        shared = set(facts.disks_under(each)) & set(facts.disks_under(other))
+        if shared and layout.kind != "disk":
+            both = f"{each.path}, {other.path}"
+            return f"on one disk: {both}; a {layout.name} would lose them together"
     return None
 
 

@@ -91,7 +91,7 @@ def _write_words(after: Balance) -> str:
     *others, new = after.vdevs
     said = ", ".join(f"{vdev.name} {_share(vdev)}" for vdev in others[:MOST])
     more = f", {len(others) - MOST} more vdevs the rest" if len(others) > MOST else ""
-    return f"new writes: {_share(new)} to the new vdev, {said}{more}"
+    return f"new writes: about {_share(new)} to the new vdev, {said}{more}"
 
 
 def _share(vdev: VdevBalance) -> str:

@@ -45,11 +45,11 @@ def ranked(pool: Pool, target: Target, facts: Facts) -> tuple[Candidate, ...]:
 
     The device that is to be replaced comes last.
     """
-    judged = [judge(pool, target, device, facts) for device in facts.devices]
+    judged = [judge_device(pool, target, device, facts) for device in facts.devices]
     return tuple(sorted(judged, key=_fit))
 
 
-def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
+def judge_device(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
     """One device for this place, with every reason against it."""
     sized, hair = _size(target, device, facts)
     sector, slow = _sectors(target, device)
@@ -77,7 +77,7 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
     whole = _whole_for_a_part(target, new) if device.kind == "disk" else ()
-    return (*whole, *judge(pool, target, device, facts).cautions)
+    return (*whole, *judge_device(pool, target, device, facts).cautions)
 
 
 def _whole_for_a_part(target: Target, new: str) -> tuple[str, ...]:
@@ -168,11 +168,17 @@ def _under(
 def _on_one_disk(
     target: Target, device: Device, facts: Facts
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What speaks against a partition of a disk that the vdev, or the place itself, is on."""
-    disk = facts.disk(device.path)
-    if device.kind != "partition" or disk is None:
+    """What speaks against a part of a disk that the vdev, or the place itself, is on."""
+    if device.kind == "disk":
         return (), ()
-    here = [leaf for leaf in target.top.leaves() if leaf.path in (disk.path, *disk.aliases)]
+    disks = facts.disks_under(device)
+    paths = {path for disk in disks for path in (disk.path, *disk.aliases)}
+    serials = {disk.serial for disk in disks} - {""}
+    here = [
+        leaf
+        for leaf in target.top.leaves()
+        if leaf.path in paths or (leaf.disk is not None and leaf.disk.serial in serials)
+    ]
     others = ", ".join(leaf.name for leaf in here if leaf is not target.vdev)
     if others:
         return (f"on one disk with {others}: {target.top.name} would lose both with it",), ()

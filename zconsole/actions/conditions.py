@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from zconsole.actions.candidates import judge, spares, unfit_spare
+from zconsole.actions.candidates import judge_device, spares, unfit_spare
 from zconsole.actions.plan import Precondition, Situation
 from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find
@@ -194,7 +194,7 @@ def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> 
         device = fresh.facts.named(new)
         if device is None:
             return f"{new} is not a device of this machine" if fresh.facts.devices else None
-        problems = judge(fresh.pool, now, device, fresh.facts).problems
+        problems = judge_device(fresh.pool, now, device, fresh.facts).problems
         return f"{new}: {problems[0]}" if problems else None
 
     is_spare = spare_serves and new in spares(situation.pool)

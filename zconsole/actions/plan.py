@@ -52,6 +52,11 @@ class Facts:
         parts = () if disk is None else disk.parts
         return next((part for part in parts if path in part.aliases), disk)
 
+    def disks_under(self, device: Device) -> tuple[Device, ...]:
+        """The disk that a device is, or is on; all of those that a stacked one is made of."""
+        found = (self.disk(path) for path in (device.path, *device.below))
+        return tuple(disk for disk in found if disk is not None and disk.kind == "disk")
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:

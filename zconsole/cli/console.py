@@ -23,12 +23,12 @@ def run(args: argparse.Namespace) -> int:
     if not has_terminal():
         args.saved, args.json, args.exit_status = None, False, False
         return status.run(args)
-    complaints: list[str] = []
     fault = fault_of(args)
     read_only = args.read_only or bool(fault)
     make_backend = partial(_backend, read_only) if args.host is None else None
     hosts = hosts_of(args.host) if args.host is not None else (None,)
-    with opened(args, at_once=True, complain=complaints.append) as feed:
+    alerts = args.hook is not None or args.bell or args.notify
+    with opened(args, at_once=True, alerts=alerts) as feed:
         code = open_console(
             args,
             feed,
@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
             fault=fault,
             swap=_swap,
         )
-    for complaint in dict.fromkeys(complaints):
-        say(complaint)
+    for note in dict.fromkeys(feed.alerts.take_notes() if feed.alerts else ()):
+        say(note)
     return code
 
 

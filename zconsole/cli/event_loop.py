@@ -28,6 +28,8 @@ async def rounds(feed: Feed, count: int | None = None) -> AsyncGenerator[Update,
             await asyncio.sleep(0)  # a recording never waits, and signals must come through
     finally:
         await feed.aclose()
+        for note in feed.alerts.take_notes() if feed.alerts else ():
+            say(note)
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:

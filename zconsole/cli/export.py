@@ -13,7 +13,7 @@ from typing import Any
 from zconsole.cli import event_loop, remote
 from zconsole.cli.output import say
 from zconsole.cli.shipped_files import shipped
-from zconsole.errors import ExitCode, UsageError
+from zconsole.errors import ExitCode, UsageError, ZconsoleError
 from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
 from zconsole.rebalance.job import control
@@ -25,7 +25,8 @@ from zconsole.system.state_dir import StateError, state_dirs
 from zconsole.timeline.feed import Update
 
 ANSWER = 5.0
-"""Seconds for reading what is stored; while its disk hangs, there are only metrics of pools."""
+"""Seconds for reading what is stored; while its disk hangs, there are only metrics of pools.
+And for writing the file: while its disk hangs, it stays as it is."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,8 +58,13 @@ async def _export(args: argparse.Namespace, page: Page, address: tuple[str, int]
 
 
 async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: str | None) -> None:
-    """Put every round on the page, and in the file if requested."""
+    """Put every round on the page, and in the file if requested.
+
+    A file that cannot be written any more is told as it begins, and tried with each later round.
+    Raises ZconsoleError where it could never be written, or not with the last round.
+    """
     patient, last = Patient(), LastScans()
+    disk, failure, written = Patient(), None, False
     async with contextlib.aclosing(rounds) as following:
         async for update in following:
             for guid in filter(None, map(last.wanted, update.frames)):
@@ -66,7 +72,19 @@ async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: st
             jobs = await in_daemon_thread(_jobs, patient)
             page.families = families(update.frames, jobs, last.push)
             if textfile is not None:
-                write(page, Path(textfile))
+                before, failure = failure, None
+                try:
+                    to_disk = partial(write, page, Path(textfile))
+                    await in_daemon_thread(disk.call, to_disk, ANSWER)
+                    written = True
+                except ZconsoleError as error:
+                    if not written:
+                        raise
+                    failure = error
+                    if before is None:
+                        say(str(error))
+    if failure is not None:
+        raise failure
 
 
 def _recall(patient: Patient, last: LastScans, guid: str) -> None:

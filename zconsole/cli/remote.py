@@ -30,14 +30,14 @@ def opened(
     args: argparse.Namespace,
     needed: bool = False,
     at_once: bool = False,
-    complain: Callable[[str], None] | None = None,
+    alerts: bool = False,
 ) -> Iterator[Feed]:
     """The feed of a command; its user closes it.
 
     With ``needed`` the first round raises like a local one: NotFoundError for a pool that no host
     has, UnavailableError if no host shows any. With ``at_once`` it shows what has come by then, and
-    does not wait for every host. With ``complain``, which is called with a line about each failed
-    hook, it has the requested alerts. Raises UsageError for an invalid ssh destination.
+    does not wait for every host. Raises UsageError for an invalid ssh destination, and with
+    ``alerts`` UsageError or NotFoundError for a hook that is not a command.
     """
     session_of = partial(
         local.session,
@@ -54,20 +54,14 @@ def opened(
         else:
             fleet = _fleet(args.host, args.pools, session_of, args.interval, needed, at_once)
             feed = stack.enter_context(fleet)
-        feed.alerts = _alerting(args, complain) if complain is not None else None
+        feed.alerts = _alerting(args) if alerts else None
         yield feed
 
 
-def _alerting(args: argparse.Namespace, complain: Callable[[str], None]) -> Alerting | None:
-    """The requested alerts; None if none are requested.
-
-    Raises UsageError or NotFoundError for a hook that is not a command.
-    """
-    if not (args.hook is not None or args.bell or args.notify):
-        return None
+def _alerting(args: argparse.Namespace) -> Alerting:
     rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
     hook = () if args.hook is None else hook_found(args.hook)
-    return Alerting(rules, ProcessRunner(), complain, hook, args.bell, args.notify)
+    return Alerting(rules, ProcessRunner(), hook, args.bell, args.notify)
 
 
 async def once(

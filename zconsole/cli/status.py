@@ -40,7 +40,10 @@ def run(args: argparse.Namespace) -> int:
         say(text)
     with for_who_reads():
         output.report(frames, args.json)
-    code = exit_status(frames) if args.exit_status else ExitCode.OK
+    code = ExitCode.OK
+    if args.exit_status:
+        told = frames or failures or args.saved
+        code = exit_status(frames) if told else ExitCode.NOT_FOUND
     return code or next((failure.code for failure in failures), ExitCode.OK)
 
 

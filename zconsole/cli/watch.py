@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
+import io
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
 
 from zconsole.cli import event_loop, output, remote
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode
 from zconsole.pool.model import NOTHING, Scan
 from zconsole.pool.scan_outcome import is_end
+from zconsole.system.patient import Worker, answer
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import Frame
+
+READ_WITHIN = 1.0
+"""Seconds a round waits for who reads the output, if all before it was read."""
+MOST_UNREAD = 100
+"""Rounds that are kept for who reads them; later ones are not printed."""
+LINGER = 60.0
+"""Seconds that the printing thread waits for the next round."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Follow the pools; returns the exit code."""
 
     async def _follow() -> int:
-        with remote.opened(args, needed=True, complain=say) as feed:
+        with remote.opened(args, needed=True, alerts=True) as feed:
             return await _rounds(args, event_loop.rounds(feed, args.count))
 
     return event_loop.run(_follow())
@@ -30,12 +43,20 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
     """Show each round and its alerts, until it is time to stop."""
     watched = False
     begun: dict[str, dict[str, Scan]] = {}
-    async with contextlib.aclosing(rounds) as following:
+    show = partial(_show, as_json=args.json)
+    async with (
+        _printer(_tell) as alerts,
+        _printer(show) as samples,
+        contextlib.aclosing(rounds) as following,
+    ):
         async for update in following:
-            output.show(update.frames, args.json, None)
-            _tell(update)
+            if update.alerts:
+                await alerts.show(update)
+            await samples.show(update)
             if not update.frames and not watched:
                 say("no pools are imported")
+                if args.until_done:
+                    return ExitCode.NOT_FOUND
             watched = True
             for frame in update.frames:
                 active = {view.key: view.scan for view in frame.scans if view.scan.active}
@@ -43,6 +64,57 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
             if args.until_done and over(update.frames):
                 return ending_code(update.frames, begun)
     return ExitCode.OK
+
+
+class _Printer:
+    """Prints rounds in a thread, in order: a watch goes on while its output is stuck."""
+
+    def __init__(self, show: Callable[[Update], None]) -> None:
+        self._show = show
+        self._worker = Worker("output", LINGER)
+        self.unread: deque[asyncio.Future[None]] = deque()
+        """Rounds that may still be printing, oldest first."""
+
+    async def show(self, update: Update) -> None:
+        """Print a round soon. Raises what printing raises, also of an earlier one."""
+        self.forget_printed()
+        if len(self.unread) >= MOST_UNREAD:
+            return
+        attempt: Future[None] = Future()
+        attempt.set_running_or_notify_cancel()
+        self._worker.put(partial(answer, partial(self._show, update), attempt))
+        self.unread.append(asyncio.wrap_future(attempt))
+        if len(self.unread) == 1:
+            await asyncio.wait(self.unread, timeout=READ_WITHIN)
+            self.forget_printed()
+
+    def forget_printed(self) -> None:
+        """Raises what printing raised."""
+        while self.unread and self.unread[0].done():
+            self.unread.popleft().result()
+
+
+@contextlib.asynccontextmanager
+async def _printer(show: Callable[[Update], None]) -> AsyncGenerator[_Printer, None]:
+    """One that has printed everything in the end, unless it was interrupted."""
+    printer = _Printer(show)
+    try:
+        yield printer
+        while printer.unread:
+            await asyncio.wait((printer.unread[0],))
+            printer.forget_printed()
+    finally:
+        if printer.unread:
+            _abandon_streams()
+
+
+def _abandon_streams() -> None:
+    """Leave both streams to the thread that hangs in one: Python would wait for it, and abort."""
+    sys.stdout = sys.stderr = io.StringIO()
+
+
+def _show(update: Update, as_json: bool) -> None:
+    output.show(update.frames, as_json, None)
 
 
 def _tell(update: Update) -> None:
@@ -55,7 +127,8 @@ def _tell(update: Update) -> None:
 
 def over(frames: Sequence[Frame]) -> bool:
     """Whether no scan runs any more and what follows its end has had time to happen."""
-    return all(not frame.problem and frame.outcome.restored is not None for frame in frames)
+    done = [not frame.problem and frame.outcome.restored is not None for frame in frames]
+    return bool(done) and all(done)
 
 
 def ending_code(

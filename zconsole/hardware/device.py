@@ -70,5 +70,7 @@ class Device:
     """The by-path name of where it is plugged in: the next disk in that place has it too."""
     number: str = ""
     """The number of a partition."""
+    below: tuple[str, ...] = ()
+    """The nodes of the disks that a stacked device is made of."""
     parts: tuple[Device, ...] = ()
     """The partitions of a disk, each as a device that may be given to a pool by itself."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.identity import Identity
 from zconsole.hardware.links import DiskLinks, links
-from zconsole.hardware.location import Locations, is_multipath, locations
+from zconsole.hardware.location import Locations, disks_below, is_multipath, locations
 from zconsole.hardware.sysfs import names_in, real
 from zconsole.system import mounts
 from zconsole.system.host import ROOT, number_in, text_in
@@ -220,10 +220,12 @@ def _stacked(machine: _Machine, name: str) -> Iterator[Device]:
     if not whole.name.startswith(STACKED) or is_multipath(whole.name, machine.root):
         return
     if number_in(whole / "size"):
+        under = disks_below(f"/dev/{name}", machine.root)
+        below = tuple(str(machine.root / "dev" / names[0]) for names in under)
         found = _disk(machine, whole.name, ())
         # It is called as it was typed, whatever udev has yet to make.
-        parts = tuple(replace(part, unnamed=False) for part in found.parts)
-        yield replace(found, kind="stacked", unnamed=False, parts=parts)
+        parts = tuple(replace(part, below=below, unnamed=False) for part in found.parts)
+        yield replace(found, kind="stacked", below=below, unnamed=False, parts=parts)
 
 
 def _linked(device: Device, node: str, path: str) -> Device:

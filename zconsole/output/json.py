@@ -171,7 +171,7 @@ def _node(row: VdevRow) -> dict[str, Any]:
     return {
         **_picked(vdev, "name guid kind"),
         "class": vdev.vclass,
-        "state": vdev.state,
+        "state": vdev.state or None,
         **_picked(vdev.errors, "read write cksum slow"),
         **_picked(vdev, "note path resilvering awaiting_resilver alloc_bytes size_bytes"),
         "read_rate": rates.read,

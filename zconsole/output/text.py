@@ -106,9 +106,12 @@ def _heading(frame: Frame) -> Iterator[str]:
 
 
 def _why_untold(frame: Frame) -> str:
-    if unmarked_repairs(frame.seen.root, frame.seen.scans):
+    seen = frame.seen
+    if not seen.lacks and unmarked_repairs(seen.root, seen.scans):
         return "no device is marked yet"
-    return "not all of it is shown" if frame.seen.lacks else "too little of it is shown"
+    # What a whole text shows of a vdev may be of another: it lost its indentation.
+    partial = any(top.partial and top.name in frame.untold for top in seen.root.children)
+    return "too little of it is shown" if partial and not seen.lacks else "not all of it is shown"
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:
@@ -321,6 +324,8 @@ def _table_row(row: VdevRow, width: int, disks: int) -> str:
     counters = (vdev.errors.read, vdev.errors.write, vdev.errors.cksum)
     errors = "" if None in counters else " ".join(size(c) for c in counters)
     notes = [vdev.note] if vdev.note else []
+    if vdev.errors.slow:
+        notes.append(f"{size(vdev.errors.slow)} slow I/O{'s' * (vdev.errors.slow != 1)}")
     if row.slow_sibling:
         notes.append(f"slow: {row.slow_sibling}")
     disk = f"  {padded(clean(_disk_words(row)), disks)}" if disks else ""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from zconsole.pool.model import MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Scan, Vdev
+from zconsole.pool.model import GROUP_KINDS, MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy, parity
-from zconsole.pool.scan_outcome import WELL, blocked_repair, not_restored
+from zconsole.pool.scan_outcome import WELL, blocked_repair, canceled_repair, not_restored
 from zconsole.pool.spares import SpareTrouble
 from zconsole.pool.topology import APART
 from zconsole.units import counted, duration, size
@@ -23,7 +23,8 @@ class Health(NamedTuple):
     kernel itself faults a disk, the vdevs above stay ONLINE (spa_async_fault_vdev,
     module/zfs/spa.c 2.4.4); ATTENTION (a vdev has no redundancy left, devices collect errors, a
     spare failed or is in use for nothing, a checkpoint blocks the resilver that runs, or it has
-    marked no device yet, the last scrub ended with errors, damage was cleared and not checked
+    marked no device yet, the last repair was canceled, a cache device failed, the last
+    scrub ended with errors, damage was cleared and not checked
     since, zpool has its own doubt); OK.
     UNKNOWN where the source leaves out what is needed to call the pool OK.
     STALE, NOT IMPORTED and CONNECTING while no sample comes."""
@@ -38,7 +39,8 @@ CONNECTING = Health("CONNECTING", "notice", ("no answer yet",))
 _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
 """How notes of initialize and trim begin: they don't explain why a device is gone."""
 _HARMLESS = re.compile(
-    r"feature|on-disk (?:format|version)|compatibility|being resilvered|block size", re.IGNORECASE
+    r"features are|on-disk format|can still be used|compatibility|being resilvered|block size",
+    re.IGNORECASE,
 )
 """In what zpool says of pools that are well (print_status_reason, cmd/zpool/zpool_main.c)."""
 OTHER_HOST = "all I/O is suspended: multihost writes failed, another host may have the pool"
@@ -70,26 +72,32 @@ def health(
     idle = tuple(spare.text for spare in spares)
     every = tuple(pool.root.walk())
     away, errors = tuple(v for v in every if v.state != "ONLINE"), tuple(_counters(every))
+    staying = tuple(_counters(v for v in every if v.children or v.state == "ONLINE"))
     blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()
     hidden = (unchecked,) if unchecked else ()
     reasons = (*unrestored, *blocked, *_data_errors(pool), *hidden, *_devices(away), *idle, *lacks)
     if pool.suspended or pool.state in LOST_STATES:
         word = "SUSPENDED" if pool.suspended else pool.state
-        return Health(word or "", "error", (*_lost(pool, away), *reasons))
+        return Health(word or "", "error", (*_lost(pool, away), *reasons, *staying))
     # Missing redundancy before damaged files: the next failing disk would add to them.
     if unrestored or pool.error_count or pool.damaged:
-        return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
+        word = "NOT RESTORED" if unrestored else "ERRORS"
+        return Health(word, "error", (*reasons, *staying))
     doubts = (*errors, *unsteady, *_doubts(pool, bool(errors)))
     # By its devices, whatever the pool's own state.
     data = (v for v in away if v.vclass not in APART)
     impaired = any(v.state not in ("", "UNKNOWN") for v in data)
-    if pool.state not in (None, "ONLINE") or (impaired and pool.root.children):
+    # A text that ends above its table may leave out worse than it says.
+    bare = not pool.root.children and bool(lacks or pool.state is None)
+    if not bare and (pool.state not in (None, "ONLINE") or impaired):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
-        return Health(word or "", "warning", reasons)
-    if lacks or (pool.state is None and not pool.root.children):
+        return Health(word or "", "warning", (*reasons, *staying))
+    if bare or lacks:
         known = (reason for reason in reasons if reason not in lacks)
         return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
-    if doubts or blocked or hidden or any(spare.severity == "warning" for spare in spares):
+    uncached = any(v.vclass == "cache" and v.state not in ("", "UNKNOWN") for v in away)
+    amiss = uncached or any(spare.severity == "warning" for spare in spares)
+    if doubts or blocked or hidden or amiss:
         return Health("ATTENTION", "warning", (*doubts, *reasons))
     return Health("OK", "ok", reasons)
 
@@ -151,6 +159,7 @@ def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
         yield pool.message
     elif pool.see and not pool.message and not explained:
         yield f"zpool has a doubt, explained at {pool.see}"
+    yield from canceled_repair(pool)
 
 
 def _data_errors(pool: Pool) -> Iterator[str]:
@@ -162,8 +171,13 @@ def _data_errors(pool: Pool) -> Iterator[str]:
 
 
 def _devices(away: Iterable[Vdev]) -> Iterator[str]:
-    leaves = [v for v in away if not v.children and v.state]
-    gone = [v for v in leaves if v.kind != "root" and v.vclass != "spare"]
+    """Devices that are not ONLINE, and vdevs that have lost too many of them to be read."""
+    shown = [v for v in away if v.state and v.kind != "root" and v.vclass != "spare"]
+    gone = [
+        vdev
+        for vdev in shown
+        if not vdev.children or (vdev.state in LOST_STATES and vdev.kind not in GROUP_KINDS)
+    ]
     for vdev in sorted(gone, key=lambda v: v.state in MILDER):
         why = vdev.note.partition("  ")[0]
         detail = f" ({why.strip('()')})" if why and not _UPKEEP.match(why) else ""

@@ -114,7 +114,8 @@ class Vdev(NamedTuple):
     for sure: what fills one overwrites the other."""
     removing: bool = False
     partial: bool = False
-    """Whether it may have devices that the source does not show."""
+    """Whether it may have devices that the source does not show, or some of those shown be none of
+    its own."""
     alloc_bytes: int | None = None
     size_bytes: int | None = None
     """Allocatable bytes of a top-level vdev or the pool; the device's size for a leaf."""
@@ -405,6 +406,8 @@ class Sample:
     """Whether it was taken at ``t``; the time of saved output may be unknown."""
     began: float | None = None
     """Seconds of the steady clock when its reading began; None where the source doesn't say."""
+    age: float = 0.0
+    """Seconds since it was read, where a newer one has not come in time."""
 
 
 class SampleFailure(NamedTuple):

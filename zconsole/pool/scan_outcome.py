@@ -148,9 +148,7 @@ def not_restored(
     """
     if not pool.scans or any(s.function in REPAIRS and s.active for s in pool.scans):
         return
-    ended = (s for s in pool.scans if s.state in ("finished", "canceled"))
-    repairs = (s for s in ended if s.function in REPAIRS)
-    newest = max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
+    newest = _newest_repair(pool)
     wait = settling(now, newest.end if newest is not None else None, regrouped)
     groups = [] if wait else list(_unfilled(pool, newest))
     kept = list(_checkpoint(pool)) if groups else []
@@ -181,6 +179,24 @@ def not_restored(
     for name, count in damaged:
         errors = "1 checksum error" if count == 1 else f"{count} checksum errors"
         yield f"{name} returned damaged data to the resilver ({errors}): scrub"
+
+
+def _newest_repair(pool: Pool) -> Scan | None:
+    """The repair that ended last."""
+    ended = (s for s in pool.scans if s.state in ("finished", "canceled"))
+    repairs = (s for s in ended if s.function in REPAIRS)
+    return max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
+
+
+def canceled_repair(pool: Pool) -> Iterator[str]:
+    """That the last repair was canceled, and no scrub has shown since that nothing is lacking."""
+    newest = _newest_repair(pool)
+    if newest is None or newest.state != "canceled":
+        return
+    scrubs = (s for s in pool.scans if s.function == "scrub" and s.state == "finished")
+    checked = any(not s.errors and (s.end or 0.0) > (newest.end or 0.0) for s in scrubs)
+    if not checked and not any(s.function in REPAIRS and s.active for s in pool.scans):
+        yield "the last repair was canceled: scrub to check redundancy"
 
 
 def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
@@ -236,13 +252,25 @@ def _stands_in(group: Vdev) -> bool:
     return group.kind == "spare" and lost and is_complete(group)
 
 
+def _is_doubled(group: Vdev) -> bool:
+    """Whether a spare is whole beside a device that is, too.
+
+    The kernel takes it out only where that device came back (``vdev_unspare``, module/zfs/vdev.c),
+    not where the spare was put there by hand.
+    """
+    return group.kind == "spare" and all(is_complete(v) and not v.unfilled for v in group.children)
+
+
 def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
     """Replacing and spare vdevs that a good repair would have removed.
 
-    Where no repair is known any more, a whole spare in the place of a lost device waits for none.
+    Where no repair is known any more, a whole spare in the place of a lost device waits for none;
+    nor does one beside a device that is whole, after a repair that ended well.
     """
+    well = newest is None or (newest.state == "finished" and not newest.errors)
     for vdev in filter(is_group, pool.root.walk()):
-        if newest is not None or not _stands_in(vdev) or pool.checkpoint is not None:
+        whole = (newest is None and _stands_in(vdev)) or (well and _is_doubled(vdev))
+        if not whole or pool.checkpoint is not None:
             yield vdev
 
 

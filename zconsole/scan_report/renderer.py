@@ -22,7 +22,7 @@ from zconsole.scan_report.statistics import (
     set_apart,
     waits,
 )
-from zconsole.system.printable import clean
+from zconsole.system.printable import clean, inert
 from zconsole.timeline.frame import work_name
 from zconsole.tunables.catalog import unusual
 from zconsole.units import counted, duration, latency, percent, rate, size
@@ -92,7 +92,7 @@ def compared(first: ScanReport, second: ScanReport, zone: tzinfo | None = None) 
 
 
 def _text(lines: Iterable[str]) -> str:
-    return "\n".join(clean(line).rstrip() for line in lines) + "\n"
+    return "\n".join(inert(line).rstrip() for line in lines) + "\n"
 
 
 def _summary(report: ScanReport) -> Iterator[str]:
@@ -207,7 +207,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A Markdown table whose columns line up, none without rows; a ``|`` in a cell is escaped."""
     if not rows:
         return []
-    lines = [[clean(cell).replace("|", "\\|") for cell in row] for row in (head, *rows)]
+    lines = [[inert(cell).replace("|", "\\|") for cell in row] for row in (head, *rows)]
     widths = [max(cells(row[i]) for row in lines) for i in range(len(head))]
     drawn = [
         f"| {' | '.join(padded(c, w) for c, w in zip(row, widths, strict=True))} |" for row in lines

@@ -20,13 +20,13 @@ from zconsole.swap.checklist import (
 from zconsole.swap.choice import SwapChoice
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.steps import STEPS
-from zconsole.system.printable import clean
+from zconsole.system.printable import inert
 from zconsole.units import duration, size
 
 
 def markdown(swap: Checklist, zone: tzinfo | None = UTC) -> str:
     """What was swapped, why, when and by which commands; times in ``zone``, None the machine's."""
-    return "\n".join(clean(line) for line in _lines(swap, zone)) + "\n"
+    return "\n".join(inert(line) for line in _lines(swap, zone)) + "\n"
 
 
 def summary(swap: Checklist) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from zconsole.actions.candidates import held, judge, spares
+from zconsole.actions.candidates import held, judge_device, spares
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.follow import leftover
@@ -313,7 +313,7 @@ def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]
     part = partition_of(target)
     inside = None if part is None else partition_on(found, part)
     device = found if inside is None else inside
-    judged = judge(view.pool, target, device, view.situation.facts)
+    judged = judge_device(view.pool, target, device, view.situation.facts)
     # zpool also overwrites what is on a disk with the path of the old one: that is not wanted.
     problems = list(dict.fromkeys((*judged.problems, *held(view.pool, device))))
     smart = view.counts(found)
@@ -326,6 +326,24 @@ def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]
             f" {found.node})"
         )
     return tuple(problems)
+
+
+def _looking_again(name: str) -> tuple[str, ...]:
+    """The commands that remove a disk which is out, and find what is in; () where there are none.
+
+    The number in the name of an NVMe disk need not be its controller's: the path goes by the disk.
+    """
+    if name.startswith("sd"):
+        return (
+            f"echo 1 > /sys/block/{name}/device/delete",
+            "echo '- - -' | tee /sys/class/scsi_host/host*/scan",
+        )
+    if name.startswith("nvme"):  # a controller is a PCI device, and its file is called otherwise
+        return (
+            f"echo 1 > /sys/block/{name}/device/device/remove",
+            "echo 1 > /sys/bus/pci/rescan",
+        )
+    return ()
 
 
 def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
@@ -346,17 +364,17 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
         return SwapStage("insert", title, text, waits=waits or f"a disk in {spot}")
     new = disk_of(found.device)
     if verdict == "shown":
-        name = found.device.node.rpartition("/")[2] or "DISK"
+        commands = _looking_again(found.device.node.rpartition("/")[2])
+        way = "power off and on, or have it look again with these commands, as root:"
         return SwapStage(
             "insert",
             f"Insert the new disk into {spot}, and make the machine see it",
             (
                 f"The machine still shows {old.words}. If it is still in, pull it now.",
-                "If it is out, the machine doesn't notice that disks go or come: power off and on,"
-                " or have it look again with these commands, as root:",
+                "If it is out, the machine doesn't notice that disks go or come:"
+                f" {way if commands else 'power off and on.'}",
                 # Each on a line of its own, and short enough not to be broken: they are copied.
-                f"echo 1 > /sys/block/{name}/device/delete",
-                "echo '- - -' | tee /sys/class/scsi_host/host*/scan",
+                *commands,
             ),
             waits=f"another disk in {spot}",
             answers=(SAME,),
@@ -407,7 +425,7 @@ def _doubts(
 ) -> Iterator[str]:
     """What speaks against the inserted disk, or its partition, though it can be used."""
     if given is not None:
-        yield from judge(view.pool, target, given, view.situation.facts).cautions
+        yield from judge_device(view.pool, target, given, view.situation.facts).cautions
     if device is not None:
         smart = view.counts(device)
         if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):

@@ -30,6 +30,17 @@ class DayHours:
         """Whether this moment of the machine's own time is in it."""
         return self.has(local.hour, local.minute)
 
+    def until_worked(self, seconds: float, local: datetime) -> float:
+        """Seconds from a moment on until so many seconds in these hours have passed."""
+        length, day = self._length * 60.0, DAY * 60.0
+        minute = local.hour * 60 + local.minute - self.start
+        since = (minute * 60 + local.second) % day  # the last beginning of these hours
+        today = max(0.0, length - since)
+        if seconds <= today:
+            return seconds
+        days, rest = divmod(seconds - today, length)
+        return day - since + days * day + (rest or length - day)
+
     def minutes(self) -> frozenset[int]:
         """The minutes of the day that are in it."""
         return frozenset((self.start + i) % DAY for i in range(self._length))

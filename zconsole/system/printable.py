@@ -15,6 +15,11 @@ def clean(text: str) -> str:
     return "".join(_visible(char) for char in text)
 
 
+def inert(text: str) -> str:
+    """Clean text for Markdown, none of which becomes HTML or an image that is fetched."""
+    return clean(text).replace("<", "&lt;").replace("![", "!&#91;")
+
+
 def _visible(char: str) -> str:
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:

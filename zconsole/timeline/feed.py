@@ -39,7 +39,7 @@ class Update:
     ring: str = ""
     """What those alerts write to the terminal: its bell, notifications."""
     notes: tuple[str, ...] = ()
-    """Problems with stored history and reports, each once."""
+    """Problems with stored history and reports, and with hooks of alerts, each once."""
 
 
 class Contributor(Protocol):
@@ -110,7 +110,8 @@ class Feed:
             return None
         if self.alerts is not None:
             alerts, ring = self.alerts.look(update.frames)
-            update = replace(update, alerts=alerts, ring=ring)
+            notes = (*update.notes, *self.alerts.take_notes())
+            update = replace(update, alerts=alerts, ring=ring, notes=notes)
         self._newest = update
         if self.contributor is not None:
             self.contributor.take(update)

@@ -53,7 +53,7 @@ class FleetHost:
         waited, found = steady - self._began, list[Frame]()
         for frame in self._frames:
             if frame.problem is None and waited < next_patience(self._took):
-                found.append(replace(frame, age=steady - self._ended))
+                found.append(replace(frame, age=frame.age + steady - self._ended))
             else:
                 found += self._failed(frame.pool, frame.problem or f"no answer for {waited:.0f} s")
         return tuple(found)

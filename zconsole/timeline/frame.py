@@ -192,7 +192,7 @@ class Frame:
     past: tuple[PastScan, ...] = ()
     """Finished scans as they went, newest first, also those that a later one took the place of."""
     age: float = 0.0
-    """Seconds since the sample, where it is shown again because the next one has not come yet."""
+    """Seconds since the sample, where it is shown because the next one has not come yet."""
 
     def joined(self, added: Additions) -> Frame:
         """With what consoles and jobs do: events in order of time, one flag for work of a kind."""

@@ -131,6 +131,7 @@ class PoolTimeline:
             spares=spares,
             scrub=self.scrubs.push(dated),
             past=self.scans.past,
+            age=sample.age,
         )
         return self.frame
 

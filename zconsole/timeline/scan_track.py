@@ -115,7 +115,8 @@ class ScanTrack:
             return
         if reading is None:
             blocks = scan.function == "errorscrub"
-            uncounted = "counts blocks, not bytes" if blocks else "the progress is unknown"
+            lacking = "progress" if scan.percent is None else "number of bytes done"
+            uncounted = "counts blocks, not bytes" if blocks else f"the {lacking} is unknown"
             why = "paused" if scan.state == "paused" else f"no estimate: {uncounted}"
             self.forecast = Forecast(nothing(why))
             return

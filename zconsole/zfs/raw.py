@@ -97,6 +97,8 @@ class Raw(TypedDict, total=False):
     """Module parameters of scans that could be read, by name."""
     events: Sequence[Mapping[str, Any]]
     """New events since the last sample: ``t``, ``name``, ``text``, ``severity``, ``vdev``."""
+    age: float
+    """Seconds since it was read, where a newer reading has not come in time."""
     gap: str
     """Why a line of a recording could not be read; then no form is present."""
     problem: str

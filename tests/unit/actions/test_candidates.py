@@ -17,7 +17,7 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
-from zconsole.actions.candidates import judge, ranked
+from zconsole.actions.candidates import judge_device, ranked
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_replace
@@ -52,7 +52,7 @@ def _failed(state: str, *devices: Device) -> tuple[Situation, Target]:
 )
 def test_a_disk_cannot_take_its_own_place(state, why):
     s, target = _failed(state, _old())
-    assert judge(s.pool, target, _old(), s.facts).problems == (why,)
+    assert judge_device(s.pool, target, _old(), s.facts).problems == (why,)
     assert plan_replace(s, Swap("1000", OLD)).refused == f"{OLD}: {why}"
 
 
@@ -65,19 +65,20 @@ def test_the_failed_disk_is_listed_last():
 
 def test_a_new_disk_where_the_old_one_was_can_be_used_unless_something_is_on_it():
     s, target = _failed("UNAVAIL", _old())
-    assert judge(s.pool, target, _old(Contents()), s.facts).usable
-    (why,) = judge(s.pool, target, _old(Contents(("ext4",))), s.facts).problems
+    assert judge_device(s.pool, target, _old(Contents()), s.facts).usable
+    (why,) = judge_device(s.pool, target, _old(Contents(("ext4",))), s.facts).problems
     assert why.startswith("holds ext4")
-    (why,) = judge(s.pool, target, _old(Contents(zfs_pool="other")), s.facts).problems
+    (why,) = judge_device(s.pool, target, _old(Contents(zfs_pool="other")), s.facts).problems
     assert why.startswith("has a label of pool other")
 
 
 def test_a_disk_is_offered_once_udev_has_named_it():
     bare = new_disk(path="/dev/sdz", node="/dev/sdz", unnamed=True)
     s, target = _failed("FAULTED", bare)
-    assert judge(s.pool, target, bare, s.facts).problems == ("not named by udev yet: look again",)
+    (why,) = judge_device(s.pool, target, bare, s.facts).problems
+    assert why == "not named by udev yet: look again"
     named = replace(bare, path="/dev/disk/by-id/new", unnamed=False)
-    assert judge(s.pool, target, named, s.facts).usable
+    assert judge_device(s.pool, target, named, s.facts).usable
 
 
 @rows(

@@ -120,6 +120,30 @@ def test_more_vdevs_than_any_pool_has(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (code, out.count("\n"), "line 4: " in err) == (0, 3, True)
 
 
+def test_names_longer_than_any_path_are_refused_and_paths_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    for length, code in ((4000, 0), (10_000, 5), (1_000_000, 5)):
+        name = "a" * length
+        vdev = {"name": name, "vdev_type": "disk", "class": "normal", "state": "ONLINE"}
+        root = {"name": "tank", "vdev_type": "root", "state": "ONLINE", "vdevs": {name: vdev}}
+        document = {"pools": {"tank": {"state": "ONLINE", "vdevs": {"tank": root}}}}
+        leaf = {"type": "disk", "id": 0, "guid": 7, "path": f"/dev/{name}"}
+        config = {
+            "name": "tank",
+            "state": 0,
+            "pool_guid": 1,
+            "vdev_tree": {"type": "root", "id": 0, "guid": 1, "children": [leaf]},
+        }
+        for content in (
+            HEAD + f"\t  {name} ONLINE 0 0 0\n",
+            json.dumps(document),
+            json.dumps({"t": 1, "libzfs": config}),
+        ):
+            path.write_text(content)
+            assert check(("status", "--from"), path) == code
+            assert ending(("status", "--from"), path)[1].count("a" * 5000) == 0
+
+
 NUMBERS = (
     "1" + "0" * 400,
     "NaN",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
+import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.factory import frame, mirror_pool
 from tests.records import replace
+from tests.table import rows
 from zconsole.cli import export
 from zconsole.cli.export import publish
+from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.output.prometheus.metrics import Page
 from zconsole.pool.model import Scan
 from zconsole.scan_report.recorder import ReportKeeper
@@ -96,3 +103,73 @@ async def test_reports_that_cannot_be_read_are_tried_again(state, monkeypatch):
     assert SCRUB_END not in await exported(seen)
     answers.insert(0, StateError("an earlier call still hangs"))
     assert SCRUB_END in await exported(seen, seen)
+
+
+def several(count):
+    async def rounds():
+        for t in range(count):
+            yield Update((frame(mirror_pool(), float(t)),), Capabilities("demo"))
+
+    return rounds()
+
+
+@rows(
+    "error, said",
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+        (PermissionError(errno.EACCES, "denied"), "permission denied"),
+    ],
+)
+async def test_a_file_that_cannot_be_written_for_a_while_is_written_again_later(error, said):
+    with (
+        tempfile.TemporaryDirectory() as place,
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stderr(io.StringIO()) as err,
+    ):
+        patch.setenv("ZCONSOLE_STATE", place)
+        path, left, opened = Path(place, "f.prom"), [None, error, error, None], Path.open
+
+        def broken(self, *how, **more):
+            if self.name.startswith(".f.prom") and (failure := left.pop(0)):
+                raise failure
+            return opened(self, *how, **more)
+
+        patch.setattr(Path, "open", broken)
+        await publish(several(4), Page(), str(path))
+        assert 'sample_timestamp_seconds{pool="tank"} 3.0' in path.read_text()
+    assert err.getvalue() == f"zconsole: {path}: {said}\n"
+
+
+async def test_a_file_that_could_never_be_written_or_not_at_last_is_a_failure(state):
+    with pytest.raises(ZconsoleError, match="No such file"):
+        await publish(several(2), Page(), str(state / "absent" / "f.prom"))
+
+    async def rounds():
+        async for update in several(2):
+            yield update
+            if not (state / "f.prom").is_dir():
+                (state / "f.prom").unlink()
+                (state / "f.prom").mkdir()
+
+    with pytest.raises(NotFoundError, match="is a directory"):
+        await publish(rounds(), Page(), str(state / "f.prom"))
+
+
+async def test_a_file_whose_disk_hangs_holds_no_round_up(state, monkeypatch):
+    release, begun = threading.Event(), []
+
+    def hangs(_page, path):
+        begun.append(path)
+        if len(begun) > 1:
+            release.wait()
+
+    monkeypatch.setattr(export, "ANSWER", 0.05)
+    monkeypatch.setattr(export, "write", hangs)
+    page = Page()
+    with pytest.raises(StateError):
+        await publish(several(4), page, str(state / "f.prom"))
+    release.set()
+    assert len(begun) == 2
+    (t,) = [f for f in page.families if f.name == "zconsole_pool_sample_timestamp_seconds"]
+    assert t.samples[0].value == 3.0

@@ -375,7 +375,7 @@ def test_nothing_is_said_of_the_redundancy_of_a_new_kind_of_vdev(
     file.write_text(json.dumps({"t": 1.8e9, form: raw[form]}) + "\n")
     _, shown, (sample,) = told(file, capsys)
     assert "anyraid-0" not in sample["redundancy"]
-    assert "redundancy unknown: anyraid-0 (" in shown
+    assert "redundancy unknown: anyraid-0 (not all of it is shown)" in shown
 
 
 @pytest.mark.parametrize("line", ["remove", "checkpoint", "expand", "condense"])
@@ -461,6 +461,19 @@ def test_a_text_cut_after_any_line_is_right_or_unknown() -> None:
             cut = f"{path} to line {end}"
             for frame in _read("".join(lines[:end])):
                 wrong += [f"{cut}: {why}" for why in _better(frame, whole)]
+    assert wrong == []
+
+
+def test_a_text_that_begins_at_any_line_is_never_ok_where_the_whole_is_not() -> None:
+    wrong = []
+    for path in SAVED:
+        lines = path.read_text(errors="surrogateescape").splitlines(keepends=True)
+        whole = _read("".join(lines))
+        if len(whole) != 1 or whole[0].health.word == "OK":
+            continue
+        for begin in range(1, len(lines)):
+            words = [frame.health.word for frame in _read("".join(lines[begin:]))]
+            wrong += [f"{path} from line {begin}" for word in words if word == "OK"]
     assert wrong == []
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,6 +91,17 @@ def test_a_text_without_the_row_of_its_pool_is_unknown(
     assert "the pool's own row is not shown" in found.report
 
 
+@rows("begin", ["  scan:", "config:", "\tNAME"])
+def test_a_text_that_begins_below_its_state_line_is_unknown(
+    said: Callable[[str], Said], begin: str
+) -> None:
+    """What zpool said there may have been that the pool is suspended."""
+    whole = text(*MIRROR)
+    found = said(whole[whole.index(begin) :])
+    assert (found.word, found.code, found.redundancy) == ("UNKNOWN", 5, {"mirror-0": 1})
+    assert "the text begins below its state: line" in found.report
+
+
 SOLARIS = text(*MIRROR, "  mirror-1 ONLINE", "    sdc ONLINE", "    sdd ONLINE").replace(
     " state:", "    id: 8654581339273442104\n state:"
 )
@@ -159,6 +171,13 @@ def test_nothing_is_missing_of_a_pool_that_could_not_be_opened(
     assert found.sample["error_count"] is None
 
 
+def test_the_errors_line_of_a_suspended_pool_is_missing(said: Callable[[str], Said]) -> None:
+    above = "status: One or more devices are faulted in response to IO failures.\n"
+    found = said(text(*LOST, state="UNAVAIL", above=above, end=""))
+    assert (found.word, found.code) == ("SUSPENDED", 11)
+    assert "  the text ends before its errors: line\n" in found.report
+
+
 def test_more_devices_may_have_failed_below_the_end_of_a_text(
     said: Callable[[str], Said],
 ) -> None:
@@ -212,6 +231,7 @@ def flat(output: str) -> str:
 
 
 THREE = ("  raidz1-0 ONLINE", "    sda ONLINE", "    sdb ONLINE", "    sdc ONLINE")
+DRAID = "  draid1:1d:3c:0s-0 ONLINE"
 SECOND = ("  mirror-1 ONLINE", "    sdd ONLINE", "    sde ONLINE")
 
 
@@ -224,6 +244,8 @@ SECOND = ("  mirror-1 ONLINE", "    sdd ONLINE", "    sde ONLINE")
         ((*MIRROR, "  sdx ONLINE"), {}, "mirror-0"),
         ((*MIRROR, "  sdx ONLINE", "logs", *SECOND), {}, "mirror-0"),
         ((*THREE, "  sdx ONLINE"), {}, "raidz1-0"),
+        ((DRAID, *THREE[1:]), {"draid1:1d:3c:0s-0": 1}, ""),
+        ((DRAID, *THREE[1:], "  sdx ONLINE"), {}, "draid1:1d:3c:0s-0"),
         ((*THREE, "  sdx UNAVAIL"), {"raidz1-0": 0}, ""),
         (("  mirror ONLINE", *MIRROR[1:], "  sdx ONLINE", *MIRROR), {"mirror-0": 1}, "mirror"),
         (
@@ -247,9 +269,9 @@ NAMED = "  pool: tank\n state: "
 @rows(
     ("output", "word", "code"),
     [
-        (f"{NAMED}DEGRADED\n", "DEGRADED", 10),
-        (f"{NAMED}DEGRADED\n{GOOD}", "DEGRADED", 10),
-        (f"{NAMED}DEGRADED\n{GOOD}{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 10),
+        (f"{NAMED}DEGRADED\n", "UNKNOWN", 5),
+        (f"{NAMED}DEGRADED\n{GOOD}", "UNKNOWN", 5),
+        (f"{NAMED}DEGRADED\n{GOOD}{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 5),
         (f"{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 5),
         (f"{NAMED}UNAVAIL\n", "UNAVAIL", 11),
         (f"{NAMED}ONL", "UNKNOWN", 5),
@@ -257,7 +279,7 @@ NAMED = "  pool: tank\n state: "
         (text(*MIRROR).replace("state: ONLINE", "state: FINE"), "UNKNOWN", 5),
     ],
 )
-def test_a_stated_state_is_known_without_a_table(
+def test_what_a_text_without_a_table_states_is_the_least_that_is_true(
     said: Callable[[str], Said], output: str, word: str, code: int
 ) -> None:
     assert said(output)[:2] == (word, code)
@@ -273,3 +295,204 @@ def test_a_destroyed_pool_has_a_known_state(
     found = said(LISTED.replace("ONLINE", f"{state} (DESTROYED)", 1))
     assert (found.word, found.code, found.sample["state"]) == (word, code, state)
     assert "The pool was destroyed." in found.report
+
+
+NOISY = text(*MIRROR[:-1], "    sdb ONLINE 0 0 1.2K")
+LIST = "errors: Permanent errors have been detected in the following files:\n\n"
+DAMAGED = text(*MIRROR, end=f"{LIST}        <metadata>:<0x3c>\n        /tank/R&D <1>\n")
+
+
+@rows(
+    ("output", "errors"),
+    [
+        (NOISY.replace("\n", "<br>\n"), []),
+        (NOISY.replace("\n", "<br />\r\n"), []),
+        (NOISY.replace("\t", "&nbsp;" * 8), []),
+        (escape(DAMAGED), ["<metadata>:<0x3c>", "/tank/R&D <1>"]),
+        (escape(DAMAGED).replace("\n", "<br/>\n"), ["<metadata>:<0x3c>", "/tank/R&D <1>"]),
+        (DAMAGED.replace("R&D", "R&lt;D"), ["<metadata>:<0x3c>", "/tank/R&lt;D <1>"]),
+        (DAMAGED.replace("<1>", "<br>"), ["<metadata>:<0x3c>", "/tank/R&D <br>"]),
+    ],
+)
+def test_the_source_of_a_web_page_is_read_as_it_is_shown(
+    said: Callable[[str], Said], output: str, errors: Sequence[str]
+) -> None:
+    found = said(output)
+    assert (found.sample["pool"], found.sample["state"]) == ("tank", "ONLINE")
+    assert found.sample["errors"] == errors
+    assert (found.word, found.code) == (("ERRORS", 10) if errors else ("ATTENTION", 0))
+    assert ("sdb: 1.20K checksum errors" in found.report) == (not errors)
+    assert found.redundancy == {"mirror-0": 1}
+
+
+DOUBLED = (
+    *("  raidz1-0 ONLINE", "    sda ONLINE", "    spare-1 ONLINE", "      sdb ONLINE"),
+    *("      sdd ONLINE", "    sdc ONLINE", "spares", "  sdd INUSE     currently in use"),
+)
+ENDED = "on Sat Mar  9 09:05:01 2024"
+
+
+@rows("scan", [f"resilvered 1G in 00:11:12 with 0 errors {ENDED}", "none requested"])
+def test_a_spare_beside_a_device_that_is_whole_is_in_use_for_nothing(
+    said: Callable[[str], Said], scan: str
+) -> None:
+    """As after ``zpool replace`` onto a spare by hand: redundancy is whole."""
+    found = said(text(*DOUBLED, scan=scan))
+    assert (found.word, found.code, found.redundancy) == ("ATTENTION", 0, {"raidz1-0": 1})
+    assert "spare sdd is still INUSE though sdb is ONLINE and complete" in found.report
+
+
+def test_it_is_not_restored_by_a_resilver_with_errors(said: Callable[[str], Said]) -> None:
+    errors = f"resilvered 1G in 00:11:12 with 7 errors {ENDED}"
+    assert said(text(*DOUBLED, scan=errors))[:2] == ("NOT RESTORED", 10)
+
+
+CANCELED = f"resilver canceled {ENDED}"
+CHECKED = "scrub repaired 0B in 00:11:12 with {} errors on Sun Mar 10 09:05:01 2024"
+
+
+@rows(
+    ("scan", "word"),
+    [
+        (CANCELED, "ATTENTION"),
+        (f"resilver (mirror-0) canceled {ENDED}", "ATTENTION"),
+        (f"{CHECKED.format(0).replace('10', '08')}\n  scan: {CANCELED}", "ATTENTION"),
+        (f"{CHECKED.format(0)}\n  scan: {CANCELED}", "OK"),
+    ],
+)
+def test_a_canceled_repair_is_doubted_until_a_scrub(
+    said: Callable[[str], Said], scan: str, word: str
+) -> None:
+    """It may have ended as its device was detached, and may have left something out."""
+    found = said(text(*MIRROR, scan=scan))
+    assert (found.word, found.code) == (word, 0)
+    canceled = "the last repair was canceled: scrub to check redundancy"
+    assert (canceled in found.report) == (word != "OK")
+
+
+@rows("row", ["nvme0 UNAVAIL 0 0 0 cannot open", "nvme0 FAULTED", "nvme0 REMOVED"])
+def test_a_pool_with_a_dead_cache_device_is_not_ok(said: Callable[[str], Said], row: str) -> None:
+    found = said(text(*MIRROR, "cache", f"  {row}"))
+    assert (found.word, found.code) == ("ATTENTION", 0)
+    assert f"  {row.partition(' 0')[0]}" in found.report
+
+
+LEGACY = "status: The pool is formatted using a legacy on-disk format.  The pool can\n\tstill be"
+UPGRADE = "status: Some supported and requested features are not enabled on the pool.\n\tThe pool"
+READ_ONLY = (
+    "status: The pool can only be accessed in read-only mode on this system. It\n\tcannot be"
+    " accessed in read-write mode because it uses the following\n\tfeature(s) not supported on"
+    " this system:\n\tcom.delphix:device_removal (Top-level vdevs can be removed.)\n"
+)
+
+
+@rows(
+    ("above", "word"),
+    [
+        (f"{LEGACY} used, but some features are unavailable.\n", "OK"),
+        (f"{UPGRADE} can still be used, but some features are unavailable.\n", "OK"),
+        (READ_ONLY, "ATTENTION"),
+    ],
+)
+def test_a_pool_that_this_system_cannot_write_to_is_not_ok(
+    said: Callable[[str], Said], above: str, word: str
+) -> None:
+    assert said(text(*MIRROR, above=above))[:2] == (word, 0)
+
+
+ERRING = ("  raidz1-0 DEGRADED", "    sda ONLINE 112 3 98", "    sdb {} 12 204 0", "    sdc ONLINE")
+
+
+@rows(
+    ("state", "end", "word"),
+    [
+        ("DEGRADED", GOOD, "DEGRADED"),
+        ("DEGRADED", "errors: 3 data errors, use '-v' for a list\n", "ERRORS"),
+        ("SUSPENDED", GOOD, "SUSPENDED"),
+    ],
+)
+def test_the_errors_of_a_device_that_stays_are_told_whatever_the_word(
+    said: Callable[[str], Said], state: str, end: str, word: str
+) -> None:
+    found = said(text(*(row.format("FAULTED") for row in ERRING), state=state, end=end))
+    assert found.word == word
+    assert "  sda: 112 read, 3 write, 98 checksum errors\n" in found.report
+    assert "sdb: 12 read" not in found.report
+
+
+@rows(("count", "told"), [("1.25K", "1.25K slow I/Os"), ("1", "1 slow I/O"), ("0", "")])
+def test_slow_io_of_a_device_is_told(said: Callable[[str], Said], count: str, told: str) -> None:
+    slow = text(*MIRROR[:-1], f"    sdb ONLINE 0 0 0 {count}").replace("CKSUM", "CKSUM SLOW")
+    found = said(slow)
+    assert ("slow I/O" in found.report, told in found.report) == (bool(told), True)
+    assert found.word == "OK"
+
+
+ADDITIONAL = "\n\tAdditional devices are known to be part of this pool, though their\n"
+
+
+def test_spares_and_cache_devices_of_a_pool_to_import_are_shown(
+    said: Callable[[str], Said],
+) -> None:
+    """They have no state there."""
+    beside = "\tlogs\n\t  sde       ONLINE\n\tcache\n\t  sdg\n\tspares\n\t  sdf\n"
+    found = said(LISTED + beside + ADDITIONAL)
+    tops = [
+        (top["name"], top["class"], top["state"]) for top in found.sample["topology"]["children"]
+    ]
+    assert tops[1:] == [
+        ("sde", "log", "ONLINE"),
+        ("sdg", "cache", None),
+        ("sdf", "spare", None),
+    ]
+    assert found[:3] == ("OK", 0, {"raidz1-0": 1})
+
+
+def test_a_vdev_that_has_lost_too_many_devices_is_named(said: Callable[[str], Said]) -> None:
+    """Its redundancy is 0, as that of one that has just none to spare."""
+    devices = ("    sda ONLINE", "    sdb UNAVAIL", "    sdc UNAVAIL")
+    lost = ("  raidz1-0 UNAVAIL 0 0 0 insufficient replicas", *devices)
+    found = said(text(*lost, state="UNAVAIL", end=""))
+    assert "  raidz1-0 UNAVAIL (insufficient replicas)\n  sdb UNAVAIL\n" in found.report
+    found = said(text("  raidz1-0 DEGRADED", *devices[:2], "    sdc ONLINE", state="DEGRADED"))
+    assert "  raidz1-0 DEGRADED" not in found.report.partition("NAME")[0]
+
+
+@rows(
+    ("scan", "lacking"),
+    [
+        ("scrub in progress for 1h2m, 12.34% done, 7h20m to go", "number of bytes done"),
+        (f"scrub in progress since {ENDED[3:]}", "progress"),
+    ],
+)
+def test_what_an_estimate_lacks_is_named(
+    said: Callable[[str], Said], scan: str, lacking: str
+) -> None:
+    found = said(text(*MIRROR, scan=scan))
+    assert f"no ETA: the {lacking} is unknown; zpool says " in found.report
+
+
+OBJECTS = (
+    "errors: The following persistent errors have been detected:\n\n"
+    "          DATASET  OBJECT  RANGE\n"
+    "          5        0       lvl=4294967295 blkid=0\n"
+    "          tank     1b3     lvl=0 blkid=12\n"
+)
+OLD_ENTRIES = ["5 0 lvl=4294967295 blkid=0", "tank 1b3 lvl=0 blkid=12"]
+
+
+@rows(
+    ("end", "word", "code", "errors"),
+    [
+        ("errors: No known persistent errors\n", "OK", 0, []),
+        (OBJECTS, "ERRORS", 10, OLD_ENTRIES),
+        (OBJECTS + "\n# zpool status -v tank\n", "ERRORS", 10, OLD_ENTRIES),
+        (OBJECTS.partition("          5")[0], "ERRORS", 10, None),
+    ],
+)
+def test_errors_in_the_words_of_early_solaris(
+    said: Callable[[str], Said], end: str, word: str, code: int, errors: Sequence[str] | None
+) -> None:
+    found = said(text(*MIRROR, end=end))
+    assert (found.word, found.code, found.sample["errors"]) == (word, code, errors)
+    assert "cut off" not in found.report

@@ -49,6 +49,19 @@ def test_a_pool_that_does_not_answer_now_is_no_failure_of_the_report(monkeypatch
     assert main(["status", "--exit-status"]) == 10
 
 
+def test_where_no_pool_is_imported_a_monitoring_system_is_told(monkeypatch, capsys):
+    """As at boot, where the import failed."""
+
+    async def none(_self):
+        return ()
+
+    monkeypatch.setattr(LiveSource, "sample", none)
+    monkeypatch.setattr(LiveSource, "capabilities", Capabilities("libzfs"))
+    for words, code in ((["status"], 0), (["status", "--exit-status"], 3)):
+        assert main(words) == code
+        assert capsys.readouterr() == ("", "zconsole: no pools are imported\n")
+
+
 def test_devices_that_collect_errors_leave_the_exit_status_at_0(tmp_path, capsys):
     assert exit_status([frame(noisy_pool())]) == 0
     assert exit_status([frame(noisy_pool()), frame(mirror_pool(state="DEGRADED"))]) == 10

@@ -1,16 +1,27 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
 
 from tests.factory import frame, mirror_pool
 from tests.records import replace
 from tests.table import rows
+from zconsole.cli.main import main
 from zconsole.cli.watch import _rounds, ending_code, over
 from zconsole.errors import ExitCode
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
 from zconsole.timeline.feed import Update
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.live import LiveSource
 
 RUNNING = Scan("resilver", "running", start=1.0)
 FINISHED = Scan("resilver", "finished", start=1.0, end=900.0, errors=0)
@@ -80,6 +91,94 @@ async def test_where_no_pool_is_imported_it_says_so_once(capsys):
     args = argparse.Namespace(json=False, until_done=False)
     assert await _rounds(args, nothing()) == ExitCode.OK
     assert capsys.readouterr().err == "zconsole: no pools are imported\n"
+
+
+async def test_where_no_pool_is_imported_none_is_restored(capsys):
+    async def never():
+        for _ in range(3):
+            yield Update((), Capabilities("text"))
+
+    args = argparse.Namespace(json=False, until_done=True)
+    assert await _rounds(args, never()) == ExitCode.NOT_FOUND
+    assert capsys.readouterr().err == "zconsole: no pools are imported\n"
+    assert not over([])
+
+
+LOST = {"t": 1.0, "clock": 1.0, "pool": "tank", "problem": "zpool hangs", "kstat": "SUSPENDED"}
+
+
+@rows("words", [(), ("--json",), ("--bell",)])
+def test_alerts_are_told_on_stderr_whether_or_not_they_are_sent_elsewhere(words):
+    async def sample(_self):
+        return (LOST,)
+
+    err = io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(err),
+    ):
+        patch.setattr(LiveSource, "sample", sample)
+        assert main(["watch", "--count", "1", *words]) == ExitCode.OK
+    assert "zconsole: tank: the pool is SUSPENDED: all I/O waits\n" in err.getvalue()
+
+
+@contextlib.contextmanager
+def unread_pipe():
+    """The reading end of a full pipe whose other end is standard output."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"\n" * 4096)
+    os.set_blocking(writing, True)
+    with os.fdopen(writing, "w") as stdout, contextlib.redirect_stdout(stdout):
+        yield reading
+    os.close(reading)
+
+
+async def test_rounds_go_on_while_nobody_reads_what_is_printed():
+    """Else a pager, or ^S, would hold the hooks of alerts up."""
+    all_taken = asyncio.Event()
+
+    async def taken():
+        for t in range(5):
+            yield Update((frame(mirror_pool(), float(t)),), Capabilities("text"))
+        all_taken.set()
+
+    args = argparse.Namespace(json=True, until_done=False)
+    with unread_pipe() as reading:
+        following = asyncio.create_task(_rounds(args, taken()))
+        await asyncio.wait_for(all_taken.wait(), 60)
+        assert not following.done()
+        found = b""
+        while found.count(b'{"version') < 5:
+            found += (await asyncio.to_thread(os.read, reading, 65536)).lstrip()
+        assert await following == ExitCode.OK
+    assert [json.loads(line)["t"] for line in found.split(b"\n") if line] == [0, 1, 2, 3, 4]
+
+
+ENDLESS = """
+import sys
+from zconsole.cli.main import main
+from zconsole.zfs.sources.live import LiveSource
+async def sample(self):
+    print("sampled", file=sys.stderr, flush=True)
+    return ({"t": 1.0, "clock": 1.0, "pool": "tank", "problem": "p" * 100000},)
+LiveSource.sample = sample
+sys.exit(main(["watch", "--json", "--interval", "0.1"]))
+"""
+
+
+@pytest.mark.slow
+def test_told_to_end_it_does_though_nobody_reads_it():
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], **pipes) as watch:
+        for _ in range(5):
+            assert watch.stderr.readline() == b"sampled\n"
+        watch.terminate()
+        assert watch.wait(60) == 130
+        assert b"Fatal" not in watch.stderr.read()
 
 
 OLDER = Scan("scrub", "finished", start=-900.0, end=-800.0, errors=0)

@@ -14,21 +14,22 @@ import pytest
 
 from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import GIB, MODERN, TIB, at, pool, top
+from tests.unit.actions.pools import GIB, MODERN, TIB, at, disk, pool, top
 from tests.unit.hardware.chassis import expander_24, jbod_60
 from zconsole.actions import facts
 from zconsole.actions.add import plan_add
-from zconsole.actions.candidates import judge, judge_new, ranked
+from zconsole.actions.candidates import judge_device, judge_new, ranked
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.layout import Layout
-from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap, find
 from zconsole.hardware import machine
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.machine import contents_of, disks, file_device
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Vdev
 from zconsole.pool.spares import least_bytes
 from zconsole.system.process import Completed, DeadlineError
@@ -280,7 +281,7 @@ def test_a_partition_table_that_the_kernel_has_not_read_is_in_doubt(
     p = at(pool(top("raidz2", 0, 6))).pool
     target = find(p, "1000")
     assert target is not None
-    candidate = judge(p, target, device, Facts(devices=(device,)))
+    candidate = judge_device(p, target, device, Facts(devices=(device,)))
     added = judge_new(p, device, 12)
     assert candidate.usable is added.usable is (not unlisted)
     for why in (*candidate.problems, *added.problems):
@@ -473,6 +474,50 @@ async def test_a_typed_block_device_is_judged_as_a_disk_is(stacked, path, proble
     assert all(d.kind == "disk" or problem != " is not a device" for d in facts.devices)
 
 
+@rows(
+    "path, leaf, serial",
+    [
+        ("/dev/dm-8", "dev/disk/by-id/ata-sda-part1", ""),  # LVM on LUKS on a partition
+        ("/dev/dm-8", "dev/sda1", ""),
+        ("/dev/dm-8", "dev/mapper/other", "S-sda"),  # the leaf is LUKS on the same disk, too
+        ("/dev/md2", "dev/sda1", ""),
+    ],
+)
+async def test_a_stacked_device_on_the_disk_of_a_sibling_is_no_redundancy(
+    tmp_path_factory, path, leaf, serial
+):
+    tree = Tree(tmp_path_factory.mktemp("machine"))
+    for name in ("sda", "sdb"):
+        tree.disk(name, parts={f"{name}1": BLANK, f"{name}2": BLANK})
+        for node, entry in ((name, name), (f"{name}2", f"{name}/{name}2")):
+            tree.listed(node, tree.root / "sys/block" / entry)
+    made = {"dm-9": ["sda2"], "dm-8": ["dm-9"], "md2": ["sda2", "sdb2"], "dm-7": ["sdb2"]}
+    for node, slaves in made.items():
+        entry = tree.block(node)
+        for each in slaves:
+            (entry / "slaves" / each).mkdir(parents=True)
+    on_it = disk("here", 8)._replace(
+        path=str(tree.root / leaf), disk=LeafDisk(serial=serial) if serial else None
+    )
+    p = pool(Vdev("mirror-1", "mirror", guid="5", children=(on_it, disk("there", 9))))
+
+    async def plans(new: str) -> tuple[ActionPlan, ActionPlan]:
+        facts = await MachineFacts(Answers(), tree.root)(p, False, (new,))
+        s = at(p, replace(MODERN, devices=facts.devices))
+        return plan_replace(s, Swap("9", new)), plan_attach(s, "8", new)
+
+    replaced, attached = await plans(path)
+    assert replaced.refused == f"{path}: on one disk with here: mirror-1 would lose both with it"
+    assert "on one disk with here: both fail with it" in attached.warnings
+    replaced, attached = await plans("/dev/dm-7")
+    assert (replaced.refused, attached.refused) == (None, None)
+    assert not any("one disk" in text for text in (*replaced.warnings, *attached.warnings))
+    pair = ("/dev/dm-8", "/dev/md2")
+    found = (await MachineFacts(Answers(), tree.root)(p, False, pair)).devices
+    added = plan_add(at(p, replace(MODERN, devices=found)), Layout("log", "mirror"), pair)
+    assert (added.refused or "").startswith("on one disk: ")
+
+
 def test_a_character_device_is_no_block_device_of_the_same_number(tmp_path):
     numbers = tmp_path / "sys/dev/block"
     numbers.mkdir(parents=True)
@@ -657,8 +702,8 @@ def test_a_disk_of_the_siblings_size_fits_as_they_did():
     whole = least + (2 << 20)
     sibling = Device("/dev/disk/by-id/d01", "/dev/sdb", ("/dev/disk/by-id/d01-part1",), size=whole)
     new = Device("/dev/disk/by-id/new", "/dev/sdx", size=whole)
-    assert judge(p, target, new, Facts(devices=(sibling, new))).cautions == ()
-    assert "slightly" in judge(p, target, new, Facts(devices=(new,))).cautions[0]
+    assert judge_device(p, target, new, Facts(devices=(sibling, new))).cautions == ()
+    assert "slightly" in judge_device(p, target, new, Facts(devices=(new,))).cautions[0]
 
 
 def test_the_bays_led_is_found_where_the_enclosure_has_one(tree):
@@ -699,6 +744,7 @@ def test_a_disk_with_two_paths_is_one_device(tmp_path):
     machine.link("sys/block/dm-90", part)
     (machine.block("dm-5") / "holders/dm-90").mkdir()
     (tmp_path / "dev/dm-90").write_bytes(EXT)
+    (tmp_path / "dev/dm-5").write_bytes(gpt((1, 2048), (2, 4096)))
     machine.link("dev/mapper/mpath05-part1", tmp_path / "dev/dm-90")
     found = disks(tmp_path)
     assert len(found) == len({each.bay for each in found}) == 58
@@ -707,6 +753,8 @@ def test_a_disk_with_two_paths_is_one_device(tmp_path):
     assert (device.bay, device.serial, device.model) == ("SLOT 05 A", "5000cca000000005", "DISK 2T")
     assert device.contents.names == ("ext2, 3 or 4 on dm-90",)
     assert device.holders == ("dm-91",)
+    assert ([part.number for part in device.parts], device.unlisted) == (["1"], (2,))
+    assert device.parts[0].path == str(tmp_path / "dev/mapper/mpath05-part1")
     assert str(tmp_path / "dev/mapper/mpath05-part1") in device.aliases
     assert device.locate is not None
 

@@ -89,7 +89,7 @@ def test_a_lost_cache_device_degrades_no_pool():
     seen = pool(disk("a"))
     root = replace(seen.root, children=(*seen.root.children, cache))
     found = judged(replace(seen, root=root))
-    assert (found.word, found.reasons) == ("OK", ("c FAULTED",))
+    assert (found.word, found.reasons) == ("ATTENTION", ("c FAULTED",))
 
 
 def test_every_device_that_is_not_online_is_named_and_notes_are_not_bracketed_twice():
@@ -183,7 +183,18 @@ def test_a_spare_filled_beside_a_checkpoint_or_not_whole_has_restored_nothing():
     bad = replace(DONE, errors=7)
     assert BY_SPARE not in judged(pool(SPARED, disk("b"), scans=(bad,))).reasons
     both = Vdev("spare-0", "spare", children=(disk("old"), disk("s")))
-    assert judged(pool(both, disk("b"), scans=(DONE,))).word == "NOT RESTORED"
+    for ended in (bad, replace(DONE, state="canceled")):
+        assert judged(pool(both, disk("b"), scans=(ended,))).word == "NOT RESTORED"
+
+
+def test_a_spare_beside_a_device_that_is_whole_leaves_nothing_to_restore():
+    both = Vdev("spare-0", "spare", children=(disk("old"), disk("s")))
+    unfilled = replace(both, children=(disk("old"), disk("s", unfilled=True)))
+    for ended in (DONE, SCRUBBED):
+        assert judged(pool(both, disk("b"), scans=(ended,))).word == "OK"
+        assert judged(pool(unfilled, disk("b"), scans=(ended,))).word == "NOT RESTORED"
+        kept = pool(both, disk("b"), scans=(ended,), activities=(KEPT,))
+        assert judged(kept).word == "NOT RESTORED"
 
 
 def test_a_running_resilver_is_not_called_unrestored():

@@ -100,6 +100,26 @@ def test_what_is_no_report_is_refused_in_one_line(text):
         loaded(text, "x")
 
 
+def test_what_is_from_outside_is_neither_html_nor_an_image(nvme):
+    (report,) = reports(nvme)
+    bad = 'x\\<img src="//e">![x](//e)'
+    device = replace(report.devices[0], name=bad)
+    changed = replace(
+        report,
+        pool=bad,
+        health=bad,
+        version=bad,
+        ceiling_text=bad,
+        troubles={"k": bad},
+        notes=(bad,),
+        devices=(device, *report.devices[1:]),
+    )
+    for text in (markdown(changed), compared(changed, changed)):
+        assert "<" not in text
+        assert "![" not in text
+    assert markdown(changed).count("&lt;img") >= 6
+
+
 def test_it_reads_like_something_to_send(nvme):
     (report,) = reports(nvme)
     text = markdown(report)

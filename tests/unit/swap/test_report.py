@@ -61,6 +61,16 @@ def test_a_report_holds_no_control_characters():
     assert "\x1b" not in markdown(play.checklist)
 
 
+def test_a_report_holds_no_html_and_no_image():
+    play = Play()
+    play.leaf().name = 'a<img src="//e">`<b>![x](//e)'
+    play.begin()
+    text = markdown(play.checklist)
+    assert "&lt;img" in text
+    assert "<" not in text
+    assert "![" not in text
+
+
 def test_no_disk_is_said_to_have_taken_the_place_where_none_was_seen():
     c = Checklist("00000001", "tank", None, 1.0, SwapDisk("sda"), "mirror-0", PULL_FIRST)
     said = " ".join(summary(c.ending(61.0, DONE)))

@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, partitioned, with_second_pool
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.hardware.device import Contents, Device
@@ -102,6 +103,31 @@ def test_a_pull_that_the_machine_does_not_show_is_asked_about(play: Play):
     assert "echo 1 > /sys/block/sdg/device/delete" in stage.text
     assert "echo '- - -' | tee /sys/class/scsi_host/host*/scan" in stage.text
     assert play.answer("same").title.endswith("online again")
+
+
+@rows(
+    "node, commands",
+    [
+        ("/dev/sdg", ["/sys/block/sdg/device/delete", "/sys/class/scsi_host/host*/scan"]),
+        ("/dev/nvme0n1", ["/sys/block/nvme0n1/device/device/remove", "/sys/bus/pci/rescan"]),
+        ("/dev/nvme11n2", ["/sys/block/nvme11n2/device/device/remove", "/sys/bus/pci/rescan"]),
+        ("/dev/vdb", []),  # no other has a file that removes it
+        ("/dev/mmcblk0", []),
+        ("/dev/dm-5", []),
+        ("", []),
+    ],
+)
+def test_the_machine_is_made_to_look_again_as_its_disks_are_attached(node, commands):
+    play = Play()
+    play.devices = lambda found: tuple(replace(d, node=node) if d.bay == OLD else d for d in found)
+    play.begin()
+    play.do()
+    stage = play.answer("pulled")
+    assert stage.step == "insert"
+    written = [text.split()[-1] for text in stage.text if text.startswith("echo")]
+    assert written == commands
+    assert any("power off and on" in text for text in stage.text)
+    assert bool(commands) is any("these commands" in text for text in stage.text)
 
 
 def test_a_light_is_not_said_to_be_on_once_its_time_is_over(play: Play):

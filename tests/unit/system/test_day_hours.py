@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from tests.table import rows
-from zconsole.system.day_hours import day_hours
+from zconsole.system.day_hours import DAY, day_hours
 
 
 @rows(
@@ -55,3 +57,18 @@ def test_the_first_minute_is_inside_and_the_last_is_not(text, inside, outside):
     assert [hours.has(*time) for time in inside] == [True] * len(inside)
     assert [hours.has(*time) for time in outside] == [False] * len(outside)
     assert all(hour * 60 + minute in hours.minutes() for hour, minute in inside)
+
+
+@pytest.mark.parametrize("text", ["22:00-06:00", "00:00-24:00", "09:30-09:31", "12:00-11:59"])
+def test_so_much_work_in_these_hours_takes_so_long(text: str) -> None:
+    """As counted minute by minute."""
+    hours, begin = day_hours(text), datetime(2026, 3, 1, tzinfo=UTC)
+    for start in range(0, DAY, 97):
+        now = begin + timedelta(minutes=start)
+        work = minutes = 0
+        for goal in (1, 59, 61, 180, 700):
+            while work < goal and minutes < 5 * DAY:
+                work += hours.includes(now + timedelta(minutes=minutes))
+                minutes += 1
+            if work == goal:
+                assert hours.until_worked(60.0 * goal, now) == 60.0 * minutes

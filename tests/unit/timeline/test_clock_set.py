@@ -234,7 +234,7 @@ def test_a_scrub_by_a_clock_that_was_ahead_hides_no_later_one(known):
 
 def test_alerts_by_a_clock_that_was_ahead_are_not_dated_in_the_future():
     timeline = PoolTimeline()
-    alerting = Alerting(AlertRules(), ProcessRunner(), print)
+    alerting = Alerting(AlertRules(), ProcessRunner())
     for second, ahead, count in ((0, MONTH, 0), (5, MONTH, 3), (60, 0, 3)):
         frame = timeline.push(at(second, ahead, leaves=errors(count)))
         alerting.look((frame,))

@@ -254,7 +254,7 @@ def test_a_rebuild_that_has_issued_nothing_is_not_walking_metadata():
 def test_a_scan_without_counters_has_no_estimate_however_long_it_is_watched():
     samples = [sample(n, Scan("resilver", "running", start=T, percent=5.0)) for n in range(5)]
     found = view(watched(*samples), samples[-1])
-    assert found.estimate.reason == "no estimate: the progress is unknown"
+    assert found.estimate.reason == "no estimate: the number of bytes done is unknown"
 
 
 def test_the_past_rates_go_on_through_a_restart_which_is_marked():

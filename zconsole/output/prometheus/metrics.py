@@ -15,7 +15,6 @@ from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.pool.scan_outcome import LastScan
 from zconsole.system.printable import clean
 from zconsole.timeline.frame import Frame, ScanView, VdevRow
-from zconsole.timeline.scrubs import ScrubAge
 
 if TYPE_CHECKING:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -138,7 +137,7 @@ def families(
     for frame in frames:
         _pool(samples, frame)
         _last(samples, frame.pool, tuple(last(frame)))
-        _scrub(samples, frame.pool, frame.scrub)
+        _scrub(samples, frame)
     for job in jobs:
         _job(samples, job)
     return tuple(family for family in samples.families.values() if family.samples)
@@ -226,11 +225,13 @@ def _last(samples: MetricSamples, pool: str, scans: Sequence[LastScan]) -> None:
         samples.put("last_scan_errors", scan.errors, pool, function)
 
 
-def _scrub(samples: MetricSamples, pool: str, scrub: ScrubAge) -> None:
-    """The last full scrub, whatever scan ended after it."""
-    samples.put("last_scrub_end_timestamp_seconds", scrub.last, pool)
-    samples.put("scrub_age_seconds", scrub.age, pool)
-    samples.put("scrub_overdue", scrub.overdue, pool)
+def _scrub(samples: MetricSamples, frame: Frame) -> None:
+    """The last full scrub, whatever scan ended after it; its age is as of a sample."""
+    scrub = frame.scrub
+    samples.put("last_scrub_end_timestamp_seconds", scrub.last, frame.pool)
+    if not frame.problem:
+        samples.put("scrub_age_seconds", scrub.age, frame.pool)
+        samples.put("scrub_overdue", scrub.overdue, frame.pool)
 
 
 def _job(samples: MetricSamples, job: Mapping[str, Any]) -> None:

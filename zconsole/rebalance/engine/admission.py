@@ -38,6 +38,8 @@ class Policy:
     """The version of the kernel's module; None on another filesystem."""
     room: Callable[[int], int | None] = field(default=lambda _device: None)
     """Bytes that may be written on a device before the free-space floor; None: not limited."""
+    copies: Callable[[int], int] = field(default=lambda _device: 1)
+    """How many of each block are kept on a device, all of which count as allocated."""
 
     @property
     def direct(self) -> bool:

@@ -153,16 +153,19 @@ def copy(
     tick: Tick,
     make: Maker,
     buffers: Buffers | None = None,
+    copies: int = 1,
 ) -> Written:
     """Write the content of ``source`` into the empty ``target``.
 
     A file with all its blocks allocated gets all of them again, also those of zeros: it may be
-    one whose space somebody reserved. Of any other what is blank becomes a hole.
+    one whose space somebody reserved. Of any other what is blank becomes a hole. ``copies``: how
+    many of each block the filesystem keeps and counts (zfsprops(7)).
 
     Raises OSError, ChangedError when the file is shorter than its status said.
     """
-    size, dense = status.st_size, status.st_blocks * 512 >= status.st_size
-    if dense and size <= SMALL:
+    size, allocated = status.st_size, status.st_blocks * 512
+    dense = allocated >= size * copies
+    if allocated >= size and size <= SMALL:
         content = _read(sys, source, 0, size)
         _write(sys, target, content, 0)
         tick(size)

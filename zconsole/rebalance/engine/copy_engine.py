@@ -110,9 +110,9 @@ class CopyPipeline:
             Intent(each.places[0].row.number, State.CREATING, each.places[0].temp, each.old, 0, b"")
             for each in items
         ]
-        self.results.journal.record((), intents, self._begun(items), settled=False)
+        self.results.journal.record((), intents, self._directory_times(items), synced=False)
 
-    def _begun(self, items: Iterable[Item]) -> dict[int, tuple[int, float]]:
+    def _directory_times(self, items: Iterable[Item]) -> dict[int, tuple[int, float]]:
         """By number, the times that the directories to change must have in the end, noted now.
 
         Those that another process changed keep the time they have.
@@ -192,7 +192,7 @@ class CopyPipeline:
             for place in item.places
         ]
         # Of those that are given up, too: their directories get their times back at the end.
-        self.results.commit(intents, self._begun(self.leases.items))
+        self.results.commit(intents, self._directory_times(self.leases.items))
 
     def _leave_locked(self) -> None:
         """Leave alone, or give their names back, what others have locked or wait to lock.
@@ -226,7 +226,7 @@ class CopyPipeline:
 
     def _replace(self, item: Item) -> None:
         self.swappers.of(item).replace(item)
-        item.replaced = self.withdrawal.clock()
+        item.names_changed_at = self.withdrawal.clock()
 
     def _finish_all(self) -> None:
         service = self.leases.service
@@ -266,7 +266,7 @@ def copy_engine(
     swappers = Swappers(sys, directories, policy.accept_races)
     admission = Admission(sys, directories, policy, swappers.abilities)
     directories.own(admission.prefix)
-    copier = FileCopier(sys, content.fastest())
+    copier = FileCopier(sys, content.fastest(), policy.copies)
     direct = copier.buffers if policy.direct else None
     verifier = Verifier(sys, copier.make, direct, clocks.sleep, place.threads)
     results = Results(place.journal)

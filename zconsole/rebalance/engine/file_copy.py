@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine import content, metadata
@@ -18,6 +19,8 @@ class FileCopier:
 
     sys: Sys
     make: Maker
+    copies: Callable[[int], int] = lambda _device: 1
+    """How many of each block are kept on a device."""
     buffers: content.Buffers = field(default_factory=content.Buffers)
 
     def fill(self, item: Item, abilities: Abilities, tick: Tick) -> None:
@@ -30,8 +33,9 @@ class FileCopier:
         directory = item.places[0].directory
         marks = metadata.mark(self.sys, item.copy, item.meta, abilities)
         item.digest, item.kept = content.copy(
-            self.sys, item.source, item.copy, item.status, tick, self.make, self.buffers
-        )
+            self.sys, item.source, item.copy, item.status, tick, self.make, self.buffers,
+            self.copies(item.status.st_dev),
+        )  # fmt: skip
         born, different = directory.born, None
         seen = born is not None and not born.xattrs and marks is not None
         if born is not None and seen:

@@ -101,7 +101,7 @@ class Item:
     handle: bytes = b""
     """Its handle."""
     swapped_ctime: int = 0
-    replaced: float = 0.0
+    names_changed_at: float = 0.0
     """When every name had been replaced, or given back to the original."""
     seen: bool = False
     """Whether others could find the copy under a name of theirs."""

@@ -228,12 +228,12 @@ class Journal(JournalDatabase):
         results: Sequence[Result],
         intents: Sequence[Intent] = (),
         directories: Mapping[int, tuple[int, float]] | None = None,
-        settled: bool = True,
+        synced: bool = True,
     ) -> None:
         """Commit results and the next intents together, in one durable step.
 
         ``directories`` gives the modification time (ns) each is to have again, and when we began;
-        all others then have theirs, if everything done to them is ``settled`` on the disks. None
+        all others then have theirs, if everything done to them is ``synced`` to the disks. None
         leaves that as it is.
         """
         self.begin()
@@ -247,7 +247,7 @@ class Journal(JournalDatabase):
             [(int(i.state), *i[2:], i.number) for i in intents],
         )
         self._db.execute(_LEAD, (json.dumps([r.number for r in results]),))
-        if directories is not None and settled:
+        if directories is not None and synced:
             self.close_directories()
         self._db.executemany(
             "UPDATE dirs SET mtime = ?, intent = ? WHERE id = ?",

@@ -19,7 +19,9 @@ SWAPPING  the copy  nothing             after the original was removed: moved
 MOVED     the copy  nothing             after the sync that followed
 ========  ========  ==================  ==========================================================
 
-What else there may be, others have made of it: it is handed back, or both versions are kept.
+A file of several names has a row for each. Where names cannot be exchanged, the original waits at
+the temporary name with KEEP_SUFFIX. What else there may be, others have made of it: it is handed
+back, or both versions are kept.
 """
 
 from __future__ import annotations
@@ -196,6 +198,7 @@ class Recovery:
         temp, fd = row.temp or b"", directory.fd
         keep = temp + KEEP_SUFFIX
         if row.state is State.CREATING:
+            # With the original there, others have linked it to the name: it is none of ours.
             if self._links.inode(fd, temp) not in (None, row.old):
                 self._unlink(directory, temp)
             return again(row).state, None

@@ -73,12 +73,12 @@ class Swapper:
             raise SkipError("changed") from error
         for place in item.places:
             self._replace_name(item, place)
-        after, settled = metadata.read(self.sys, item.source, self.abilities)
-        if not item.meta.same(after) or settled.st_nlink != len(item.places):
+        after, status = metadata.read(self.sys, item.source, self.abilities)
+        if not item.meta.same(after) or status.st_nlink != len(item.places):
             raise SkipError("changed")
         if not self._undisturbed(item):
             raise SkipError("open for writing")
-        item.swapped_ctime = settled.st_ctime_ns
+        item.swapped_ctime = status.st_ctime_ns
 
     def finish(self, item: Item) -> None:
         """Remove the original's last names, between two looks at it; closes nothing.
@@ -144,7 +144,7 @@ class Swapper:
         if not any(place.linked for place in item.places):
             return
         if item.new == 0:
-            item.new = self._begun(item)
+            item.new = self._unfinished_copy(item)
         if item.seen:
             self._need_pristine(item)
         elif not self._copy_untouched(item):
@@ -155,7 +155,7 @@ class Swapper:
                     self._remove(place, place.temp, item.new)
                 place.linked = False
 
-    def _begun(self, item: Item) -> int:
+    def _unfinished_copy(self, item: Item) -> int:
         """Inode number of an unfinished copy, also where the call that made it failed; 0: none."""
         if item.made:
             return self.sys.fstat(item.copy).st_ino

@@ -55,7 +55,7 @@ class Withdrawal:
         with self._ending(item):
             self.swappers.of(item).undo(item)
             if item.seen:
-                item.replaced = self.clock()
+                item.names_changed_at = self.clock()
                 item.let_go(self.sys)
                 self.given_back.append((item, outcome))
             else:
@@ -87,8 +87,8 @@ class Withdrawal:
 
     def wait_grace(self, items: Iterable[Item], service: Callable[[], None]) -> None:
         """Wait until GRACE after the last exchange of any of these."""
-        replaced = [item.replaced for item in items]
-        if replaced and (left := GRACE - (self.clock() - max(replaced))) > 0:
+        changed = [item.names_changed_at for item in items]
+        if changed and (left := GRACE - (self.clock() - max(changed))) > 0:
             self.sleep(left)
         service()
 
@@ -111,7 +111,10 @@ class Withdrawal:
                 self._discard(item, outcome)
 
     def drop(self, item: Item) -> None:
-        """Drop a copy that nobody has seen; the journal still lists its file as to do."""
+        """Close a file that is not moved, without its copy unless others have seen that.
+
+        The journal still lists it as unfinished.
+        """
         if not item.in_place and not item.seen:
             # What cannot be removed now stays in the journal for recovery.
             with contextlib.suppress(OSError, ConflictError):

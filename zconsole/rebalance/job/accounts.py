@@ -24,6 +24,7 @@ from zconsole.rebalance.engine.results import STATES
 from zconsole.rebalance.job.job import PUBLISH, Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.system.day_hours import day_hours
 from zconsole.units import size
 
 INTERVAL = 10.0
@@ -53,7 +54,14 @@ class SpreadWatch:
     """Empty for a job without one, of which there is nothing to see."""
     before: tuple[Space, ...]
     raw_factor: float
+    """Raw bytes an allocated byte takes."""
     clock: Callable[[], float]
+    stored: float = 1.0
+    """Allocated bytes a byte of a file takes."""
+    source: Sequence[float] | None = None
+    """Share of the bytes to move that lay on each vdev of the plan; None: that of all data."""
+    pinned: float = 0.0
+    """Share of them whose old blocks stay."""
     now_spaces: tuple[Space, ...] = ()
     fragmentation: float | None = None
     """Of the free space, as of the last look."""
@@ -121,8 +129,9 @@ class SpreadWatch:
     def _predicted(self, spaces: Sequence[Space], target: float) -> int:
         """Bytes of files to move until the spread is ``target``."""
         whole = sum(space.alloc for space in spaces)
-        raw = allocator.raw_to_target(spaces, target, whole) or whole
-        return round(raw / self.raw_factor)
+        lies = self.source if len(spaces) == len(self.source or ()) else None
+        raw = allocator.raw_to_target(spaces, target, whole, lies, self.pinned) or whole
+        return round(raw / (self.raw_factor * self.stored))
 
     def _expect(self, target: float, handled: int, total: int) -> None:
         """Hold on to the total that was said, unless it turns out to be clearly another."""
@@ -149,7 +158,7 @@ class SpreadWatch:
         return max(0, self._goal[1] - handled)
 
     def in_vain(self, moved: int) -> bool:
-        """Whether ``moved`` bytes of files have left no trace on the vdevs, look after look."""
+        """Whether ``moved`` allocated bytes have left no trace on the vdevs, look after look."""
         previous = self._looked
         spaces = self.look()
         if self._looked == previous or len(spaces) != len(self.before):
@@ -220,8 +229,8 @@ class JobAccounts:
             self.moved_before = self.job.journal.moved_bytes()
 
     def left(self) -> int:
-        """Bytes of files that are not finished."""
-        return max(0, self.bytes_total - self.ended_bytes.total())
+        """Bytes of files to go: to the last, or sooner to the byte limit or wanted spread."""
+        return self._to_do(self._through())
 
     def work(self, count: int) -> None:
         """Account for bytes handled; emits how far the job is every PUBLISH seconds."""
@@ -270,7 +279,7 @@ class JobAccounts:
     def status(self) -> JobStatus:
         """How far the job is now."""
         rate = self.rate() if self.state == "running" else None
-        handled = min(self.bytes_total, self.ended_bytes.total() + self.unfinished)
+        handled = self._through()
         left = self._to_do(handled)
         outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
         return JobStatus(
@@ -287,7 +296,7 @@ class JobAccounts:
             bytes_goal=handled + left,
             rate=rate,
             mean_rate=self.mean_rate(),
-            eta_seconds=left / rate if rate else None,
+            eta_seconds=self._until_worked(left / rate) if rate else None,
             current=self.path(self.current) if self.current else None,
             vdevs=self._vdevs(),
             notes=(*self.notes, *filter(None, (self.watch.total_changed, outlook))),
@@ -295,8 +304,17 @@ class JobAccounts:
             t=self.job.clocks.epoch(),
         )
 
+    def _until_worked(self, seconds: float) -> float:
+        """Seconds until so many of work are over, outside of whose hours the job waits."""
+        window = self.job.limits.window
+        local = self.job.clocks.local()
+        return day_hours(window).until_worked(seconds, local) if window else seconds
+
+    def _through(self) -> int:
+        """Bytes of files that the job is through with, in all its runs."""
+        return min(self.bytes_total, self.ended_bytes.total() + self.unfinished)
+
     def _to_do(self, handled: int) -> int:
-        """Bytes to go to the end: of the files, or sooner at the byte limit or wanted spread."""
         if self.state == "finished":
             return 0
         limits, left = self.job.limits, [self.bytes_total - handled]

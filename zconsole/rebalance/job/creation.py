@@ -196,7 +196,7 @@ def _values(
     record: Record, settings: Settings, made: RebalancePlan, engines: Mapping[str, str]
 ) -> dict[str, Any]:
     """What ``terms_of`` reads: the format of journals, which jobs of other versions have too."""
-    pool = made.pool
+    pool, size = made.pool, made.document.bytes
     return {
         "name": record.job,
         "settings": settings.as_json(),
@@ -206,6 +206,9 @@ def _values(
         "floors": {os.fsdecode(d.place.root): d.found.floor for d in made.directories},
         "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
         "options": {os.fsdecode(d.place.root): d.place.options for d in made.directories},
+        "stored": made.allocated / size if size else 1.0,
+        "source": made.source,
+        "pinned": made.pinned,
         "created": time.time(),
     }
 

@@ -120,7 +120,7 @@ class BenefitCheck:
             if moves_all and place.dataset
         ]
         self._balancing = settings.aim == "balance" and moves_all  # else vdevs need not change
-        self._told = float("-inf")
+        self._told, self._moved = float("-inf"), 0
 
     def begin(self, rows: Sequence[FileRow]) -> None:
         """Note where files lie before a portion."""
@@ -132,6 +132,10 @@ class BenefitCheck:
         """Take in what became of files."""
         for sample in self.samples:
             sample.finished(outcomes)
+        if self._balancing and self.accounts.watch.pool:
+            self._moved += sum(
+                self._stored(done.row, done.bytes) for done in outcomes if done.bytes
+            )
 
     def portion(self) -> None:
         """Judge after a portion. Raises StopJobError when nothing moves."""
@@ -146,6 +150,19 @@ class BenefitCheck:
 
     def _look(self) -> None:
         self._told = self._clock()
-        if self._balancing and self.accounts.watch.in_vain(self.accounts.moved):
+        row, begun = self.accounts.current, self.accounts.unfinished
+        moved = self._moved + (self._stored(row, begun) if row and begun else 0)
+        if self._balancing and self.accounts.watch.in_vain(moved):
             raise StopJobError(IN_VAIN)
         self.accounts.day()
+
+    def _stored(self, row: FileRow, size: int) -> int:
+        """Bytes that the blocks of so many bytes of a file take: few where it is mostly holes.
+
+        None of a file that is gone.
+        """
+        try:
+            status = os.lstat(self.accounts.path(row))
+        except OSError:
+            return 0
+        return round(size * status.st_blocks * 512 / max(1, status.st_size))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache, partial
@@ -16,10 +17,12 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from zconsole.errors import UnavailableError
-from zconsole.rebalance.engine.item import StopJobError
+from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.job import Job
+from zconsole.rebalance.job.job import AT_FLOOR, Job
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
+from zconsole.rebalance.planning.plan import TOO_LARGE
+from zconsole.rebalance.planning.settings import FLOOR
 from zconsole.system.day_hours import day_hours
 from zconsole.zfs.decode.devices import Blocks
 from zconsole.zfs.raw import Raw
@@ -31,6 +34,9 @@ POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
 SLICE = 0.05
 """Seconds of a single sleep: leases have to be let go, and orders noticed, between two."""
+PATIENCE = 60.0
+"""Seconds at the floor until a copy that took the room itself is given up: others may free some, as
+may what was given up before."""
 LOOK = 0.2
 """Seconds between two looks at what holds the job up."""
 BURST = 0.5
@@ -43,17 +49,19 @@ class WorkPhase(Enum):
     BETWEEN = auto()
     """Between two portions: nothing is in flight."""
     COPYING = auto()
+    CHECKING = auto()
+    """Copies are complete, and read back: they take no more room, and to go on frees some."""
     REWRITING = auto()
     """In place, where what was handled has moved already."""
 
 
-def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[str]:
-    """Paths of the devices that a job's files are on; none where there is none in /sys."""
+def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[list[str]]:
+    """Paths of the devices that a job's files are on, by class; none where none is in /sys."""
     if pool := pool_of(places):
         return reader.device_paths(pool)
     device = Path(os.fsdecode(places[0].root)).stat().st_dev
     link = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
-    return [f"/dev/{link.resolve().name}"] if link.exists() else []
+    return [[f"/dev/{link.resolve().name}"]] if link.exists() else []
 
 
 @dataclass(slots=True)
@@ -95,35 +103,57 @@ class PeriodicCheck(Generic[_T]):
 def pool_check(
     reader: FactsReader, pool: str, during_scan: bool, clock: Callable[[], float]
 ) -> PeriodicCheck[str | None]:
-    """Wait while the pool is not ONLINE, and while a scan runs unless that is permitted."""
+    """Wait while the pool is not ONLINE, moves blocks itself, or scans without permission."""
 
     def _ask() -> str | None:
         try:
-            state, scanning = reader.condition(pool)
+            state, scanning, moving, _ = reader.condition(pool)
         except UnavailableError as error:
             return str(error)
         if state != "ONLINE":
             return f"pool {pool} is {state}"
+        if moving:
+            return f"a {moving} is running"
         return f"a {scanning} is running" if scanning and not during_scan else None
 
     return PeriodicCheck(_ask, POOL_INTERVAL, clock)
 
 
-def snapshots_check(
+def pool_free(
+    reader: FactsReader, pool: str, clock: Callable[[], float]
+) -> PeriodicCheck[float | None]:
+    """The share of the pool that is free; None where it does not answer."""
+
+    def _ask() -> float | None:
+        try:
+            return reader.free(pool)
+        except UnavailableError:
+            return None
+
+    return PeriodicCheck(_ask, POOL_INTERVAL, clock)
+
+
+def pins_check(
     reader: FactsReader,
+    pool: str,
     datasets: Sequence[str],
     note: Callable[[str], None],
     clock: Callable[[], float],
-) -> PeriodicCheck[bool]:
-    """Whether any dataset has a snapshot that was taken since the first look.
+) -> PeriodicCheck[str | None]:
+    """What keeps old blocks since the first look: a snapshot of a dataset, or a checkpoint.
 
-    ``note`` is told of each that is new, and of those that are held since.
+    ``note`` is told of each that is new, and of snapshots that are held since.
     """
+    checkpoints = list[bool]()  # at every look
     seen: dict[str, tuple[int, int, int]] = {}
     # By dataset: the txg of the newest at the first look (dates follow set clocks), that of the
     # newest now, and how many are held.
 
-    def _ask() -> bool:
+    def _ask() -> str | None:
+        with suppress(UnavailableError):
+            checkpoints.append(reader.condition(pool).checkpoint)
+            if checkpoints[-1] and not checkpoints[-2:][0]:
+                note(f"new checkpoint of {pool}: what moves from now on stays allocated twice")
         for name in datasets:
             try:
                 newest, held = reader.snapshots_now(name)
@@ -135,7 +165,9 @@ def snapshots_check(
             if held > were_held:
                 note(f"snapshots of {name} were held: what they keep stays until a release")
             seen[name] = first, newest, held
-        return any(newest > first for first, newest, _ in seen.values())
+        if any(newest > first for first, newest, _ in seen.values()):
+            return "snapshot"
+        return "checkpoint" if checkpoints and checkpoints[-1] > checkpoints[0] else None
 
     return PeriodicCheck(_ask, SNAPSHOT_INTERVAL, clock)
 
@@ -144,14 +176,14 @@ def snapshots_check(
 class SlowDisks:
     """Holds the job up while disk latency is high, for growing spells."""
 
-    devices: Callable[[], Sequence[str]]
-    """Their paths."""
+    devices: Callable[[], Sequence[Sequence[str]]]
+    """Their paths, always the same; by class: a fast log would hide that disks are slow."""
     clock: Callable[[], float]
     rows: Callable[[], Mapping[str, str]] = diskstats_rows
     _spell: float = 0.0
     _until: float = 0.0
     _checked: float = 0.0
-    _last: tuple[int, float] | None = None
+    _last: Sequence[tuple[int, float]] = ()
 
     def __call__(self, limit: float) -> str | None:
         """Why to wait, with so many seconds of mean disk wait that others may see."""
@@ -166,17 +198,24 @@ class SlowDisks:
         return "disk latency is high" if now < self._until else None
 
     def latency(self) -> float | None:
-        """Mean wait of the requests completed since the last call; None when there were none."""
+        """Mean wait of the requests completed since the last call, of the class that waits longest.
+
+        None when there were none.
+        """
         rows = self.rows()
-        devices = {path: diskstats_names(path, rows) for path in self.devices()}
-        raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
-        blocks = Blocks(raw).all().values()
-        requests = sum(each.read_ops + each.write_ops for each in blocks)
-        waited = sum(each.read_seconds + each.write_seconds for each in blocks)
-        last, self._last = self._last, (requests, waited)
-        if last is None or requests <= last[0]:
-            return None
-        return (waited - last[1]) / (requests - last[0])
+        last, self._last = self._last, [_waits(paths, rows) for paths in self.devices()]
+        pairs = zip(last, self._last, strict=False)  # at first there is no last
+        means = [(now[1] - then[1]) / (now[0] - then[0]) for then, now in pairs if now[0] > then[0]]
+        return max(means, default=None)
+
+
+def _waits(paths: Sequence[str], rows: Mapping[str, str]) -> tuple[int, float]:
+    """Requests that some devices have completed, and the seconds that these waited in all."""
+    devices = {path: diskstats_names(path, rows) for path in paths}
+    raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
+    blocks = Blocks(raw).all().values()
+    requests = sum(each.read_ops + each.write_ops for each in blocks)
+    return requests, sum(each.read_seconds + each.write_seconds for each in blocks)
 
 
 class Holds:
@@ -194,13 +233,16 @@ class Holds:
         self.job, self.accounts, self.service = job, accounts, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
-        self._of_pool: tuple[PeriodicCheck[str | None], PeriodicCheck[bool]] | None = None
+        self._of_pool: tuple[PeriodicCheck[str | None], PeriodicCheck[str | None]] | None = None
         if (pool := pool_of(places)) is not None:
             names = sorted({place.dataset.name for place in places if place.dataset})
+            if "S" in job.terms.settings.rewrite_options:
+                names = []  # blocks that a new snapshot has stay where they are
             self._of_pool = (
                 pool_check(reader, pool, during_scan, clock),
-                snapshots_check(reader, names, accounts.notes.append, clock),
+                pins_check(reader, pool, names, accounts.notes.append, clock),
             )
+        self._free = pool_free(reader, pool, clock) if pool is not None else None
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:
@@ -211,7 +253,7 @@ class Holds:
             or self._hours()
             or self._latency()
             or self._pool()
-            or self.job.space.why(phase is WorkPhase.BETWEEN)
+            or self._space(phase)
             or self._target(phase)
         )
 
@@ -226,22 +268,32 @@ class Holds:
         return self._disks(limit) if limit else None
 
     def _pool(self) -> str | None:
-        """Wait for the pool, and while new snapshots would pin more than there is room for."""
+        """Wait for the pool, and while what is new would pin more than there is room for."""
         if self._of_pool is None:
             return None
-        condition, new_snapshots = self._of_pool
+        condition, new_pins = self._of_pool
         if why := condition():
             return why
-        if new_snapshots():
-            left, room = self.accounts.left(), self.job.space.room()
+        if pin := new_pins():
+            left, room = self.accounts.left() * self.job.terms.stored, self.job.space.room()
             if left > room:
-                return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
+                return f"a new {pin} pins old blocks: {left:.0f} bytes left to move, {room} free"
         return None
+
+    def _space(self, phase: WorkPhase) -> str | None:
+        if phase is WorkPhase.CHECKING:
+            return None
+        if why := self.job.space.why(phase is WorkPhase.BETWEEN):
+            return why
+        # A dataset near its quota has the same space left while others fill the pool.
+        free = self._free() if self._free and phase is WorkPhase.BETWEEN else None
+        share = self.job.limits.min_free
+        return AT_FLOOR if free is not None and free < (FLOOR if share is None else share) else None
 
     def _target(self, phase: WorkPhase) -> str | None:
         """End the job where the wanted spread is reached: not while copies are on their way."""
         watch, target = self.accounts.watch, self.job.limits.until_spread
-        if target is None or phase is WorkPhase.COPYING:
+        if target is None or phase in (WorkPhase.COPYING, WorkPhase.CHECKING):
             return None
         if watch.reached(target, self.accounts.handled):
             raise StopJobError("target spread reached")
@@ -268,15 +320,23 @@ class Holds:
                 self.wait(phase)
 
     def wait(self, phase: WorkPhase) -> None:
-        """Wait until nothing holds the job up; its status tells why. Raises StopJobError."""
-        told = None
-        while (reason := self.why(phase)) is not None:
+        """Wait until nothing holds the job up; its status tells why.
+
+        Raises StopJobError; SkipError for a file whose own copy has taken the room.
+        """
+        told, began, given_up = None, self.job.clocks.monotonic(), False
+        while not given_up and (reason := self.why(phase)) is not None:
             if told != (reason, self.job.limits):
                 told = reason, self.job.limits
                 self.accounts.wait(reason)
             self.job.clocks.sleep(SLICE)
             self.service()
+            waited = self.job.clocks.monotonic() - began
+            at_floor = phase is WorkPhase.COPYING and reason == AT_FLOOR and waited >= PATIENCE
+            given_up = at_floor and self.job.space.is_taken_by(self.accounts.unfinished)
         self._looked = self.job.clocks.monotonic()
         if told is not None:
             self.accounts.wait(None)
             self._paid, self._debt = self._looked, 0.0
+        if given_up:
+            raise SkipError(TOO_LARGE)

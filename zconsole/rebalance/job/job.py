@@ -91,6 +91,7 @@ class JobTerms:
     spaces: tuple[Space, ...]
     """The vdevs when the job began."""
     raw_factor: float
+    """Raw bytes an allocated byte takes."""
     floors: Mapping[str, Floor]
     """By root path."""
     created: float | None = None
@@ -99,6 +100,12 @@ class JobTerms:
     """Bytes of free space that the plan saw for the job, by root path."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Mount options of when it was planned, by root path."""
+    stored: float = 1.0
+    """Allocated bytes a byte of a file takes: less with compression and holes."""
+    source: Sequence[float] | None = None
+    """Share of the bytes to move that lay on each vdev; None where that was not known."""
+    pinned: float = 0.0
+    """Share of them whose old blocks stay."""
 
     def reserves_at(self, min_free: float | None) -> dict[bytes, int]:
         """Bytes of each root's free space that are not for this job, at another floor."""
@@ -274,6 +281,10 @@ class FreeSpace:
         """
         return AT_FLOOR if self.room() <= 0 or (between and self.is_tight) else None
 
+    def is_taken_by(self, in_flight: int) -> bool:
+        """Whether there would be room again without copies of so many bytes."""
+        return min(self._rooms.values()) + in_flight > 0
+
     def judge(self, outcomes: Sequence[FileOutcome]) -> None:
         """Take in what became of a batch: after MOST in a row without space the job stops.
 
@@ -323,6 +334,9 @@ def terms_of(journal: Journal) -> JobTerms:
             created=data.get("created"),
             options=dict(data.get("options", {})),
             rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
+            stored=data.get("stored") or 1.0,
+            source=data.get("source"),
+            pinned=data.get("pinned", 0.0),
         )
 
 

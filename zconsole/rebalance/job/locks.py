@@ -6,7 +6,7 @@ by the next job.
 
 Nobody else can reach the state directory, so nobody else can keep a job waiting. In turn, jobs
 of another user or another state directory aren't seen. Two such jobs on one tree lose nothing:
-each has leases on the originals it copies, and skips those the other has.
+the one that replaces a name later finds its original changed, and gives that file up.
 """
 
 from __future__ import annotations

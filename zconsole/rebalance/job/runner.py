@@ -13,6 +13,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,10 @@ from zconsole.rebalance.planning.plan_model import BATCH_BYTES
 
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
+AT_LIMIT = "byte limit reached"
+ALL_BUT = 0.01
+"""Share of the byte limit that may be left when it is reached: no millions of files are read from
+the journal in search of one that fits."""
 PARENTS = 10_000
 """Directories whose parent is kept at hand."""
 
@@ -67,27 +72,35 @@ class Batches:
         self._parent = lru_cache(PARENTS)(lambda n: self.job.journal.directory(n).parent)
 
     def __iter__(self) -> Iterator[list[FileRow]]:
-        """Every portion of what is to do now, in order. Raises StopJobError at the byte limit."""
+        """Every portion of what is to do now, in order. Raises StopJobError at the byte limit.
+
+        Files are moved whole: one that exceeds what is left of the limit stays for another run.
+        """
         cursor = (-1, -1, -1)
         self._spent = self.job.journal.moved_bytes()
-        batch, held, size = list[FileRow](), set[int](), 0
+        batch, held, size, passed_over = list[FileRow](), set[int](), 0, False
         while rows := self.job.journal.todo(cursor, self.files):
             for rank, row in rows:
                 opened = self._opened(row, held)
                 is_full = size + row.size > self.bytes or len(batch) >= self.files
                 is_full |= len(held) + len(opened) > self.directories
-                if self._is_spent or (batch and is_full):
+                if batch and (is_full or self._left < row.size or self._is_spent):
                     yield batch
                     batch, held, size = [], set(), 0
                     opened = self._opened(row, held)
                 if self._is_spent:  # and what was skipped has been given back
-                    raise StopJobError("byte limit reached")
+                    raise StopJobError(AT_LIMIT)
                 cursor = (rank, row.directory, row.number)
+                if self._left < row.size:
+                    passed_over = True
+                    continue
                 batch.append(row)
                 held |= opened
                 size += row.size
                 self._spent += row.size
         yield batch
+        if passed_over:
+            raise StopJobError(AT_LIMIT)
 
     def give_back(self, outcomes: Sequence[FileOutcome]) -> None:
         """Take off the byte limit only what was moved."""
@@ -110,9 +123,14 @@ class Batches:
         self.bytes = max(1, min(self.bytes, room // 2))
 
     @property
-    def _is_spent(self) -> bool:
+    def _left(self) -> float:
+        """Bytes that may still be moved."""
         most = self.job.limits.max_bytes
-        return most is not None and self._spent >= most
+        return inf if most is None else most - self._spent
+
+    @property
+    def _is_spent(self) -> bool:
+        return self._left <= ALL_BUT * (self.job.limits.max_bytes or 0)
 
     def _opened(self, row: FileRow, held: set[int]) -> set[int]:
         """The directories of all names of a file that are not held yet, and those above them."""
@@ -163,13 +181,17 @@ class JobRunner:
         terms = job.terms
         pool = (pool_of(places) or "") if terms.spaces else ""
         spaces = terms.spaces if pool else ()
-        watch = SpreadWatch(reader, pool, spaces, terms.raw_factor, clocks.monotonic)
+        watch = SpreadWatch(
+            reader, pool, spaces, terms.raw_factor, clocks.monotonic,
+            terms.stored, terms.source, terms.pinned,
+        )  # fmt: skip
         self.accounts = JobAccounts(job, self._directories, watch, show)
         self._benefit = BenefitCheck(job, reader, places, self.accounts)
         policy = Policy(
             accept_races=terms.settings.accept_races,
             zfs=reader.version() if pool_of(places) is not None else None,
             room=job.space.room,
+            copies=self._copies,
         )
         self._engine = copy_engine(self._place, policy, self._sync, self._tick)
         self._rewriter = Rewriter(
@@ -179,6 +201,7 @@ class JobRunner:
         service = self._engine.leases.service
         self._holds = Holds(job, reader, places, self.accounts, service)
         self._batches = Batches(job)
+        self._copies_on: dict[int, int] = {}
         self._phase = WorkPhase.COPYING
 
     def run(self) -> dict[str, Any]:
@@ -225,6 +248,15 @@ class JobRunner:
         self._directories.close()
         self._recover()
         return State.PENDING in self.job.journal.counts()
+
+    def _copies(self, device: int) -> int:
+        """How many of each block the dataset on a device keeps; 1 where there is none."""
+        if device not in self._copies_on:
+            roots = {row.name for row in self.job.journal.roots() if row.dev == device}
+            found = (place.dataset for place in self.places if place.root in roots)
+            numbers = (dataset.number("copies") for dataset in found if dataset)
+            self._copies_on[device] = next(numbers, None) or 1
+        return self._copies_on[device]
 
     def _recover(self) -> None:
         place, clocks = self._place, self.job.clocks
@@ -323,7 +355,8 @@ class JobRunner:
 
     def _tick(self, count: int) -> None:
         self.accounts.work(count)
-        self._holds.tick(count, self._phase)
+        checking = self._phase is WorkPhase.COPYING and not count  # read back, or nothing begun
+        self._holds.tick(count, WorkPhase.CHECKING if checking else self._phase)
         if self._phase is WorkPhase.REWRITING:
             self._benefit.chunk()
 

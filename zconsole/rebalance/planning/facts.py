@@ -9,15 +9,16 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
+from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError, UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.pool.balance import FREE_BYTES_ONLY
-from zconsole.pool.model import Vdev, Version, parse_version
+from zconsole.pool.model import Pool, Vdev, Version, parse_version
 from zconsole.pool.topology import disks_of
 from zconsole.system import mounts
 from zconsole.system.host import ROOT
@@ -37,9 +38,12 @@ PROPERTIES = (
 )
 NOPWRITE = frozenset({"sha256", "sha512", "skein", "edonr", "blake3"})
 """Checksums with which ZFS drops a write of unchanged content (zio_checksum.c, NOPWRITE)."""
+_ADDED = re.compile(r"^(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d) zpool add (.*)", re.MULTILINE)
+_CLASSES = frozenset({"log", "cache", "spare", "special", "dedup"})
 _LOST = frozenset({"DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL"})
 _CALLED = {"rebuild": "resilver", "errorscrub": "scrub"}
 """What ``zpool status`` calls some scans."""
+_MOVING = {"removal": "vdev removal", "expansion": "raidz expansion"}
 
 Run = Callable[[Sequence[str], float], Completed]
 
@@ -55,11 +59,13 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One filesystem and its snapshots, newest last."""
+    """One filesystem, its snapshots, newest last, and its bookmarks."""
 
     name: str
     properties: Mapping[str, str]
     snapshots: tuple[Snapshot, ...] = ()
+    bookmarked: int | None = None
+    """When its newest bookmark was made, epoch seconds; None without one."""
 
     @property
     def pool(self) -> str:
@@ -69,6 +75,14 @@ class Dataset:
     def number(self, name: str) -> int | None:
         """A property in bytes or seconds; None for ``none``, ``-`` and the like."""
         return _whole(self.properties.get(name, ""))
+
+    @property
+    def ratio(self) -> float:
+        """Bytes of content by bytes of their blocks, 1 where that is not told."""
+        try:
+            return float(self.properties.get("compressratio", "").rstrip("x"))
+        except ValueError:
+            return 1.0
 
     def is_on(self, name: str) -> bool:
         """Whether a property is set to anything but off."""
@@ -96,13 +110,15 @@ class PoolFacts:
     version: Version
     fragmentation: float | None = None
     scanning: str | None = None
-    """resilver, scrub or rebuild while one runs."""
+    """resilver or scrub while one runs."""
+    moving: str | None = None
+    """What moves all blocks of a vdev by itself: see ``Condition``."""
     added: int | None = None
     """When the newest vdev was added, epoch seconds; None when there was none or not permitted."""
     special: tuple[Space, ...] = ()
     """Top-level vdevs of the special class."""
     used: int | None = None
-    """What the datasets use, without parity; for raw bytes by logical."""
+    """What the datasets have allocated, without parity, and without what is only reserved."""
     sector: int | None = None
     """Bytes of the smallest piece that is allocated; None where it is not known."""
 
@@ -117,9 +133,9 @@ class PoolFacts:
 
     @property
     def raw_factor(self) -> float:
-        """Raw bytes a byte of data takes: parity and padding."""
+        """Raw bytes an allocated byte takes: parity and padding."""
         alloc = sum(space.alloc for space in self.spaces)
-        return max(1.0, alloc / self.used) if self.used else 1.0
+        return max(1.0, alloc / self.used) if self.used and self.used > 0 else 1.0
 
     @property
     def checkpoint(self) -> bool:
@@ -148,6 +164,19 @@ class JobDirectory:
         """What identifies this filesystem on every boot: on ZFS, not just its name."""
         guid = self.dataset.properties.get("guid", "") if self.dataset else ""
         return f"{self.kind}:{self.source}:{guid}"
+
+
+class Condition(NamedTuple):
+    """How a pool is, and what it is busy with."""
+
+    state: str
+    """Its state word."""
+    scanning: str | None = None
+    """resilver or scrub while one runs."""
+    moving: str | None = None
+    """The removal of a vdev, or the expansion of a raidz, while one runs: what is written meanwhile
+    lies where it did, or as narrow as before."""
+    checkpoint: bool = False
 
 
 def pool_of(places: Sequence[JobDirectory]) -> str | None:
@@ -181,24 +210,29 @@ class FactsReader:
             *numbers, clones = line.split("\t")
             created, held = (_whole(word) or 0 for word in numbers)
             snapshots.append(Snapshot(created, held, clones not in ("-", "")))
-        return Dataset(name, _pairs(text), tuple(snapshots))
+        return Dataset(name, _pairs(text), tuple(snapshots), self._bookmarked(name))
 
     def pool(self, name: str) -> PoolFacts:
         """A pool as it is now. Raises UnavailableError for a suspended one, without asking it."""
         self._refuse_suspended(name)
         version = self.version()
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
-        listed = self._capacity(name)
-        used = self._ask("zfs", "list", "-Hp", "-o", "used", name).strip()
+        listed, status = self._capacity(name), self._status(name)
+        condition, idle = condition_of(status), idle_vdevs(status)
+        # Not of the pool's dataset alone: that counts what is only reserved as used.
+        columns = "usedbydataset,usedbysnapshots"
+        used = self._ask("zfs", "list", "-Hp", "-o", columns, "-r", name).split()
+        cloned = _whole(properties.get("bclonesaved", "")) or 0  # counted with every reference
         return PoolFacts(
             name=name,
             properties=properties,
-            spaces=spaces_of(listed, version),
-            special=spaces_of(listed, version, "special"),
+            spaces=spaces_of(listed, version, idle=idle),
+            special=spaces_of(listed, version, "special", idle),
             version=version,
             fragmentation=listed.fragmentation,
-            scanning=self.condition(name)[1],
-            used=_whole(used),
+            scanning=condition.scanning,
+            moving=condition.moving,
+            used=sum(_whole(word) or 0 for word in used) - cloned,
             sector=self._sector(name, properties),
         )
 
@@ -206,27 +240,30 @@ class FactsReader:
         """The normal-class vdevs, and the fragmentation of free space (0…1), now."""
         self._refuse_suspended(name)
         listed = self._capacity(name)
-        return spaces_of(listed, self.version()), listed.fragmentation
+        idle = idle_vdevs(self._status(name))
+        return spaces_of(listed, self.version(), idle=idle), listed.fragmentation
 
-    def condition(self, name: str) -> tuple[str, str | None]:
-        """The pool's state word and the scan that runs now; a suspended pool is not asked."""
+    def free(self, name: str) -> float | None:
+        """The share of a pool that is free; None where it does not say."""
+        figures = self._ask("zpool", "list", "-Hp", "-o", "free,size", name).split()
+        free, size = [_whole(word) for word in figures] if len(figures) == 2 else (None, None)
+        return free / size if free is not None and size else None
+
+    def condition(self, name: str) -> Condition:
+        """How the pool is now; a suspended one is not asked."""
         if pool_state(name, self.root) == "SUSPENDED":
-            return "SUSPENDED", None
-        try:
-            pool = pools_of(self._ask("zpool", "status", name), UTC)[0]
-        except (NotUnderstoodError, IndexError):
-            return "UNKNOWN", None
-        scan = next((s.function for s in pool.scans if s.state == "running"), None)
-        rows = (v for v in pool.root.walk() if v.vclass not in ("cache", "spare"))
-        if pool.state == "ONLINE" and any(v.state in _LOST for v in rows):
-            return "DEGRADED", scan  # the kernel faulted a disk, and did not hand it up
-        return pool.state or "UNKNOWN", scan and _CALLED.get(scan, scan)
+            return Condition("SUSPENDED")
+        return condition_of(self._status(name))
 
-    def device_paths(self, name: str) -> list[str]:
-        """Paths of the pool's devices."""
-        lines = self._ask("zpool", "list", "-vHPp", name).splitlines()
-        words = (line.strip("\t").split("\t")[0] for line in lines[1:])
-        return [word for word in words if word.startswith("/")]
+    def device_paths(self, name: str) -> list[list[str]]:
+        """Paths of the pool's devices, by class: those of its normal vdevs, its logs, and so on."""
+        classes: list[list[str]] = []
+        for line in self._ask("zpool", "list", "-vHPp", name).splitlines():
+            if not line.startswith("\t"):  # the pool, then the name of each further class
+                classes.append([])
+            elif (word := line.strip("\t").split("\t")[0]).startswith("/"):
+                classes[-1].append(word)
+        return [paths for paths in classes if paths]
 
     def snapshots_now(self, dataset: str) -> tuple[int, int]:
         """The txg of a dataset's newest snapshot, 0 when it has none; and how many are held."""
@@ -247,6 +284,14 @@ class FactsReader:
         """Return when everything written to the pool is on its disks."""
         self._ask("zpool", "sync", pool, deadline=600.0)
 
+    def _bookmarked(self, name: str) -> int | None:
+        argv = ("-t", "bookmark", "-d", "1", "-s", "creation", "-o", "creation", name)
+        try:
+            listed = self._ask("zfs", "list", "-Hp", *argv).split()
+        except UnavailableError:
+            return None
+        return _whole(listed[-1]) if listed else None
+
     def _sector(self, name: str, properties: Mapping[str, str]) -> int | None:
         """By the largest ashift of its vdevs, which tell it from OpenZFS 2.2 on (vdevprops(7))."""
         try:
@@ -261,6 +306,12 @@ class FactsReader:
             raise UnavailableError(
                 f"pool {name} is suspended: reconnect its disks, then run zpool clear {name}"
             )
+
+    def _status(self, name: str) -> Pool | None:
+        try:
+            return pools_of(self._ask("zpool", "status", name), UTC)[0]
+        except (NotUnderstoodError, IndexError):
+            return None
 
     def _capacity(self, name: str) -> Vdev:
         try:
@@ -278,16 +329,52 @@ class FactsReader:
         return done.stdout
 
 
+def condition_of(pool: Pool | None) -> Condition:
+    """What the status of a pool tells; None: nothing."""
+    if pool is None:
+        return Condition("UNKNOWN")
+    scan = next((s.function for s in pool.scans if s.state == "running"), None)
+    works = [work.kind for work in pool.activities if work.state == "running"]
+    rows = (v for v in pool.root.walk() if v.vclass not in ("cache", "spare"))
+    state = pool.state or "UNKNOWN"
+    if state == "ONLINE" and any(v.state in _LOST for v in rows):
+        state = "DEGRADED"  # the kernel faulted a disk, and did not hand it up
+    return Condition(
+        state,
+        scan and _CALLED.get(scan, scan),
+        next((_MOVING[kind] for kind in works if kind in _MOVING), None),
+        any(work.kind == "checkpoint" for work in pool.activities),
+    )
+
+
+def idle_vdevs(pool: Pool | None) -> frozenset[str]:
+    """Top-level vdevs that take no new writes: those set so, and one that is being removed."""
+    tops = pool.root.children if pool else ()
+    return frozenset(top.name for top in tops if top.allocating is False)
+
+
 def last_addition(history: str) -> int | None:
-    """Epoch seconds of the last ``zpool add`` or ``attach`` in ``zpool history``'s local dates."""
-    found = re.findall(r"^(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d) zpool add ", history, re.MULTILINE)
-    if not found:
-        return None
-    return int(time.mktime(time.strptime(found[-1], "%Y-%m-%d.%H:%M:%S")))
+    """Epoch seconds when data vdevs were added last, of ``zpool history`` and its local dates.
+
+    Of all vdevs in one command they are the first: what follows the name of a class is of that.
+    """
+    found = None
+    for date, words in _ADDED.findall(history):
+        rest = words.split()
+        while rest and rest[0].startswith("-"):
+            rest = rest[2 if rest[0] == "-o" else 1 :]
+        if rest[1:] and rest[1] not in _CLASSES:  # after the pool's name
+            found = date
+    return int(time.mktime(time.strptime(found, "%Y-%m-%d.%H:%M:%S"))) if found else None
 
 
-def spaces_of(listed: Vdev, version: Version, wanted: str = "normal") -> tuple[Space, ...]:
-    """The top-level vdevs of one class, with what their free bytes count for in a version."""
+def spaces_of(
+    listed: Vdev, version: Version, wanted: str = "normal", idle: Collection[str] = ()
+) -> tuple[Space, ...]:
+    """The top-level vdevs of one class, with what their free bytes count for in a version.
+
+    Those of the ``idle`` ones count for nothing.
+    """
     by_disks = bool(version) and version[:2] < FREE_BYTES_ONLY
     found = []
     for row in listed.children:
@@ -295,6 +382,7 @@ def spaces_of(listed: Vdev, version: Version, wanted: str = "normal") -> tuple[S
             shape = draid_shape(row.name)
             disks = disks_of(row.kind, row.width or 0, shape.spares if shape else 0) or 1
             weight, alloc = float(disks) if by_disks else 1.0, row.alloc_bytes or 0
+            weight = 0.0 if row.name in idle else weight
             found.append(Space(row.name, space_of(row) or 0, alloc, weight, row.width or 0))
     return tuple(found)
 

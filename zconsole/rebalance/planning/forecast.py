@@ -80,9 +80,12 @@ def vdev_shares(
     """Share of the blocks' bytes on each named top-level vdev; None when ids do not fit them.
 
     With ``others`` blocks may lie on further (special) vdevs, which do not count.
-    The number at the end of a vdev's name is its id; a plain disk has its place in the list.
+    The number at the end of a vdev's name is its id; a plain disk has its place among all, which
+    is not known with ``others``.
     """
     numbers = [_NUMBER.match(name) for name in names]
+    if others and None in numbers:
+        return None
     ids = [int(number[2]) if number else place for place, number in enumerate(numbers)]
     weight: Counter[int] = Counter()
     for block in blocks:
@@ -149,6 +152,21 @@ def narrowed(listed: Listed, pool: PoolFacts) -> float | None:
     return after / before if before else None
 
 
+def growth(plan: DirectoryPlan, listed: Listed) -> int:
+    """Bytes by which a directory's blocks grow; 0 where they shrink, or where nothing tells.
+
+    By its compression if that is off now, and its copies, against those of the listed blocks.
+    """
+    dataset, extents = plan.place.dataset, [each for file in listed.values() for each in file]
+    before = sum(each.stored * each.copies for each in extents)
+    if dataset is None or not before:
+        return 0
+    compressed = dataset.is_on("compression")
+    after = sum(each.stored if compressed else each.length for each in extents)
+    after *= dataset.number("copies") or 1
+    return max(0, round(plan.found.allocated * (after / before - 1)))
+
+
 LARGE_FIRST = "large before small"
 OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 SPECIAL_FULL = 0.75
@@ -195,9 +213,32 @@ def special_limit(dataset: Dataset | None) -> float:
     return float("inf") if limit and record <= limit else limit
 
 
-def special(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> list[Space]:
+def small_blocks(plan: DirectoryPlan, listed: Listed) -> float:
+    """Bytes of a directory that go to special vdevs: of blocks that are small once compressed.
+
+    As in the listed files (spa_preferred_class, module/zfs/spa_misc.c); without any by the lengths
+    of files, unless a whole record is small with the ratio that the dataset's blocks compress to.
+    """
+    limit, dataset = plan.found.special, plan.place.dataset
+    if dataset is None or not limit:
+        return plan.found.special_allocated
+    compressed = dataset.is_on("compression")
+    extents = [each for file in listed.values() for each in file]
+    if every := sum(each.raw for each in extents):
+        sizes = ((each, each.stored if compressed else each.length) for each in extents)
+        small = sum(each.raw for each, written in sizes if written <= limit)
+        return plan.found.allocated * small / every
+    record = dataset.number("recordsize") or 0
+    if compressed and record / max(1.0, dataset.ratio) <= limit:
+        return plan.found.allocated
+    return plan.found.special_allocated
+
+
+def special(
+    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Listed]
+) -> list[Space]:
     """The special vdevs afterwards, at most: as if none of the small blocks were there yet."""
-    small = sum(plan.found.special_allocated for plan in plans)
+    small = sum(small_blocks(plan, files) for plan, files in zip(plans, listed, strict=True))
     free = sum(space.free for space in pool.special)
     share = min(1.0, small / free) if free else 0.0
     return [replace(space, alloc=space.alloc + share * space.free) for space in pool.special]
@@ -223,8 +264,9 @@ def predicted(
     listed: Sequence[Listed],
 ) -> PlanDocument:
     """Where the bytes will lie: the pool afterwards, and what reaches the wanted spread."""
+    every = sum(plan.bytes for plan in plans)
     made = PlanDocument(
-        tuple(plan.document() for plan in plans),
+        tuple(plan.document(every) for plan in plans),
         available_bytes=min(plan.found.room for plan in plans),
         estimate="size",
         order=OLD_FIRST if pool and pool.added else LARGE_FIRST,
@@ -234,14 +276,14 @@ def predicted(
     target = limits.until_spread if limits.until_spread is not None else EVEN
     lies, estimate = source(plans, pool, listed)
     allocated = sum(plan.found.allocated for plan in plans)
-    pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
+    pinned = sum(plan.pinned_least for plan in plans) / allocated if allocated else 0.0
     size = made.bytes
     by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
     limit = by_byte * min(size, limits.max_bytes or size)
     raw = allocator.raw_to_target(pool.spaces, target, limit, lies, pinned)
     moved = limit if limits.until_spread is None or raw is None else raw
     after = allocator.rewritten(pool.spaces, moved, lies, pinned)
-    return replace(
+    made = replace(
         made,
         pool=pool.name,
         spread_before=allocator.spread(pool.spaces),
@@ -252,9 +294,11 @@ def predicted(
         scanning=pool.scanning,
         raw_factor=pool.raw_factor,
         vdevs=fills(pool.spaces, after),
-        special=fills(pool.special, special(plans, pool)),
+        special=fills(pool.special, special(plans, pool, listed)),
         estimate=estimate,
     )
+    goal = made.bytes_within(limits)
+    return replace(made, directories=tuple(plan.document(goal) for plan in plans))
 
 
 def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFill, ...]:

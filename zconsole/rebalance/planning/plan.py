@@ -116,11 +116,17 @@ def judged(
 ) -> RebalancePlan:
     """The plan that follows from what was measured; asks nothing and nobody."""
     pool = pool if pool and pool.spaces else None
+    for each, files in zip(plans, listed, strict=True):
+        each.grown = forecast.growth(each, files)
     found = forecast.predicted(plans, pool, settings.limits, listed)
     notes = plan_notes.of_plan(found, plans, pool, settings.limits)
+    if pool is not None:
+        goal = found.bytes_within(settings.limits)
+        notes += plan_notes.of_pins(goal, settings.rewrite_options, plans)
     notes += plan_notes.of_options(settings.rewrite_options, plans, pool)
     refused = _refusal(found, plans, settings)
-    return RebalancePlan(plans, pool, replace(found, notes=tuple(notes), refused=refused))
+    lies = forecast.source(plans, pool, listed)[0] if pool else None
+    return RebalancePlan(plans, pool, replace(found, notes=tuple(notes), refused=refused), lies)
 
 
 def _surveyed(
@@ -150,11 +156,15 @@ def _ages(dataset: Dataset | None, added: int | None) -> Ages:
     cloned = [snapshot.creation for snapshot in dataset.snapshots if snapshot.clones]
     if dataset.is_on("origin"):
         cloned.append(dataset.number("creation") or 0)
+    snapshot, bookmark = max(snapshots, default=None), dataset.bookmarked
+    if snapshot is not None and bookmark is not None and bookmark <= snapshot:
+        bookmark = None
     # Seconds: what was written within the snapshot's own second counts as held by it.
     return Ages(
-        snapshot=max(snapshots) + 1 if snapshots else None,
+        snapshot=snapshot + 1 if snapshot is not None else None,
         clone=max(cloned) + 1 if cloned else None,
         addition=added,
+        bookmark=bookmark + 1 if bookmark is not None else None,
     )
 
 
@@ -180,7 +190,7 @@ def _directory_plan(
         plan.leave_out(TOO_LARGE, large.files, large.bytes)
         found.allocated -= large.allocated
         found.old_allocated -= large.old_allocated
-    plan.pinned = _pinned(place.dataset, pool, found)
+    _pin(plan, pool)
     plan.leave_alone(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
@@ -200,14 +210,21 @@ def _overlay(sys: Sys, files: FilesInUse, root: bytes) -> str | None:
         sys.close(fd)
 
 
-def _pinned(
-    dataset: Dataset | None, pool: PoolFacts | None, found: Survey
-) -> dict[str, int | None]:
+def _pin(plan: DirectoryPlan, pool: PoolFacts | None) -> None:
+    dataset, found = plan.place.dataset, plan.found
     if dataset is None or pool is None:
-        return dict.fromkeys(("snapshots", "clones", "checkpoint", "dedup", "block_clones"))
-    return {
-        "snapshots": min(found.allocated, found.snapshot_allocated),
-        "clones": min(found.allocated, found.clone_allocated),
+        causes = ("snapshots", "clones", "checkpoint", "dedup", "block_clones")
+        plan.pinned = dict.fromkeys(causes)
+        return
+    # What was not written since the newest snapshot, or a clone's origin, is what that can have.
+    referenced, written = dataset.number("referenced"), dataset.number("written")
+    most = found.allocated
+    if referenced is not None and written is not None:
+        most = min(most, max(0, referenced - written))
+    plan.held_most = most if dataset.snapshots or dataset.is_on("origin") else 0
+    plan.pinned = {
+        "snapshots": min(most, found.snapshot_allocated),
+        "clones": min(most, found.clone_allocated),
         "checkpoint": found.allocated if pool.checkpoint else 0,
         "dedup": found.allocated if dataset.is_on("dedup") else 0,
         "block_clones": min(found.allocated, pool.number("bclonesaved")),
@@ -222,11 +239,16 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
             return f"{os.fsdecode(each.place.root)}: {each.choice.why}"
     if why := plan_notes.spared(settings.rewrite_options, plans):
         return why
-    return _space_refusal(plan, plans) or _aim_refusal(plan, plans, settings)
+    return _space_refusal(plan, plans, settings.limits) or _aim_refusal(plan, plans, settings)
 
 
-def _space_refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan]) -> str | None:
-    lasting, free = sum(each.pinned_most for each in plans), plan.available_bytes
+def _space_refusal(
+    plan: PlanDocument, plans: Sequence[DirectoryPlan], limits: Limits
+) -> str | None:
+    goal, free = plan.bytes_within(limits), plan.available_bytes
+    stored = max(1.0, *(each.stored for each in plans))
+    lasting = min(sum(each.pinned_least for each in plans), round(goal * stored))
+    lasting += sum(each.growth(goal) for each in plans)
     needed = lasting + max(each.in_flight for each in plans)
     if needed > free and lasting:
         return f"needs {size(needed)}, with only {size(free)} free above the reserve"
@@ -250,7 +272,7 @@ def _aim_refusal(
             f"a spread of {percent(goal, 1)} is out of reach for these directories: {change}."
             " Choose more directories or a larger spread"
         )
-    pinned = any(each.pinned_most for each in plans)
+    pinned = any(each.pinned_least for each in plans)
     if pinned and len(plan.vdevs or ()) > 1 and after > before - NO_GAIN:
         return f"the spread would not improve ({change}): old blocks are pinned"
     return None

@@ -205,6 +205,10 @@ def of_plan(
         notes += [text for word in met for text in hazards(word, pool.version)]
         if len(pool.spaces) == 1:
             notes.append("one vdev: nothing to balance")
+        if idle := [space.name for space in pool.spaces if not space.weight]:
+            notes.append(f"no new writes go to {', '.join(idle)}: removed, or allocating=off")
+        if pool.moving:
+            notes.append(f"{pool.moving} running: the job waits for it")
         if pool.scanning:
             notes.append(f"{pool.scanning} running: the job waits for it")
         if pool.health != "ONLINE":
@@ -223,6 +227,21 @@ def of_plan(
     if held:
         notes.append(f"{counted(held, 'snapshot')} {'is' if held == 1 else 'are'} held")
     return notes
+
+
+def of_pins(goal: int, letters: str, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
+    """What to know of old blocks that may stay once ``goal`` bytes of files have moved.
+
+    Nothing where it is known that they do. ``letters``: the options of ``zfs rewrite``.
+    """
+    most = sum(plan.within(goal, plan.pinned_most) for plan in plans)
+    if most <= sum(plan.within(goal, plan.pinned_least) for plan in plans):
+        return
+    why = "what holds them may hold different ones"
+    if any(plan.held_most > (plan.pinned.get("snapshots") or 0) for plan in plans):
+        why = "of files that changed since a snapshot it holds the rest"
+        why += ", which is sent again as well" * ("P" not in letters)
+    yield f"up to {size(most)} of old blocks may stay: {why}"
 
 
 def _overshoots(plan: PlanDocument) -> bool:
@@ -346,7 +365,7 @@ def of_options(
         yield "-S: blocks that the newest snapshot has stay where they are, and balance nothing"
     if "C" in letters:
         yield "-C: blocks shared by cloning stay where they are, and balance nothing"
-    sent = any(plan.found.snapshot_bytes for plan in rewritten)
+    sent = any(plan.sent for plan in rewritten)
     if sent and "P" not in letters and pool.version >= SINCE["P"][0]:
         yield "--rewrite-options P (zfs rewrite -P) keeps incremental sends from growing"
     pinned = any(plan.pinned_most for plan in rewritten)

@@ -62,7 +62,7 @@ HELP = {
     "during_scan": "don't wait for scans to end",
     "rate": "move at most this much per second",
     "max_latency": "throttle while the latency of the disks is above this",
-    "max_bytes": "stop after moving this much",
+    "max_bytes": "move at most this much; larger files stay where they are",
     "until_spread": "stop when the fills of the vdevs differ by no more than this",
     "min_free": "keep this share of the pool free",
     "window": "work only in these hours of the day",

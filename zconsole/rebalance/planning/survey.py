@@ -145,6 +145,8 @@ class Ages:
     snapshot: float | None = None
     clone: float | None = None
     addition: float | None = None
+    bookmark: float | None = None
+    """Of the newest bookmark, where no snapshot is newer."""
 
 
 @dataclass(slots=True)
@@ -189,6 +191,8 @@ class Survey:
     old_allocated: int = 0
     """Allocated bytes of files older than the newest vdev."""
     snapshot_bytes: int = 0
+    bookmark_bytes: int = 0
+    """Of files that are newer than the newest snapshot, but older than the newest bookmark."""
     special_allocated: int = 0
     """Allocated bytes of files that belong on special vdevs."""
     skipped: Counter[str] = field(default_factory=Counter)
@@ -220,6 +224,9 @@ class Survey:
         )
         self.snapshot_allocated += times * _allocated(held)
         self.snapshot_bytes += times * sum([file.st_size for file in held])
+        marked = sum([file.st_size for file in _older(files, ages.bookmark)])
+        if ages.bookmark is not None:
+            self.bookmark_bytes += times * (marked - sum([file.st_size for file in held]))
         self.clone_allocated += times * _allocated(_older(files, ages.clone))
         self.old_allocated += times * _allocated(_older(files, ages.addition))
 

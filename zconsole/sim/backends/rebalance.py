@@ -324,7 +324,7 @@ def propose(pool: PoolState, settings: Settings) -> PlanDocument:
     """The plan of a job on a simulated pool: the real one's, of simulated facts."""
     facts = _facts(pool)
     plans = [_directory(pool, facts, root, settings) for root in settings.dirs]
-    made = plan.judged(plans, facts, settings, []).document
+    made = plan.judged(plans, facts, settings, [{}] * len(plans)).document
     copies = (COPIES,) if any(each.choice.engine == "copy" for each in plans) else ()
     return replace(made, notes=(*made.notes, *copies))
 

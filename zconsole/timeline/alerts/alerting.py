@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shlex
 import shutil
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 from zconsole.errors import NotFoundError, UsageError
@@ -18,12 +19,19 @@ from zconsole.system.process import DeadlineError
 from zconsole.timeline.alerts.rules import Alert, AlertRules
 from zconsole.timeline.events import is_ahead
 from zconsole.timeline.frame import Frame
+from zconsole.units import counted
 
 HOOK_DEADLINE = 60.0
 """Seconds a hook may run before it is killed; children that outlive it must close its output."""
+RETRY_AFTER = (10.0, 60.0, 300.0)
+"""Seconds after which an alert is sent again whose hook failed: a mail server may be away."""
+MOST_HOOKS = 4
+"""Hooks that run at once; a shelf of disks that drops has an alert for each."""
 KEPT = 50
 """Alerts of a pool that stay among its events, once their message is gone."""
 BELL = "\a"
+LONGEST = 400
+"""Characters of a notification: terminals show no more."""
 
 
 @dataclass(slots=True)
@@ -32,14 +40,18 @@ class Alerting:
 
     rules: AlertRules
     runner: ProcessRunner
-    complain: Callable[[str], None]
-    """Called with one line about each failed hook."""
     hook: tuple[str, ...] = ()
     """Argument vector of a command to run for each alert; empty for none."""
     bell: bool = False
     notify: bool = False
     """Whether to show a desktop notification through the terminal."""
     _hooks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _free: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(MOST_HOOKS), init=False
+    )
+    _ending: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _notes: list[str] = field(default_factory=list, init=False)
+    """A line about each hook that failed."""
     _events: dict[str, deque[Event]] = field(default_factory=dict, init=False)
     """The newest alerts, by pool."""
 
@@ -48,8 +60,9 @@ class Alerting:
         alerts = self.rules.look(frames)
         for frame in frames:
             for event in self._events.pop(frame.pool, ()):
-                ahead = is_ahead(event.t, frame.t)  # the clock was set back
-                self._keep(frame.pool, event._replace(t=frame.t) if ahead else event)
+                now = frame.failure.t if frame.failure else frame.t
+                ahead = is_ahead(event.t, now)  # the clock was set back
+                self._keep(frame.pool, event._replace(t=now) if ahead else event)
         for alert in alerts:
             event = Event(alert.t, alert.kind, alert.text, alert.severity, origin="console")
             self._keep(alert.pool, event)
@@ -69,15 +82,32 @@ class Alerting:
     def _keep(self, pool: str, event: Event) -> None:
         self._events.setdefault(pool, deque(maxlen=KEPT)).append(event)
 
+    def take_notes(self) -> tuple[str, ...]:
+        """What went wrong with hooks since the last call."""
+        notes, self._notes = tuple(self._notes), []
+        return notes
+
     async def aclose(self) -> None:
-        """Wait for running hooks; each has its own deadline."""
-        if self._hooks:
-            await asyncio.wait(tuple(self._hooks))
+        """Wait for hooks, which have a deadline each; none that failed is tried again."""
+        self._ending.set()
+        if not self._hooks:
+            return
+        _, unsent = await asyncio.wait(self._hooks, timeout=2 * HOOK_DEADLINE)
+        for task in unsent:
+            task.cancel()
+        if unsent:
+            self._notes.append(f"{counted(len(unsent), 'alert')} not sent: hooks take too long")
 
     async def _run(self, alert: Alert) -> None:
-        failure = await run_hook(self.runner, self.hook, alert)
-        if failure is not None:
-            self.complain(failure)
+        for pause in (*RETRY_AFTER, 0.0):
+            async with self._free:
+                failure = await run_hook(self.runner, self.hook, alert)
+            if failure is None:
+                return
+            self._notes.append(failure)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), pause)
+                return
 
 
 def notification(alert: Alert) -> str:
@@ -85,7 +115,7 @@ def notification(alert: Alert) -> str:
 
     Terminals that know neither ignore both (iTerm2 and ConEmu read 9, rxvt reads 777).
     """
-    body = clean(f"{alert.pool}: {alert.words}").replace(";", ",")
+    body = clean(f"{alert.pool}: {alert.words}")[:LONGEST].replace(";", ",")
     return f"\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
 
 

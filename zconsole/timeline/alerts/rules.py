@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
+from zconsole.pool.health import LOST_STATES
 from zconsole.pool.model import Vdev
 from zconsole.pool.scan_outcome import WELL, is_end
 from zconsole.pool.topology import APART
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, ScanView
 from zconsole.units import counted, days, duration, percent
-
-WORKING = ("ONLINE", "DEGRADED")
 
 QUIET = 30.0
 """Seconds a condition must be gone before it is sent again."""
@@ -25,6 +24,10 @@ STANDING = 60.0
 SPARE_STANDING = 60.0
 """Seconds a spare must be in trouble: one that is in use returns soon after a resilver, and a
 device is back some moments before its resilver begins."""
+UNREACHABLE_AFTER = 300.0
+"""Seconds without a sample after which a pool is out of reach, and not just slow."""
+WITHOUT_SAMPLE = ("suspended", "unavailable", "unreachable")
+"""Kinds of conditions that are told without a sample; of the others nothing is known then."""
 LEAST_SLIP = 60.0
 """Seconds by which an end may always move: estimates are no finer."""
 FREED = 0.01
@@ -68,12 +71,12 @@ class _Watched:
     active: dict[tuple[str, str], float] = field(default_factory=dict)
     """Condition (kind and subject) to the last time it held."""
     held: frozenset[tuple[str, str]] = frozenset()
-    """Those that held in the last frame, however long ago that was."""
+    """Those that held in the last frame; where it is without a sample, in the one before it."""
     clock: float = 0.0
     """That of the last frame."""
+    silent_since: float | None = None
+    """When the first of the samples that are missing now was missed, by the steady clock."""
     errors: dict[str, int] | None = None
-    working: frozenset[str] = frozenset()
-    """Keys of the leaves that took part."""
     running: dict[str, ScanView] = field(default_factory=dict)
     ended: dict[str, ScanView] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
@@ -116,21 +119,24 @@ class AlertRules:
         seen.clock = frame.clock
         found = (*self._conditions(frame, seen), *self._happenings(frame, seen))
         now = {(a.kind, a.subject): a for a in found}
+        clock = frame.failure.clock if frame.failure else frame.clock
         for condition in list(seen.active.keys() - seen.held):
             quiet = ERRORS_QUIET if condition[0] == "device-error" else QUIET
-            if frame.clock - seen.active[condition] > quiet:
+            if clock - seen.active[condition] > quiet:
                 del seen.active[condition]
         new = [alert for condition, alert in now.items() if condition not in seen.active]
-        seen.active.update(dict.fromkeys(now, frame.clock))
-        seen.held = frozenset(now)
+        unseen = (each for each in seen.held if frame.problem and each[0] not in WITHOUT_SAMPLE)
+        seen.held = frozenset((*now, *unseen))
+        seen.active.update(dict.fromkeys(seen.held, clock))
         yield from new
 
     def _conditions(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
         """What holds now: suspended, no redundancy, useless spare, stalled, full, scrub overdue."""
-        if frame.suspended:
-            yield _alert(frame, "suspended", "error", "the pool is SUSPENDED: all I/O waits")
+        yield from _lost(frame, seen)
         if frame.problem:
             return
+        yield from _damaged(frame)
+        yield from _gone(frame)
         yield from _unprotected(frame)
         yield from _spares(frame, seen)
         for view in frame.scans:
@@ -164,8 +170,10 @@ class AlertRules:
         """What happened since the last frame: new errors, restarts, a slipped ETA, an end."""
         if frame.problem:
             return
+        if seen.errors is None and frame.health.word == "NOT RESTORED":  # before the watch
+            text = f"the pool is not restored: {frame.health.reasons[0]}"
+            yield _alert(frame, "not-restored", "error", text)
         yield from _new_errors(frame, seen)
-        yield from _gone(frame, seen)
         for view in frame.scans:
             yield from _restarted(frame, view, seen)
             yield from self._slipped(frame, view, seen)
@@ -188,7 +196,8 @@ class AlertRules:
 
 
 def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "") -> Alert:
-    return Alert(kind, frame.pool, frame.t, text, severity, subject)
+    t = frame.failure.t if frame.failure else frame.t
+    return Alert(kind, frame.pool, t, text, severity, subject)
 
 
 def _of_device(frame: Frame, vdev: Vdev, text: str, subject: str) -> Alert:
@@ -204,6 +213,38 @@ def _of_device(frame: Frame, vdev: Vdev, text: str, subject: str) -> Alert:
 def _identity(view: ScanView) -> str:
     """What tells a scan from the one before it and after it."""
     return f"{view.key}:{view.scan.start or 0:.0f}"
+
+
+def _lost(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    """A pool that nobody can use, or of which nothing has been heard for a while."""
+    if frame.failure is None:
+        seen.silent_since = None
+    elif seen.silent_since is None:
+        seen.silent_since = frame.failure.clock
+    if frame.suspended:
+        yield _alert(frame, "suspended", "error", "the pool is SUSPENDED: all I/O waits")
+    elif frame.health.word in LOST_STATES:
+        yield _alert(frame, "unavailable", "error", f"the pool is {frame.health.word}")
+    elif frame.failure is not None and seen.silent_since is not None:
+        silence = frame.failure.clock - seen.silent_since
+        if silence >= UNREACHABLE_AFTER:
+            text = f"no sample for {duration(frame.stale_seconds or silence)}: {frame.problem}"
+            yield _alert(frame, "unreachable", "error", text)
+
+
+def _damaged(frame: Frame) -> Iterator[Alert]:
+    count = frame.seen.error_count
+    if not frame.suspended and (count or frame.seen.damaged):
+        text = f"{counted(count, 'data error') if count else 'data errors'}: files are damaged"
+        yield _alert(frame, "data-errors", "error", text)
+
+
+def _gone(frame: Frame) -> Iterator[Alert]:
+    """Devices that are away by themselves, with or without errors before; not a spare's."""
+    for row in frame.rows:
+        vdev = row.vdev
+        if not vdev.children and vdev.vclass != "spare" and vdev.state in BROKEN:
+            yield _of_device(frame, vdev, f"{vdev.located} is {vdev.state} now", f"{row.key}:gone")
 
 
 def _unprotected(frame: Frame) -> Iterator[Alert]:
@@ -251,16 +292,6 @@ def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         text += f"{counters.cksum or 0} checksum)"
         text += "".join(f"; {SUSPECTS[t.cause]}" for t in frame.troubles if t.key == key)
         yield _of_device(frame, vdev, text, key)
-
-
-def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
-    """Devices that went away by themselves, with or without errors before."""
-    leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
-    for key, vdev in leaves.items():
-        if key in seen.working and vdev.state in BROKEN:
-            text = f"{vdev.located} is {vdev.state} now"
-            yield _of_device(frame, vdev, text, f"{key}:gone")
-    seen.working = frozenset(key for key, vdev in leaves.items() if vdev.state in WORKING)
 
 
 def _restarted(frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:

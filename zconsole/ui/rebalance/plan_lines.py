@@ -89,7 +89,7 @@ def plan_lines(
         *_under(head, [by_hand] * bool(size), "bold", look, width),
         *_moves(plan, settings.aim, look, width),
         *_fills(plan, settings.limits, look, width),
-        *(_costs(plan, size, pace, look, width) if size else ()),
+        *(_costs(plan, size, pace, settings.limits.window, look, width) if size else ()),
         *_under(" Warnings", plan.notes, "warning", look, width),
         *_under(" Unavailable", [denied], "error", look, width),
     ]
@@ -184,14 +184,20 @@ def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator
 
 
 def _costs(
-    plan: PlanDocument, size: int, pace: JobPace | None, look: DisplayFormat, width: int
+    plan: PlanDocument,
+    size: int,
+    pace: JobPace | None,
+    window: str | None,
+    look: DisplayFormat,
+    width: int,
 ) -> Iterator[Line]:
     yield (Span(" What it takes", "bold"),)
     if pace is None:
         time = "duration unknown until it runs"
     else:
         rate, basis = pace
-        time = f"about {units.duration(size / rate)} at {look.rate(rate)} ({basis})"
+        hours = f" within {window}" if window else ""
+        time = f"about {units.duration(size / rate)}{hours} at {look.rate(rate)} ({basis})"
     yield from wrapped(f"{look.size(size)} of file data to move, {time}", "", look, width)
     for text, role in cost_sentences(plan, look.size):
         yield from wrapped(text, role, look, width)

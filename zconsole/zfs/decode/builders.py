@@ -29,6 +29,9 @@ MOST_VDEVS = 20_000
 takes about 13 KB from its text to the frames that are shown."""
 TOO_MANY = f"damaged ZFS output: more than {MOST_VDEVS} vdevs"
 TOO_DEEP = "damaged ZFS output: vdevs are nested too deep"
+LONGEST = 4096 + 64
+"""Characters of the longest name, a path with its partition or kind (PATH_MAX of Linux)."""
+TOO_LONG = "damaged ZFS output: a vdev's name is longer than any path"
 Node = Mapping[str, Any]
 Nodes = Collection[Any]
 """Vdevs as their form has them."""
@@ -333,7 +336,10 @@ def _marked(vdevs: tuple[Vdev, ...], shared: Collection[str]) -> tuple[Vdev, ...
 
 
 def check_size(roots: Iterable[Vdev]) -> int:
-    """The number of vdevs. Raises NotUnderstoodError where they are too many or too deep."""
+    """The number of vdevs.
+
+    Raises NotUnderstoodError where they are too many, too deep, or have too long names.
+    """
     count, level, depth = 0, list(roots), 0
     while level:
         count, depth = count + len(level), depth + 1
@@ -341,6 +347,8 @@ def check_size(roots: Iterable[Vdev]) -> int:
             raise NotUnderstoodError(TOO_DEEP)
         if count > MOST_VDEVS:
             raise NotUnderstoodError(TOO_MANY)
+        if any(len(vdev.name) > LONGEST or len(vdev.kind) > LONGEST for vdev in level):
+            raise NotUnderstoodError(TOO_LONG)
         level = [child for vdev in level for child in vdev.children]
     return count
 

@@ -117,6 +117,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool) -> Sample:
         enclosures=enclosures_of(raw),
         dated=raw.get("undated") is not True,
         began=_finite(raw.get("began")),
+        age=max(0.0, _finite(raw.get("age")) or 0.0),
     )
 
 

@@ -32,6 +32,9 @@ _TAG = re.compile(
 )
 _DATA_CORRUPTION = "an error resulting in data corruption"
 _FILES_FOLLOW = "Permanent errors have been detected"
+_OBJECTS_FOLLOW = "The following persistent errors have been detected"
+"""Above a table of DATASET, OBJECT and RANGE, in the first releases of Solaris 10."""
+_OBJECT = re.compile(r"\s*\S+\s+[\da-f]+\s+(?:lvl=\d+ blkid=|\d+-)\d+")
 _ENTRY_INDENT = 8
 """Blanks before each name in a list of damaged files (``%7s %s``)."""
 _DAMAGED_FILE = re.compile(r"(?!\S+[#$%](?:\s|$))(?:/|<metadata>:|[^\s:]+:(?:/|<0x))")
@@ -41,6 +44,11 @@ _NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
 """What a mail or forum puts before lines."""
 _QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
+_BREAK = re.compile(r"<br ?/?>[^\S\n]*$", re.MULTILINE)
+_OF_A_PAGE = re.compile(
+    r"^[^\S\n]*(?:pool:.*<br ?/?>|&lt;(?:metadata|0x[\da-f]+)&gt;:)|&nbsp;NAME\b", re.MULTILINE
+)
+"""In the source of a web page only: no name of a damaged file begins so."""
 _NO_POOLS = re.compile(
     r"^[^\S\n]*(no pools available|all pools are healthy|pool '(.+)' is healthy)[^\S\n]*$",
     re.MULTILINE,
@@ -60,10 +68,9 @@ _DETAILS = "device details"
 """Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
 _SCAN_LINES = ("scan", "scrub")
 _SCANS = (_UNTAGGED, *_SCAN_LINES)
-_NO_KNOWN_FORM = "its {}: line is cut off, or of no known form"
 _WORK = ("remove", "checkpoint", "expand", "condense")
 _UNOPENED = ("FAULTED", "UNAVAIL")
-"""States of a pool that could not be opened; one that is open may have them as well."""
+"""States of a pool that could not be opened; one that is open and suspended may have them, too."""
 
 
 class _Section(NamedTuple):
@@ -100,7 +107,7 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
     """
     if not isinstance(text, str):
         raise NotUnderstoodError("not `zpool status` output: no text")
-    plain = unspaced(text)
+    plain = unspaced(_shown(text))
     if _QUOTED_POOL.search(plain):
         plain = _QUOTED.sub("", plain)
     lines = [line.rstrip("\r\f") for line in plain.split("\n")]
@@ -110,6 +117,16 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
         raise NotUnderstoodError("not `zpool status` output")
     known = devices or Devices({"t": 0.0})
     return tuple(_pool(block, zone, known) for block in blocks)
+
+
+def _shown(text: str) -> str:
+    """What a browser shows of text that was saved as the source of a web page."""
+    if not _OF_A_PAGE.search(text):
+        return text
+    # lazy: its table of names takes milliseconds to load, and hardly any text needs it
+    from html import unescape
+
+    return unescape(_BREAK.sub("", text))
 
 
 def in_place(text: str) -> tuple[tuple[str, str | None], ...]:
@@ -208,7 +225,7 @@ def _is_listing(section: _Section | None) -> bool:
 
 
 def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
-    state, _, fate = (block.first("state") or "").partition(" ")
+    state, printed = (block.first("state") or "").partition(" ")[0], _printed(block)
     rows = [line for section in block.all(*_TABLES) for line in section.lines]
     name = block.first("pool")
     read = [(section, scan_of(section.lines, zone)) for section in block.all(*_SCANS)]
@@ -225,19 +242,16 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         unread.insert(0, "state")
     running = next((s.function for s in scans if s.active), None)
     root = config_of(rows, name, running, zone, devices)
-    lacks = _lacks(block, root, state, unread)
-    unopened = state in _UNOPENED and block.first("errors") is None
-    if state not in KNOWN_STATES and root.state != UNKNOWN_STATE:
-        state = root.state
+    errors, message = block.first("errors"), printed["status"]
+    suspended = suspension(state, message, printed["moreinfo"], errors)
+    # Nothing runs in a pool that could not be opened, nor is it suspended.
+    unopened = state in _UNOPENED and errors is None and not (suspended or running)
+    lacks = _lacks(block, root, state, unread, unopened)
+    if state not in KNOWN_STATES:
+        state = "" if root.state == UNKNOWN_STATE else root.state
     count, names = _errors(block)
-    tags = {"pool_guid": "id", "moreinfo": "see"}
-    tags |= {tag: tag for tag in ("status", "action", "comment")}
-    printed = {name: block.first(tag) or None for name, tag in tags.items()}
-    if fate == "(DESTROYED)":
-        printed["status"] = f"The pool was destroyed. {printed['status'] or ''}".rstrip()
-    message = printed["status"]
     told = {
-        "suspension": suspension(state, message, printed["moreinfo"], block.first("errors")),
+        "suspension": suspended,
         "lacks": lacks,
         "scans_told": not unopened and _tells_scans(block, lacks, unread),
         "scans": scans,
@@ -246,14 +260,20 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
     if _ends_in_table(block):
-        root = _cut_short(root, unopened and running is None)
+        root = _cut_short(root, unopened)
     root = _with_leaving(root, activities)
-    figures = {
-        "state": state if state in KNOWN_STATES else None,
-        "error_count": count,
-        "errlist": names,
-    }
+    figures = {"state": state or None, "error_count": count, "errlist": names}
     return pool_of({**printed, **figures}, root, told)
+
+
+def _printed(block: _Block) -> dict[str, str | None]:
+    """What zpool says of a pool in words, and its GUID, by their names in JSON."""
+    tags = {"pool_guid": "id", "moreinfo": "see"}
+    tags |= {tag: tag for tag in ("status", "action", "comment")}
+    printed = {name: block.first(tag) or None for name, tag in tags.items()}
+    if "(DESTROYED)" in (block.first("state") or ""):
+        printed["status"] = f"The pool was destroyed. {printed['status'] or ''}".rstrip()
+    return printed
 
 
 def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> bool:
@@ -269,14 +289,15 @@ def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> b
     return lacks is None or any(block.all("scan", "scrub", "config"))
 
 
-def _lacks(block: _Block, root: Vdev, state: str, unread: Sequence[str]) -> str | None:
+def _lacks(
+    block: _Block, root: Vdev, state: str, unread: Sequence[str], unopened: bool
+) -> str | None:
     """Which part is missing of a text, as of one that was cut off.
 
     Below the pool's own row nothing can be missing of a table that somebody quoted alone.
-    ``unread``: tags of the sections of which no line is of a known form.
+    ``unread``: tags of the sections of which no line is of a known form; ``unopened``: whether the
+    pool could not be opened, as far as its state tells.
     """
-    if "state" in unread:
-        return _NO_KNOWN_FORM.format("state")
     named = block.first("pool") is not None
     if root.state == UNKNOWN_STATE and root.children:
         return "the pool's own row is not shown"
@@ -287,7 +308,9 @@ def _lacks(block: _Block, root: Vdev, state: str, unread: Sequence[str]) -> str 
     if _lists_imports(block):
         return _lacks_devices(root)
     alone = not named and all(section.tag in _ALONE for section in block.sections)
-    return None if alone else _lacks_errors(block, unread, state in _UNOPENED)
+    if not (named or state or alone):
+        return "the text begins below its state: line"
+    return None if alone else _lacks_errors(block, unread, unopened)
 
 
 def _lists_imports(block: _Block) -> bool:
@@ -319,7 +342,7 @@ def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str |
         return "the text ends before its errors: line"
     told = ended or _errors(block) != (None, None) or _tells_damage(block)
     cut = "errors" if not told else unread[0] if unread else None
-    return _NO_KNOWN_FORM.format(cut) if cut else None
+    return f"its {cut}: line is cut off, or of no known form" if cut else None
 
 
 def _ends_in_table(block: _Block) -> bool:
@@ -366,8 +389,12 @@ def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:
 
 def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | None]:
     head = section.lines[0].strip()
-    if head.startswith("No known data errors"):
+    if head.startswith(("No known data errors", "No known persistent errors")):
         return 0, ()
+    if head.startswith(_OBJECTS_FOLLOW):
+        found = (_OBJECT.match(line) for line in section.lines)
+        entries = tuple(" ".join(match[0].split()) for match in found if match)
+        return (len(entries), entries) if entries else (None, None)
     if match := re.match(r"(\d+) data error", head):
         return int(match[1]), None
     if not head.endswith(":"):  # a mail broke it before "files:"
@@ -379,7 +406,7 @@ def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | Non
 def _tells_damage(block: _Block) -> bool:
     """Whether there are data errors: without any zpool neither begins a list nor misses one."""
     heads = [section.lines[0].strip() for section in block.all("errors")]
-    begins = "List of errors unavailable", _FILES_FOLLOW
+    begins = "List of errors unavailable", _FILES_FOLLOW, _OBJECTS_FOLLOW
     return any(head.startswith(begins) or "data errors" in head for head in heads)
 
 

@@ -14,12 +14,13 @@ from itertools import zip_longest
 from typing import Any
 
 from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progress, Vdev
+from zconsole.pool.topology import APART
 from zconsole.units import parse_size
 from zconsole.zfs.decode.builders import VdevForm, root_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
 from zconsole.zfs.decode.values import parse_date
-from zconsole.zfs.decode.words import CLASSES, kind_of, leaf_kind, parity_of
+from zconsole.zfs.decode.words import CLASSES, draid_shape, kind_of, leaf_kind, parity_of
 
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
 _DEVICES_OF_A_GROUP = 2
@@ -96,6 +97,10 @@ def config_of(
 
 
 def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:
+    """The heading, if there is one, and the rows that have a state or need none.
+
+    A list of pools to import has only names of cache devices and spares (print_import_config).
+    """
     columns, rows = None, []
     for line in unwrapped(lines):
         header = Columns.of(line)
@@ -105,7 +110,14 @@ def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:
         row = row_of(line, columns)
         if row is not None:
             rows.append(row)
-    return columns, [row for row in rows if row.state or row.name in CLASSES]
+    shown: list[ConfigRow] = []
+    bare = None
+    for row in rows:
+        if row.name in CLASSES:
+            bare = row if columns is None and CLASSES[row.name] in APART else None
+        if row.state or row.name in CLASSES or (bare and row.indent == bare.indent + _LEVEL):
+            shown.append(row)
+    return columns, shown
 
 
 def _root_row(rows: list[ConfigRow], pool: str | None, columns: Columns | None) -> ConfigRow | None:
@@ -150,8 +162,8 @@ def _is_open_ended(node: _Node, below: _Node | None) -> bool:
 
     Not where it has no more than it needs, nor where the vdev ``below`` has the next number.
     """
-    kind = kind_of(node.row.name) or ""
-    least = 1 + (1 if kind == "mirror" else parity_of(kind) or 0)
+    kind, shape = kind_of(node.row.name) or "", draid_shape(node.row.name)
+    least = shape.width if shape else 1 + (1 if kind == "mirror" else parity_of(kind) or 0)
     if len(node.children) <= least or node.children[0].row.indent > node.row.indent:
         return False
     if below is None or below.vclass != node.vclass:

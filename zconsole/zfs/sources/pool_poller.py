@@ -60,6 +60,8 @@ class PoolPoller:
         self._known = False
         """Whether it was read, or tried while it may not be asked."""
         self._task: asyncio.Task[Raw | None] | None = None
+        self._late: Raw | None = None
+        """A reading that came after its round; shown where the next one is late, too."""
         self._began = 0.0
         self._hung: DeadlineError | None = None
         self._paths: tuple[str, ...] = ()
@@ -98,6 +100,8 @@ class PoolPoller:
     def _start(self, deadline: float) -> asyncio.Task[Raw | None] | None:
         if self.hanging:
             return None
+        if self._task is not None and self._task.done() and self._task.result() is not None:
+            self._late = self.take()
         if self._task is None:
             self._hung = None
             self._known = True
@@ -118,10 +122,17 @@ class PoolPoller:
         return self._start(min(GLANCE, self._deadline))
 
     def take(self) -> Raw | None:
-        """What the finished read gave; None, with ``problem`` set, when it gave nothing."""
+        """What the finished read gave; None, with ``problem`` set, when it gave nothing.
+
+        While it runs: what the one before gave, if nobody has seen that, with its ``age``.
+        """
         if self._task is None:
             return None
+        late, self._late = self._late, None
         if not self._task.done():
+            if late is not None:
+                late["age"] = max(0.0, self._clocks.steady() - late["clock"])
+                return late
             self._problem = f"no answer for {self._clocks.steady() - self._began:.0f} s"
             return None
         reading = self._task.result()

@@ -54,8 +54,9 @@ LOST = 255
 """Exit status of ssh itself when the link fails (ssh(1))."""
 LIST_EVERY = 5.0
 """Seconds between two looks for pools that joined: each command takes an ssh of its own."""
-REST = 60.0
-"""Seconds before a host that gave no answer is asked the same again."""
+REST, LONGEST_REST = 60.0, 900.0
+"""Seconds before a host that gave no answer is asked the same again; twice as long each time, as
+what is stuck in its kernel stays there."""
 KSTAT = "/proc/spl/kstat/zfs/{}/state"
 REMOTE_PATH = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin:/usr/local/bin"
 _HOST = re.compile(r"(?:ssh://)?[\w.%+@:\[\]~-]+", re.ASCII)
@@ -88,6 +89,8 @@ class SshRunner:
         self._runner = runner
         self._spawner = spawner
         self._sockets = sockets
+        self._rests: dict[tuple[str, ...], float] = {}
+        """Seconds of rest after the newest call of each command that gave no answer."""
         self.lost = ""
         """Why the newest command that ended found no way to the host; empty when it did."""
 
@@ -103,7 +106,10 @@ class SshRunner:
             return Completed(tuple(argv), 1, "", "ssh: not installed on this machine")
         except DeadlineError as error:
             text = f"{argv[0]} on {self._host}{str(error).removeprefix('ssh')}"
-            raise DeadlineError(text, lambda: steady_clock() - began < REST) from None
+            rest = min(LONGEST_REST, 2 * self._rests.get(tuple(argv), REST / 2))
+            self._rests[tuple(argv)] = rest
+            raise DeadlineError(text, lambda: steady_clock() - began < rest) from None
+        self._rests.pop(tuple(argv), None)
         self.lost = ""
         if done.returncode == LOST:
             last = " ".join(done.stderr.strip().rpartition("\n")[2].split())
@@ -138,7 +144,10 @@ class SshRunner:
         return "ControlPath=none"
 
     def _ssh(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """ssh_config(5): never ask, share one connection, notice a dead one in 15 seconds."""
+        """ssh_config(5): never ask, share one connection, notice a dead one in 15 seconds.
+
+        Nothing of this machine is lent to the other one: no agent, display or port.
+        """
         options = (
             "BatchMode=yes",
             f"ConnectTimeout={CONNECT}",
@@ -148,6 +157,10 @@ class SshRunner:
             "ServerAliveInterval=5",
             "ServerAliveCountMax=3",
             "LogLevel=ERROR",
+            "ForwardAgent=no",
+            "ForwardX11=no",
+            "ClearAllForwardings=yes",
+            "PermitLocalCommand=no",
         )
         flags = [word for option in options for word in ("-o", option)]
         return ("ssh", "-T", *flags, "--", self._host, remote_words(argv))
@@ -212,7 +225,7 @@ class RemoteSource:
         began = self._clocks.steady()
         await self._pollers.read(polled, FIRST_PATIENCE if first else self._patience)
         self._patience = next_patience(self._clocks.steady() - began)
-        return tuple(self._raw(poller) for poller in polled)
+        return tuple(self._raw(poller, state) for poller, state in polled.items())
 
     @property
     def seen(self) -> bool:
@@ -293,10 +306,10 @@ class RemoteSource:
         found = {path: state.strip() for path, _, state in lines}
         return {name: found.get(path, "") for name, path in zip(names, paths, strict=True)}
 
-    def _raw(self, poller: PoolPoller) -> Raw:
-        reading = poller.take()
-        if reading is None:
-            return self._failed(poller.name, poller.problem)
+    def _raw(self, poller: PoolPoller, state: str) -> Raw:
+        reading = poller.take() or self._failed(poller.name, poller.problem)
+        if state:
+            reading["kstat"] = state
         if self._version:
             reading["version"] = self._version
         if "text" in reading and self._offset is not None:

@@ -236,6 +236,12 @@ SILENT = 30.0
 word when its pool is exported, and says nothing of it either when it is imported again."""
 
 
+MOST_BLOCK = 16 * 2**20
+"""Bytes of a block: those of eleven thousand leaves take a quarter."""
+OF_LINE = 64
+"""Bytes that a line takes beside its characters."""
+
+
 class OutputStream:
     """Keeps one long-lived command running and the newest block it printed.
 
@@ -280,10 +286,16 @@ class OutputStream:
 
     async def _read(self, process: LineProcess) -> None:
         self._block, self._last = [], ()
+        length = 0
         while (line := await process.readline()) is not None:
             if not self._timed or line.isdigit():
                 self._last = tuple(self._block) or self._last
-                self._block = []
+                self._block, length = [], 0
                 self._at = asyncio.get_running_loop().time()
             if not (self._timed and line.isdigit()):
                 self._block.append(line)
+                length += len(line) + OF_LINE
+            if length > MOST_BLOCK:  # it is no zpool iostat, or never dates what it prints
+                self._block, self._last = [], ()
+                process.abandon()
+                return

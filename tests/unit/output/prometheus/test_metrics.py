@@ -104,6 +104,13 @@ def test_the_last_full_scrub_has_its_end_its_age_and_whether_the_next_is_overdue
     assert values(found, "scrub_overdue") == {("tank",): 1.0}
 
 
+def test_without_a_sample_a_scrubs_age_stands_still_and_is_not_told():
+    scrub = ScrubAge(400.0, 600.0, overdue=False)
+    found = families([frame(mirror_pool(), scrub=scrub, problem="no answer", stale_seconds=9e6)])
+    assert values(found, "last_scrub_end_timestamp_seconds") == {("tank",): 400.0}
+    assert values(found, "scrub_overdue") == values(found, "scrub_age_seconds") == {}
+
+
 def test_a_scrub_of_which_nothing_is_known_has_no_metric():
     found = families([frame(mirror_pool())])
     assert values(found, "scrub_overdue") == values(found, "scrub_age_seconds") == {}

@@ -21,12 +21,21 @@ def digest(path: Path) -> bytes:
         os.close(fd)
 
 
-def copied(source: Path, target: Path) -> bytes:
+def counted(path: Path, copies: int) -> os.stat_result:
+    """The status of a file, all of whose blocks are kept so many times."""
+    found = path.stat()
+    names = ("st_atime_ns", "st_mtime_ns", "st_ctime_ns", "st_blksize")
+    more = {name: getattr(found, name) for name in names}
+    return os.stat_result(tuple(found), more | {"st_blocks": found.st_blocks * copies})
+
+
+def copied(source: Path, target: Path, copies: int = 1) -> bytes:
     source_fd, target_fd = os.open(source, os.O_RDONLY), os.open(target, os.O_RDWR | os.O_CREAT)
     try:
         return content.copy(
-            Sys(), source_fd, target_fd, source.stat(), lambda count: None, hashlib.sha256
-        ).digest
+            Sys(), source_fd, target_fd, counted(source, copies),
+            lambda count: None, hashlib.sha256, copies=copies,
+        ).digest  # fmt: skip
     finally:
         os.close(source_fd)
         os.close(target_fd)
@@ -62,6 +71,23 @@ def test_holes_do_not_change_the_digest_but_bytes_and_length_do(tmp_path: Path) 
     other.write_bytes(bytes(WINDOW) + b"y" + bytes(WINDOW))
     assert digest(dense) == digest(sparse)
     assert len({digest(dense), digest(longer), digest(other)}) == 3
+
+
+@rows("copies", [1, 2, 3])
+def test_holes_stay_holes_and_zeros_zeros_however_often_blocks_are_kept(
+    tmp_path: Path, copies: int
+) -> None:
+    sparse, dense = tmp_path / "sparse", tmp_path / "dense"
+    with sparse.open("wb") as file:
+        file.write(b"x" * WINDOW)
+        file.truncate(2 * WINDOW)
+    dense.write_bytes(bytes(2 * WINDOW))
+    for path in (sparse, dense):
+        before = path.stat().st_blocks
+        copied(path, tmp_path / "target", copies)
+        assert (tmp_path / "target").read_bytes() == path.read_bytes()
+        assert (tmp_path / "target").stat().st_blocks == before
+        (tmp_path / "target").unlink()
 
 
 def test_holes_stay_holes(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,17 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import EndedFile, JobStatus
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.engine.workplace import JobClocks
+from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.job.job import PUBLISH
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.job.job_store import Record
+from zconsole.rebalance.planning import forecast, plan
+from zconsole.rebalance.planning.engine_choice import Choice
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan
+from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.rebalance.planning.survey import Ages, Survey
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
 AFTER = (Space("d0", 100.0, 40.0, 1.0), Space("d1", 100.0, 40.0, 1.0))
@@ -84,6 +93,11 @@ def test_what_is_left_is_that_of_files_that_are_not_finished(tmp_path: Path) -> 
         accounts = accounts_of(journal, lambda: 0.0)
         accounts.bytes_total, accounts.ended_bytes["moved"] = 1000, 400
         assert accounts.left() == 600
+        accounts.job.limits = Limits(max_bytes=500)
+        assert accounts.left() == 100
+        accounts.unfinished = 60
+        assert accounts.left() == 40
+        accounts.job.limits, accounts.unfinished = Limits(), 0
         accounts.ended_bytes["moved"] = 1100  # a file grew
         assert accounts.left() == 0
 
@@ -217,3 +231,52 @@ def test_each_event_is_shown_and_the_newest_kept_without_what_is_only_printed(
         assert (events[-1].files_done, len(jotted)) == (1, 1)
         accounts.sum_up("done", 1.0)
         assert [event.summary is None for event in events] == [True] * 4 + [False]
+
+
+@rows(
+    ("source", "stored"),
+    [(None, 1.0), (None, 0.5), ([1.0, 0.0], 1.0), ([1.0, 0.0], 0.25), ([0.5, 0.5], 2.0)],
+)
+def test_a_job_begins_with_the_total_of_its_plan(source: list[float] | None, stored: float) -> None:
+    """Whatever the files compress to, wherever they lie, and whatever of them stays."""
+    for pinned in (0, 25):
+        spaces = (Space("d0", 1000 * GIB, 800 * GIB), Space("d1", 1000 * GIB, 100 * GIB))
+        pool = PoolFacts("tank", {"health": "ONLINE"}, spaces, (2, 4, 0), used=600 * GIB)
+        found = Survey(b"/tank", Ages(), 9000 * GIB, allocated=500 * GIB)
+        place, length = JobDirectory(b"/tank", "zfs", "tank", None), round(500 * GIB / stored)
+        held = {"snapshots": pinned * 5 * GIB}
+        each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, length, dict(held))
+        settings = Settings(("/tank",), limits=Limits(until_spread=0.4))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(forecast, "source", lambda *_: (source, "made up"))
+            made = plan.judged([each], pool, settings, [{}])
+        kept = creation._values(
+            Record("abc123", Path("/j"), Path("/f")), settings, made, {"/tank": "rewrite"}
+        )
+        watch = SpreadWatch(
+            FactsReader(), "tank", spaces, kept["raw_factor"], lambda: 0.0,
+            kept["stored"], kept["source"], kept["pinned"],
+        )  # fmt: skip
+        planned = made.document.bytes_to_target
+        assert planned is not None
+        assert watch.left(0.4, 0) == pytest.approx(planned, rel=0.05)
+
+
+@rows(
+    ("window", "hour", "hours"),
+    [(None, 22, 40), ("22:00-06:00", 22, 104), ("22:00-06:00", 5, 120), ("00:00-24:00", 5, 40)],
+)
+def test_the_end_of_a_job_that_works_at_night_is_nights_away(
+    tmp_path: Path, window: str | None, hour: int, hours: int
+) -> None:
+    now = [0.0]
+    clocks = JobClocks(
+        lambda: now[0], lambda: now[0], local=lambda: datetime(2026, 3, 1, hour, tzinfo=UTC)
+    )
+    with closing(Journal.create(tmp_path / f"{window is None}{hour}{hours}")) as journal:
+        accounts = accounts_of(journal, lambda: now[0], clocks)
+        accounts.bytes_total, accounts.job.limits = 40 * 3600 + 10, Limits(window=window)
+        accounts.work(0)
+        now[0] += 10.0
+        accounts.work(10)
+        assert accounts.status().eta_seconds == pytest.approx(hours * 3600)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of, job_of
 from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.pool.allocator import Space
@@ -61,6 +63,7 @@ class Case:
         job = job_of(self.journal, clocks, settings=Settings((), aim=self.aim))
         self.judge = BenefitCheck(job, reader, [], self.accounts)
         self.judge.begin([ROW])
+        self.accounts.current = ROW
 
     def zpool(self, argv: Sequence[str], deadline: float) -> Completed:
         rows = [f"\t{s.name}\t{s.size}\t{s.alloc:.0f}\t{s.size - s.alloc:.0f}" for s in self.spaces]
@@ -93,13 +96,38 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
         yield journal
 
 
-def test_a_file_that_takes_days_is_judged_on_the_way(journal: Journal) -> None:
+def test_a_file_that_takes_days_is_judged_on_the_way(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = Case(journal)
+    whole = SimpleNamespace(st_size=ROW.size, st_blocks=ROW.size // 512)
+    monkeypatch.setattr(os, "lstat", lambda _: whole)
     case.accounts.unfinished = 8 * ENOUGH
     for _ in range(STRIKES - 1):
         case.look()
     with pytest.raises(StopJobError, match="vdev sizes don't change"):
         case.look()
+
+
+@rows(
+    ("stored", "unfinished", "vain"),
+    [(8 * ENOUGH, 0, True), (ENOUGH // 50, 0, False), (8 * ENOUGH, 1, True), (0, 1, False)],
+)
+def test_holes_are_not_expected_to_move(
+    tmp_path: Path, stored: int, unfinished: int, vain: bool
+) -> None:
+    status = SimpleNamespace(st_size=8 * ENOUGH, st_blocks=stored // 512)
+    with closing(Journal.create(tmp_path / f"{stored}{unfinished}.db")) as journal:
+        case = Case(journal)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "lstat", lambda _: status)
+            if unfinished:
+                case.accounts.unfinished = 8 * ENOUGH
+            else:
+                case.report(FileOutcome(ROW, "moved", 8 * ENOUGH))
+            with pytest.raises(StopJobError) if vain else nullcontext():
+                for _ in range(2 * STRIKES):
+                    case.look()
 
 
 def test_a_file_that_moves_is_not(journal: Journal) -> None:

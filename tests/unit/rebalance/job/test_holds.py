@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -18,24 +18,25 @@ import pytest
 from tests.faults.harness import ask
 from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of, job_of
-from zconsole.rebalance.engine.item import StopJobError
+from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import holds
 from zconsole.rebalance.job.accounts import SpreadWatch
 from zconsole.rebalance.job.holds import (
     LOOK,
+    PATIENCE,
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
     Holds,
     PeriodicCheck,
     SlowDisks,
     WorkPhase,
+    pins_check,
     pool_check,
-    snapshots_check,
 )
-from zconsole.rebalance.job.job import Floor, Job, request_file
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
+from zconsole.rebalance.job.job import Floor, FreeSpace, Job, request_file
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.process import Completed
 
@@ -164,17 +165,46 @@ def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     assert pool_check(FactsReader(run), "tank", False, Clock())() == "a scrub is running"
 
 
+REMOVAL = (
+    "  pool: tank\n state: ONLINE\n  scan: none requested\n"
+    "remove: Evacuation of mirror in progress since Sat Aug  5 12:00:00 2023\n"
+    "\t1.2G copied out of 4G at 100M/s, 30.00% done, 0h0m to go\n"
+)
+EXPANSION = (
+    "  pool: tank\n state: ONLINE\n  scan: none requested\n"
+    "expand: expansion of raidz1-0 in progress since Fri Nov 20 10:31:33 2026\n"
+    "\t642M / 1G copied at 35.7M/s, 38.04% done, 00:00:29 to go\n"
+)
+
+
+@rows(("text", "moving"), [(REMOVAL, "vdev removal"), (EXPANSION, "raidz expansion")])
+def test_a_pool_that_moves_blocks_itself_is_waited_for_though_scans_are_not(
+    text: str, moving: str
+) -> None:
+    run, _ = answering(text)
+    assert pool_check(FactsReader(run), "tank", True, Clock())() == f"a {moving} is running"
+
+
 class Snapshotted:
-    """Holds of a job on tank/a with 10 bytes left to move, of which only snapshots matter."""
+    """Holds of a job with 20 bytes on tank/a to move, stored in 10; only snapshots matter."""
 
     def __init__(
         self, run: Callable[[Sequence[str], float], Completed], clock: Clock, room: int
     ) -> None:
         self.notes: list[str] = []
-        self.check = snapshots_check(FactsReader(run), ["tank/a"], self.notes.append, clock)
+        self.status = ONLINE
+
+        def answer(argv: Sequence[str], deadline: float) -> Completed:
+            if argv[0] == "zpool":
+                return Completed(tuple(argv), 0, self.status, "")
+            return run(argv, deadline)
+
+        note = self.notes.append
+        self.check = pins_check(FactsReader(answer), "tank", ["tank/a"], note, clock)
         holds = cast("Any", object.__new__(Holds))
-        holds.accounts = SimpleNamespace(left=lambda: 10)
-        holds.job = SimpleNamespace(space=SimpleNamespace(room=lambda: room))
+        holds.accounts = SimpleNamespace(left=lambda: 20)
+        terms = SimpleNamespace(stored=0.5)
+        holds.job = SimpleNamespace(space=SimpleNamespace(room=lambda: room), terms=terms)
         holds._of_pool = (lambda: None, self.check)
         self.why: Callable[[], str | None] = holds._pool
 
@@ -197,6 +227,44 @@ def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
     assert "tank/a" in gate.notes[0]
     clock.now += SNAPSHOT_INTERVAL
     assert gate.later() is None
+
+
+def test_a_new_checkpoint_that_would_pin_too_much_holds_the_job_up() -> None:
+    clock = Clock()
+    run, ready = answering(*["50\n"] * 4)
+    gate = Snapshotted(run, clock, room=5)
+    ready.set()
+    has = "checkpoint: created Sat Aug  5 12:00:00 2023, consumes 1M\n"
+    for status, why, notes in (
+        (ONLINE, None, 0),
+        (ONLINE + has, "a new checkpoint pins old blocks: 10 bytes left to move, 5 free", 1),
+        (ONLINE + has, "a new checkpoint pins old blocks: 10 bytes left to move, 5 free", 1),
+        (ONLINE, None, 1),
+    ):
+        gate.status = status
+        assert (gate.later(), len(gate.notes)) == (why, notes)
+        clock.now += SNAPSHOT_INTERVAL
+
+
+@rows(("options", "asked"), [("", True), ("P", True), ("C", True), ("S", False), ("SC", False)])
+def test_what_leaves_blocks_of_snapshots_alone_does_not_wait_for_them(
+    tmp_path: Path, options: str, asked: bool
+) -> None:
+    clock, seen = Clock(), list[str]()
+
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        seen.append(" ".join(argv))
+        return Completed(tuple(argv), 0, "", "")
+
+    dataset = Dataset("tank/a", {})
+    places = [JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", dataset)]
+    with closing(Journal.create(tmp_path / f"job{options}.db")) as journal:
+        settings = Settings((str(tmp_path),), rewrite_options=options)
+        job = job_of(journal, JobClocks(clock, clock), settings=settings)
+        made = Holds(job, FactsReader(run), places, accounts_of(journal, clock), lambda: None)
+        assert made._of_pool is not None
+        made._of_pool[1]()
+    assert any("zfs list" in words for words in seen) == asked
 
 
 def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
@@ -236,8 +304,29 @@ def test_the_wait_of_disks_is_that_of_requests_completed_since() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(holds, "diskstats_names", names)
-        wait = SlowDisks(lambda: ["/dev/sda"], Clock(), rows).latency
+        wait = SlowDisks(lambda: [["/dev/sda"]], Clock(), rows).latency
         assert [wait(), wait(), wait()] == [None, None, pytest.approx(0.05)]
+
+
+def test_the_wait_is_that_of_the_slowest_class_of_devices() -> None:
+    """Disks at 100 ms count, however many requests a log completes meanwhile."""
+    counts = iter(range(3))
+
+    def rows() -> dict[str, str]:
+        at = next(counts)
+        disk = f"8 0 sda {600 * at} 0 0 {60_000 * at} 0 0 0 0 0 0 0"
+        log = f"259 0 log {6000 * at} 0 0 {600 * at} 0 0 0 0 0 0 0"
+        return {"sda": disk, "log": log}
+
+    def names(path: str, known: Collection[str]) -> tuple[str, ...]:
+        return tuple(name for name in known if path == f"/dev/{name}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(holds, "diskstats_names", names)
+        for devices in ([["/dev/sda"], ["/dev/log"]], [["/dev/log"], ["/dev/sda"]]):
+            counts = iter(range(3))
+            wait = SlowDisks(lambda devices=devices: devices, Clock(), rows).latency  # type: ignore[misc]
+            assert [wait(), wait(), wait()] == [None, pytest.approx(0.1), pytest.approx(0.1)]
 
 
 RATE = 1000.0
@@ -334,11 +423,86 @@ def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
     control.order("run", until_spread=0.2)
     assert control.holds.why(phase) is None
     control.order("run", until_spread=0.3)
-    if phase is WorkPhase.COPYING:
+    if phase in (WorkPhase.COPYING, WorkPhase.CHECKING):
         assert control.holds.why(phase) is None
     else:
         with pytest.raises(StopJobError, match="target spread reached"):
             control.holds.why(phase)
+
+
+@rows(
+    ("phase", "room", "in_flight", "given_up"),
+    [
+        (WorkPhase.COPYING, -10, 20, True),
+        (WorkPhase.COPYING, 0, 1, True),
+        (WorkPhase.COPYING, -10, 5, False),  # others have filled it, and to give up frees little
+        (WorkPhase.REWRITING, -10, 20, False),
+        (WorkPhase.BETWEEN, -10, 20, False),
+    ],
+)
+def test_a_copy_that_itself_took_the_room_is_given_up(
+    tmp_path: Path, phase: WorkPhase, room: int, in_flight: int, given_up: bool
+) -> None:
+    with at_the_floor(tmp_path / f"{phase}{room}{in_flight}.db", room) as (made, clock):
+        made.accounts.unfinished = in_flight
+        with pytest.raises(SkipError if given_up else StopJobError) as error:
+            made.wait(phase)
+        assert str(error.value) == ("too large for the free space" if given_up else "stop")
+        assert clock.now - 100 >= (PATIENCE if given_up else 1000)
+        assert made.accounts.state == ("running" if given_up else "waiting")
+
+
+def test_copies_that_are_read_back_need_no_room(tmp_path: Path) -> None:
+    """To go on is what frees that of the originals."""
+    with at_the_floor(tmp_path / "job.db", 0) as (made, clock):
+        made.tick(0, WorkPhase.CHECKING)
+        assert clock.now == 100
+
+
+@rows(
+    ("free", "min_free", "phase", "waits"),
+    [
+        ("10\t100\n", 0.2, WorkPhase.BETWEEN, True),
+        ("30\t100\n", 0.2, WorkPhase.BETWEEN, False),
+        ("4\t100\n", None, WorkPhase.BETWEEN, True),
+        ("6\t100\n", None, WorkPhase.BETWEEN, False),
+        ("1\t100\n", 0.0, WorkPhase.BETWEEN, False),
+        ("10\t100\n", 0.2, WorkPhase.COPYING, False),  # what is in flight frees some when it ends
+        ("", 0.2, WorkPhase.BETWEEN, False),
+        (None, 0.2, WorkPhase.BETWEEN, False),
+    ],
+)
+def test_the_floor_is_the_pools_where_a_quota_is_tighter(
+    tmp_path: Path, free: str | None, min_free: float | None, phase: WorkPhase, waits: bool
+) -> None:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        text = {"list": free, "status": ONLINE}[argv[1]]
+        return Completed(tuple(argv), int(text is None), text or "", "")
+
+    with at_the_floor(tmp_path / f"{free!r}{min_free}{phase}.db", 5 << 40) as (made, _):
+        made.job.limits = Limits(min_free=min_free)
+        dataset = [JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", Dataset("tank/a", {}))]
+        holds = Holds(made.job, FactsReader(run), dataset, made.accounts, lambda: None)
+        assert holds._space(phase) == ("free space is at the floor" if waits else None)
+
+
+@contextmanager
+def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
+    """Holds of a job with so much room, which is stopped after 1000 seconds."""
+    clock = Clock()
+    clocks = JobClocks(clock, clock, sleep=clock.sleep)
+    places = [JobDirectory(os.fsencode(path.parent), "ext4", "/dev/sda1", None)]
+    with closing(Journal.create(path)) as journal:
+        accounts = accounts_of(journal, clock, clocks)
+        job = accounts.job
+
+        def service() -> None:
+            if clock.now >= 1100:
+                job.stop = "stop"
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FreeSpace, "_look", lambda *_: {1: room})
+            yield Holds(job, FactsReader(), places, accounts, service), clock
 
 
 def test_limits_that_change_during_a_wait_are_told() -> None:

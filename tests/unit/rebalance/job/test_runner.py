@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job.job import Job, JobTerms
 from zconsole.rebalance.job.job_store import by_journal
-from zconsole.rebalance.job.runner import STOPPING, Batches, _signals, execute, hidden
+from zconsole.rebalance.job.runner import STOPPING, Batches, JobRunner, _signals, execute, hidden
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -97,6 +98,20 @@ def test_a_job_planned_on_the_host_is_not_begun_in_a_container(
     monkeypatch.setattr("zconsole.rebalance.engine.namespaces.is_nested", lambda: True)
     with pytest.raises(ZconsoleError, match="tree: in a user namespace"):
         execute(record, lambda event: None)
+
+
+def test_copies_of_blocks_are_those_of_the_dataset_on_a_device(journal: Journal) -> None:
+    """The number of a device may be new since the walk; the journal has learnt it by then."""
+    journal.add_directory(DirectoryRow(1, None, b"/a", 7, 1))
+    journal.add_directory(DirectoryRow(2, None, b"/b", 8, 1))
+    places = [
+        JobDirectory(b"/a", "zfs", "tank/a", Dataset("tank/a", {"copies": "2"})),
+        JobDirectory(b"/b", "zfs", "tank/b", Dataset("tank/b", {"copies": "1"})),
+        JobDirectory(b"/c", "ext4", "/dev/sda1", None),
+    ]
+    parts = {"job": SimpleNamespace(journal=journal), "places": places, "_copies_on": {}}
+    runner = cast("JobRunner", SimpleNamespace(**parts))
+    assert [JobRunner._copies(runner, device) for device in (7, 8, 9, 7)] == [2, 1, 1, 2]
 
 
 def test_acls_that_a_job_was_planned_with_are_known_to_it() -> None:
@@ -233,3 +248,52 @@ def test_a_lowered_byte_limit_counts_from_the_next_portion_on(journal: Journal) 
     with pytest.raises(StopJobError, match="byte limit reached"):
         next(portions)
     assert len(first) == 4
+
+
+def portions(batches: Batches, outcome: str = "moved") -> tuple[list[int], str]:
+    """The sizes of the files that are begun, all of which end alike; and the end."""
+    begun = []
+    try:
+        for rows in batches:
+            begun += [row.size for row in rows]
+            batches.give_back([FileOutcome(row, outcome) for row in rows])
+    except StopJobError as error:
+        return begun, str(error)
+    return begun, "done"
+
+
+@rows(
+    ("sizes", "most", "outcome", "begun", "end"),
+    [
+        ([40, 1, 1, 1], 2, "moved", [1, 1], "byte limit reached"),
+        ([40, 3, 2, 1], 4, "moved", [3, 1], "byte limit reached"),
+        ([40, 3, 2, 1], 50, "moved", [40, 3, 2, 1], "done"),
+        ([40], 4, "moved", [], "byte limit reached"),
+        ([40, 3, 3, 0], 4, "skipped", [3, 3, 0], "byte limit reached"),
+        ([3, 3], 4, "failed", [3, 3], "done"),
+        ([3, 3, 0], 3, "moved", [3], "byte limit reached"),
+    ],
+)
+def test_no_file_is_begun_that_exceeds_what_is_left_of_the_byte_limit(
+    tmp_path: Path, sizes: list[int], most: int, outcome: str, begun: list[int], end: str
+) -> None:
+    name = f"{sizes}{most}.db"
+    with closing(Journal.create(tmp_path / name)) as journal:
+        walked(journal, [None], [(1, MB * size) for size in sizes])
+        job = job_of(journal, settings=Settings((), limits=Limits(max_bytes=MB * most)))
+        found, why = portions(Batches(job), outcome)
+    assert ([size // MB for size in found], why) == (begun, end)
+
+
+def test_what_hardly_anything_is_left_of_is_not_filled_file_by_file(journal: Journal) -> None:
+    """Of millions of files none would be read from the journal for a last one that fits."""
+    walked(journal, [None], [(1, MB)] * 300)
+    job = job_of(journal, settings=Settings((), limits=Limits(max_bytes=200 * MB + MB // 2)))
+    batches, read = Batches(job, files=10), list[int]()
+    todo = journal.todo
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Journal, "todo", lambda _, *a: (read.append(1), todo(*a))[1])
+        found, why = portions(batches)
+    assert 198 <= len(found) <= 200
+    assert why == "byte limit reached"
+    assert len(read) <= 22

@@ -11,6 +11,7 @@ from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.pool.model import Vdev
 from zconsole.rebalance.planning.facts import (
+    Condition,
     Dataset,
     FactsReader,
     last_addition,
@@ -59,12 +60,20 @@ def test_a_vdev_whose_space_is_not_told_has_none() -> None:
 
 
 def test_the_devices_of_a_pool_are_told_by_their_paths(tmp_path: Path) -> None:
-    told = "tank\t9\n\t/dev/sda1\t9\n\tmirror-1\t9\n\t\t/dev/sdb1\t9\n\t\tsdc\t9\n"
+    told = (
+        "tank\t9\n\t/dev/sda1\t9\n\tmirror-1\t9\n\t\t/dev/sdb1\t9\n\t\tsdc\t9\n"
+        "special\t-\n\tmirror-2\t9\n\t\t/dev/sdd1\t9\n\t\t/dev/sde1\t9\n"
+        "logs\t-\n\t/dev/sdf1\t9\ncache\t-\n\tsdg\t9\n"
+    )
 
     def run(argv: Sequence[str], _deadline: float) -> Completed:
         return Completed(tuple(argv), 0, told, "")
 
-    assert FactsReader(run, root=tmp_path).device_paths("tank") == ["/dev/sda1", "/dev/sdb1"]
+    assert FactsReader(run, root=tmp_path).device_paths("tank") == [
+        ["/dev/sda1", "/dev/sdb1"],
+        ["/dev/sdd1", "/dev/sde1"],
+        ["/dev/sdf1"],
+    ]
 
 
 def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
@@ -104,6 +113,29 @@ def test_the_last_addition_in_a_history() -> None:
     assert last_addition("2024-01-02.03:04:05 zpool create tank sda\n") is None
 
 
+@rows(
+    ("words", "counts"),
+    [
+        ("tank sdb", True),
+        ("-f -o ashift=12 tank mirror sdb sdc", True),
+        ("-o ashift=12 -f tank raidz1 sdb sdc sdd log sde", True),
+        ("--allow-in-use tank sdb", True),
+        ("tank spare sdb", False),
+        ("-f tank cache sdb", False),
+        ("-o ashift=12 tank log mirror sdb sdc", False),
+        ("tank special mirror sdb sdc", False),
+        ("tank dedup sdb", False),
+        ("log sdb", True),  # a pool of that name
+        ("", False),
+    ],
+)
+def test_only_data_vdevs_tell_old_files_from_new(words: str, counts: bool) -> None:
+    first = "2024-02-02.03:04:05 zpool add tank mirror sdx sdy\n"
+    date = "2024-03-02.03:04:05" if counts else "2024-02-02.03:04:05"
+    found = last_addition(f"{first}2024-03-02.03:04:05 zpool add {words}\n")
+    assert found == last_addition(f"{date} zpool add tank sda\n")
+
+
 def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
     def run(argv: Sequence[str], _deadline: float) -> Completed:
         raise AssertionError(argv)
@@ -112,7 +144,7 @@ def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
     state.parent.mkdir(parents=True)
     state.write_text("SUSPENDED\n")
     reader = FactsReader(run, root=tmp_path)
-    assert reader.condition("tank") == ("SUSPENDED", None)
+    assert reader.condition("tank") == Condition("SUSPENDED")
     with pytest.raises(UnavailableError, match="suspended"):
         reader.listing("tank")
 
@@ -156,7 +188,7 @@ def test_the_condition_of_a_pool(
     tmp_path: Path, text: str, condition: tuple[str, str | None]
 ) -> None:
     run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
-    assert FactsReader(run, root=tmp_path).condition("tank") == condition
+    assert FactsReader(run, root=tmp_path).condition("tank")[:2] == condition
 
 
 def test_a_listing_that_is_none_is_an_answer_that_is_missing(tmp_path: Path) -> None:
@@ -198,7 +230,7 @@ def test_a_pool_called_online_with_a_lost_disk_is_degraded(
         f"{row}\nerrors: No known data errors\n"
     )
     run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
-    assert FactsReader(run, root=tmp_path).condition("tank") == (state, None)
+    assert FactsReader(run, root=tmp_path).condition("tank") == Condition(state)
 
 
 def test_a_mount_by_its_number(tmp_path: Path) -> None:
@@ -219,3 +251,76 @@ def test_the_mount_of_a_directory_is_the_one_it_is_reached_through(tmp_path: Pat
     mount = mount_of(mount_at(os.fsencode(tmp_path)))
     assert mount is not None
     assert tmp_path.is_relative_to(os.fsdecode(mount.point))
+
+
+CAPTURES = Path(__file__).parents[3] / "fixtures/captures"
+NO_WRITES = (
+    "  pool: tank\n state: ONLINE\nconfig:\n\n\tNAME  STATE     READ WRITE CKSUM\n"
+    "\ttank  ONLINE       0     0     0\n\t  raidz1-0  ONLINE       0     0     0\n"
+    "\t    sda    ONLINE       0     0     0\n"
+    "\t  mirror-1  ONLINE       0     0     0  {}\n\terrors: No known data errors\n"
+)
+
+
+@rows(
+    ("note", "weights"),
+    [("", [2.0, 1.0]), ("(non-allocating)", [2.0, 0.0]), ("(removing)", [2.0, 0.0])],
+)
+def test_a_vdev_that_takes_no_writes_has_no_weight(
+    tmp_path: Path, note: str, weights: list[float]
+) -> None:
+    module = tmp_path / "sys/module/zfs/version"
+    module.parent.mkdir(parents=True, exist_ok=True)
+    module.write_text("2.3.9-1\n")
+
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        text = {"list": LIST, "status": NO_WRITES.format(note), "get": ""}[argv[1]]
+        return Completed(tuple(argv), 0, text, "")
+
+    reader = FactsReader(run, root=tmp_path)
+    assert [space.weight for space in reader.listing("tank")[0]] == weights
+    assert [space.weight for space in reader.pool("tank").spaces] == weights
+
+
+@rows(
+    ("capture", "moving", "checkpoint"),
+    [
+        ("2.4.4/expand-running", "raidz expansion", False),
+        ("2.3.9/removal-running", "vdev removal", False),
+        ("2.3.9/checkpoint", None, True),
+        ("2.3.9/scrub-paused", None, False),
+    ],
+)
+def test_what_moves_the_blocks_of_a_vdev_by_itself_is_no_scan(
+    tmp_path: Path, capture: str, moving: str | None, checkpoint: bool
+) -> None:
+    text = (CAPTURES / capture / "status.txt").read_text()
+    run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
+    found = FactsReader(run, root=tmp_path).condition("tank")
+    assert (found.moving, found.checkpoint) == (moving, checkpoint)
+
+
+@rows(
+    ("used", "saved", "factor"),
+    [
+        ("400000000\t130000000\n0\t344011\n-\t-\n", "0", 1.5),
+        ("400000000\t130000000\n500344011\t0\n", "500000000", 1.5),
+        ("900000000\t0\n", "0", 1.0),
+        ("", "0", 1.0),
+        ("5\t0\n", "10", 1.0),
+    ],
+)
+def test_what_is_only_reserved_is_not_allocated(
+    tmp_path: Path, used: str, saved: str, factor: float
+) -> None:
+    """A thick volume counts with its whole size in what the pool's dataset uses."""
+
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        if argv[:2] == ("zfs", "list"):
+            asked = dict.fromkeys(argv[argv.index("-o") + 1].split(","))
+            return Completed(tuple(argv), 0, used if "used" not in asked else "3000000000\n", "")
+        said = {"get": f"bclonesaved\t{saved}\n", "list": LIST, "status": ""}
+        return Completed(tuple(argv), 0, said[argv[1]], "")
+
+    found = FactsReader(run, root=tmp_path).pool("tank")
+    assert found.raw_factor == pytest.approx(factor, rel=0.01)

@@ -17,7 +17,7 @@ from zconsole.rebalance.job.creation import WalkSink
 from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
-from zconsole.rebalance.planning.forecast import BlockLayout, layouts_of, narrowed
+from zconsole.rebalance.planning.forecast import BlockLayout, Extent, layouts_of, narrowed
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Survey
@@ -61,7 +61,7 @@ def test_what_belongs_on_special_vdevs(small: str, record: str, limit: float) ->
 def test_small_blocks_fill_the_special_vdevs_at_most_so_far() -> None:
     special = (Space("mirror-2", 200, 20), Space("mirror-3", 200, 180))
     pool = PoolFacts("tank", {}, SPACES, (2, 3, 9), special=special)
-    after = forecast.special([measured(special_allocated=100)], pool)
+    after = forecast.special([measured(special_allocated=100)], pool, [{}])
     assert [round(space.alloc) for space in after] == [110, 190]
     notes = forecast.special_notes(forecast.fills(special, after))
     assert notes[0] == "special vdev mirror-2: 10% full, at most 55% afterwards"
@@ -183,3 +183,48 @@ def test_more_disks_in_a_raidz_take_less_parity() -> None:
     told = listed({7: "  0  L0 0:1000:2c000 20000L/20000P F=1 B=9/9 cksum=1\n"})
     assert narrowed(told, pool) == pytest.approx(160 / 176)
     assert narrowed({}, pool) is None
+
+
+K = 1024
+
+
+@rows(
+    ("limit", "properties", "blocks", "small"),
+    [
+        # Length, stored bytes; 10 of the 100 allocated bytes are of small files.
+        (64 * K, {"compression": "lz4"}, [(128 * K, 51 * K)], 100),
+        (64 * K, {"compression": "lz4"}, [(128 * K, 96 * K)], 0),
+        (64 * K, {"compression": "lz4"}, [(128 * K, 96 * K), (128 * K, 32 * K)], 25),
+        (64 * K, {"compression": "off"}, [(128 * K, 51 * K)], 0),
+        (64 * K, {"compression": "off"}, [(16 * K, 4 * K)], 100),
+        (float("inf"), {"compression": "off"}, [(128 * K, 128 * K)], 100),
+        (64 * K, {"compression": "lz4", "compressratio": "2.50"}, [], 100),
+        (64 * K, {"compression": "lz4", "compressratio": "1.50"}, [], 10),
+        (64 * K, {"compression": "off", "compressratio": "2.50"}, [], 10),
+        (0, {"compression": "lz4", "compressratio": "2.50"}, [], 0),
+    ],
+)
+def test_blocks_are_small_as_they_are_stored(
+    limit: float, properties: dict[str, str], blocks: list[tuple[int, int]], small: float
+) -> None:
+    plan = measured(special=limit, special_allocated=10 if limit else 0)
+    dataset = Dataset("tank", {"recordsize": str(128 * K), **properties})
+    plan.place = JobDirectory(b"/tank", "zfs", "tank", dataset)
+    extents = [Extent(0, "0", size, length, size, 1, size) for length, size in blocks]
+    assert forecast.small_blocks(plan, {7: extents}) == pytest.approx(small)
+
+
+@rows(
+    ("names", "others", "known"),
+    [
+        (["sda", "sdb"], False, True),
+        (["mirror-0", "mirror-1"], True, True),
+        (["sda", "sdc"], True, False),
+        (["mirror-0", "sdc"], True, False),
+    ],
+)
+def test_a_plain_disk_beside_special_ones_has_an_id_that_is_not_known(
+    names: list[str], others: bool, known: bool
+) -> None:
+    blocks = [Extent(vdev, "0", 10, 10, 10, 1, 10) for vdev in (0, 1)]
+    assert (forecast.vdev_shares(blocks, names, others) is not None) == known

@@ -6,21 +6,33 @@ import errno
 import os
 import re
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import UsageError
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.engine_choice import COPIES
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts, Space
-from zconsole.rebalance.planning.plan_document import plan_lines
-from zconsole.rebalance.planning.plan_model import RebalancePlan
+from zconsole.rebalance.planning.engine_choice import COPIES, Choice
+from zconsole.rebalance.planning.facts import (
+    Dataset,
+    FactsReader,
+    JobDirectory,
+    PoolFacts,
+    Snapshot,
+)
+from zconsole.rebalance.planning.forecast import Extent
+from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.system.process import Completed
 
 LARGE, SMALL = 3 << 20, 1 << 20
 TOO_LARGE = "too large for the free space"
@@ -51,7 +63,7 @@ def test_what_there_is_no_room_for_is_not_among_what_moves(
     (directory,) = found.directories
     assert directory.found.skipped == {TOO_LARGE: 3}
     assert (directory.files, directory.bytes) == (1, SMALL)
-    assert SMALL <= directory.document().space_needed_bytes < LARGE
+    assert SMALL <= directory.document(SMALL).space_needed_bytes < LARGE
     assert found.document.refused is None
 
 
@@ -184,3 +196,191 @@ def test_what_is_refused_stays_so_whatever_there_is_to_gain(
     place = replace(place, dataset=Dataset("tank", {}))
     found = plan.make(Sys(), FactsReader(), [place], Settings((), "copy", aim=aim))
     assert found.document.refused == "every file is too large for the 2M free above the reserve"
+
+
+TIB = 1 << 40
+
+
+def judged(
+    limits: Limits,
+    room: int,
+    length: int = 10 * TIB,
+    held_most: int = 0,
+    dataset: Dataset | None = None,
+    extents: Sequence[Extent] = (),
+    **pinned: int,
+) -> PlanDocument:
+    """The plan of files of so many bytes, of which a compressed pool stores 10T."""
+    spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
+    pool = PoolFacts("tank", {"health": "ONLINE"}, spaces, (2, 3, 9), used=15 * TIB)
+    found = Survey(b"/tank", Ages(), room, files=9, bytes=length, allocated=10 * TIB)
+    place = JobDirectory(b"/tank", "zfs", "tank", dataset or Dataset("tank", {}))
+    choice = Choice("rewrite", "")
+    each = DirectoryPlan(place, found, choice, 9, length, dict(pinned), held_most=held_most)
+    return plan.judged([each], pool, Settings(("/tank",), limits=limits), [{1: extents}]).document
+
+
+@rows(
+    ("limits", "length", "pinned", "refused"),
+    [
+        (Limits(), 10, 10, True),
+        (Limits(max_bytes=TIB), 10, 10, False),
+        (Limits(max_bytes=4 * TIB), 10, 10, True),
+        (Limits(max_bytes=4 * TIB), 10, 2, False),
+        (Limits(max_bytes=4 * TIB), 40, 10, True),  # those stored whole may be among the first
+        (Limits(max_bytes=2 * TIB), 5, 10, True),  # copies=2
+        (Limits(until_spread=0.7), 10, 10, False),
+        (Limits(until_spread=0.3), 10, 10, True),
+    ],
+)
+def test_only_old_blocks_of_what_a_limit_lets_move_need_room(
+    limits: Limits, length: int, pinned: int, refused: bool
+) -> None:
+    made = judged(limits, 3 * TIB, length * TIB, snapshots=pinned * TIB)
+    assert ("above the reserve" in (made.refused or "")) == refused, made.refused
+    fits = made.directories[0].space_needed_bytes <= made.available_bytes
+    assert fits != refused
+
+
+@rows(
+    ("figures", "properties", "least", "most"),
+    [
+        # 8T of which chown has changed every inode, or a VM image in use.
+        ({}, {"referenced": 9 * TIB, "written": TIB}, 0, 8 * TIB),
+        ({}, {"referenced": 20 * TIB, "written": TIB}, 0, 10 * TIB),
+        ({}, {}, 0, 10 * TIB),
+        ({"snapshot_allocated": 10 * TIB}, {"referenced": 10 * TIB, "written": 0}, 10, 10 * TIB),
+        # Rewritten since the snapshot, which leaves ctime as it was.
+        ({"snapshot_allocated": 10 * TIB}, {"referenced": 10 * TIB, "written": 10 * TIB}, 0, 0),
+        ({"clone_allocated": 10 * TIB}, {"referenced": 10 * TIB, "written": 8 * TIB}, 2, 2 * TIB),
+        ({"snapshot_allocated": 2 * TIB}, {"referenced": TIB, "written": 4 * TIB}, 0, 0),
+    ],
+)
+def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
+    figures: dict[str, int], properties: dict[str, int], least: int, most: int
+) -> None:
+    found = Survey(b"/tank", Ages(), TIB, files=9, bytes=10, allocated=10 * TIB, **figures)  # type: ignore[arg-type]
+    dataset = Dataset("tank", {k: str(v) for k, v in properties.items()}, (Snapshot(1, 0, False),))
+    place = JobDirectory(b"/tank", "zfs", "tank", dataset)
+    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 10)
+    plan._pin(each, PoolFacts("tank", {}, (), (2, 3, 9)))
+    assert (each.pinned_least, each.pinned_most) == (least * TIB, most)
+    told = list(plan.plan_notes.of_pins(1 << 60, "", [each]))
+    assert bool(told) == (least * TIB < most), told
+
+
+def test_a_spread_is_out_of_reach_where_a_vdev_takes_no_writes() -> None:
+    spaces = [Space(f"mirror-{n}", 10 * TIB, n * TIB, float(n != 1)) for n in (9, 1, 2)]
+    pool = PoolFacts("tank", {"health": "ONLINE"}, tuple(spaces), (2, 4, 0), used=12 * TIB)
+    found = Survey(b"/tank", Ages(), 9 * TIB, files=9, bytes=12 * TIB, allocated=12 * TIB)
+    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
+    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 12 * TIB)
+    settings = Settings(("/tank",), limits=Limits(until_spread=0.05))
+    made = plan.judged([each], pool, settings, [{}]).document
+    assert "out of reach" in (made.refused or "")
+    assert any("no new writes go to mirror-1" in note for note in made.notes)
+
+
+@rows(
+    ("pinned", "held", "least", "most"),
+    [
+        ({"snapshots": 2, "block_clones": 2}, 0, 2, 4),
+        ({"snapshots": 2, "clones": 2, "block_clones": 2}, 3, 2, 5),  # a clone's are a snapshot's
+        ({"snapshots": 2, "dedup": 10}, 2, 10, 10),
+        ({"checkpoint": 10, "block_clones": None}, 0, 10, 10),
+        ({"snapshots": None}, 0, 0, 0),
+    ],
+)
+def test_what_holds_old_blocks_may_overlap_or_not(
+    pinned: dict[str, int | None], held: int, least: int, most: int
+) -> None:
+    found = Survey(b"/tank", Ages(), TIB, files=9, bytes=10, allocated=10)
+    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
+    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 10, pinned, held_most=held)
+    assert (each.pinned_least, each.pinned_most) == (least, most)
+
+
+def test_what_may_not_fit_is_said_and_only_what_cannot_fit_refused() -> None:
+    made = judged(Limits(), 3 * TIB, held_most=8 * TIB, snapshots=0)
+    assert made.refused is None
+    assert "it may not fit: needs 8T" in "\n".join(plan_lines(made))
+    assert any("up to 8T of old blocks may stay" in note for note in made.notes)
+    limited = judged(Limits(max_bytes=TIB), 3 * TIB, held_most=8 * TIB, snapshots=0)
+    assert "it fits: needs 1T" in "\n".join(plan_lines(limited))
+    assert any("up to 1T of old blocks may stay" in note for note in limited.notes)
+
+
+def extent(length: int, stored: int, copies: int = 1) -> Extent:
+    return Extent(0, "0", stored, length, stored, copies, stored * copies)
+
+
+@rows(
+    ("compression", "copies", "extents", "grown"),
+    [
+        ("lz4", 1, [extent(300, 100)], 0),
+        ("off", 1, [extent(300, 100)], 20),
+        ("off", 1, [extent(300, 100), extent(100, 100)], 10),
+        ("off", 1, [extent(100, 100)], 0),
+        ("zstd", 2, [extent(300, 100)], 10),
+        ("zstd", 1, [extent(300, 100, 2)], 0),
+        ("off", 2, [extent(300, 100, 2)], 20),
+        ("off", 1, [], 0),
+    ],
+)
+def test_what_is_written_larger_than_it_was_needs_room(
+    compression: str, copies: int, extents: list[Extent], grown: int
+) -> None:
+    dataset = Dataset("tank", {"compression": compression, "copies": str(copies)})
+    for room, limits, needed in (
+        (30 * TIB, Limits(), grown),
+        (2 * TIB, Limits(), grown),
+        (2 * TIB, Limits(max_bytes=TIB), grown / 10),
+    ):
+        made = judged(limits, room, dataset=dataset, extents=extents)
+        assert made.directories[0].space_needed_bytes == needed * TIB
+        assert ("above the reserve" in (made.refused or "")) == (needed * TIB > room)
+
+
+def walked(place: JobDirectory, files: Sequence[tuple[int, int, int]]) -> DirectoryPlan:
+    """Files by the second they changed, their length and their blocks' bytes, counted."""
+    found = Survey(b"/tank", plan._ages(place.dataset, None), TIB)
+    named = [{"st_blocks": stored // 512, "st_blksize": 4096} for _, _, stored in files]
+    statuses = [
+        os.stat_result((0o100644, 7, 1, 1, 0, 0, size, when, when, when), more)
+        for (when, size, _), more in zip(files, named, strict=True)
+    ]
+    found._count(statuses)
+    found.bytes = sum(size for _, size, _ in files)
+    return DirectoryPlan(place, found, Choice("rewrite", ""), len(files), found.bytes)
+
+
+WHOLE = [(10, 5120, 5120), (30, 1024, 1024), (50, 512, 512)]
+"""Changed at 10, 30 and 50 seconds."""
+
+
+@rows(
+    ("snapshots", "bookmarks", "files", "sent"),
+    [
+        ("", "", WHOLE, 0),
+        ("20\t0\t-", "", WHOLE, 5120),
+        ("", "20\n", WHOLE, 5120),
+        ("", "20\n40\n", WHOLE, 6144),
+        ("20\t0\t-", "40\n", WHOLE, 6144),
+        ("40\t0\t-", "20\n", WHOLE, 6144),
+        ("40\t0\t-", None, WHOLE, 6144),
+        ("20\t0\t-", "", [(10, 1 << 30, 5120)], 5120 * 2),  # mostly holes; the rest compressed 2x
+    ],
+)
+def test_the_next_send_grows_by_what_a_snapshot_or_bookmark_is_newer_than(
+    snapshots: str, bookmarks: str | None, files: list[tuple[int, int, int]], sent: int
+) -> None:
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        answers = {"get": "compressratio\t2.00\n", "snapshot": snapshots, "bookmark": bookmarks}
+        text = answers["get" if argv[1] == "get" else argv[4]]
+        return Completed(tuple(argv), int(text is None), text or "", "")
+
+    dataset = FactsReader(run).dataset("tank/a")
+    each = walked(JobDirectory(b"/tank", "zfs", "tank/a", dataset), files)
+    assert each.document(1).next_incremental_bytes == sent
+    each.leave_alone("P")
+    assert each.document(1).next_incremental_bytes == 0

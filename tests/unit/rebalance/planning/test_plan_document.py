@@ -57,7 +57,7 @@ def directory(name: str, engine: str) -> DirectoryPlan:
 
 def pooled(*directories: DirectoryPlan) -> PlanDocument:
     return PlanDocument(
-        tuple(each.document() for each in directories),
+        tuple(each.document(1000) for each in directories),
         pool="tank",
         spread_before=0.8,
         spread_after=0.7 - 0.3,
@@ -82,7 +82,7 @@ def bare() -> PlanDocument:
     choice = Choice(None, "not on ZFS but ext4")
     plan = DirectoryPlan(place, found, choice, 1, 10, pinned, in_flight=512)
     return PlanDocument(
-        (plan.document(),),
+        (plan.document(10),),
         available_bytes=100,
         estimate="size",
         order=LARGE_FIRST,
@@ -189,7 +189,7 @@ def test_a_plan_tells_of_files_that_are_open_for_writing(tmp_path: Path) -> None
 
 @rows(("spare", "said"), [(-1, "it may not fit"), (0, "it fits")])
 def test_whether_it_fits_is_said_by_what_it_needs_beside_the_files(spare, said):
-    part = replace(directory("a", "copy"), in_flight=600).document()
+    part = replace(directory("a", "copy"), in_flight=600).document(1000)
     needs = part.space_needed_bytes
     assert needs >= 600
     made = PlanDocument((part,), available_bytes=needs + spare)

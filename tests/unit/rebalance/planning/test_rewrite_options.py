@@ -65,8 +65,8 @@ def test_a_copy_obeys_none_of_them_and_is_refused():
 def test_p_keeps_sends_from_growing_and_snapshots_as_they_are():
     plan = planned()
     plan.leave_alone("P")
-    assert plan.document().next_incremental_bytes == 0
-    assert plan.document().pinned_bytes["snapshots"] == 60
+    assert plan.document(plan.bytes).next_incremental_bytes == 0
+    assert plan.document(plan.bytes).pinned_bytes["snapshots"] == 60
     assert plan.bytes == 100
     effect, active = of_options("P", [plan], pool(V24))
     assert "snapshots keep the old blocks" in effect
@@ -78,13 +78,13 @@ def test_s_and_c_leave_alone_what_snapshots_and_clones_hold():
     plan = planned()
     plan.leave_alone("SC")
     assert plan.bytes == 40
-    assert plan.document().pinned_bytes == {
+    assert plan.document(plan.bytes).pinned_bytes == {
         "snapshots": 0,
         "clones": 0,
         "block_clones": 0,
         "checkpoint": 0,
     }
-    assert plan.document().next_incremental_bytes == 0
+    assert plan.document(plan.bytes).next_incremental_bytes == 0
     assert (plan.found.allocated, plan.found.old_allocated) == (40, 20)
     assert len(list(of_options("SC", [plan], pool()))) == 2
     assert spared("SC", [plan]) is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 
@@ -7,10 +8,17 @@ import pytest
 
 from tests.factory import frame, mirror_pool
 from tests.records import replace
+from tests.table import rows
 from zconsole.errors import UsageError
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import Completed, DeadlineError
-from zconsole.timeline.alerts.alerting import Alerting, hook_argv, notification, run_hook
+from zconsole.timeline.alerts.alerting import (
+    MOST_HOOKS,
+    Alerting,
+    hook_argv,
+    notification,
+    run_hook,
+)
 from zconsole.timeline.alerts.rules import Alert, AlertRules
 from zconsole.timeline.feed import Feed, Update
 from zconsole.zfs.sources.base import Capabilities
@@ -27,6 +35,10 @@ def test_a_notification_carries_no_control_character_of_the_text():
         assert "\a" not in part
     assert text.startswith("\x1b]9;zconsole tank: ")
     assert "\x1b]777;notify;zconsole;tank: " in text
+
+
+def test_a_notification_is_no_longer_than_a_terminal_takes():
+    assert len(notification(replace(ALERT, text="\x1b" * 100_000))) < 1000
 
 
 def test_a_hook_is_split_like_a_shell_does_and_goes_to_none():
@@ -86,26 +98,55 @@ class OneRound(Feed):
         pass
 
 
-def alerting(runner, complain, **channels):
+def alerting(runner, **channels):
     feed = OneRound(0.0)
-    feed.alerts = Alerting(AlertRules(), runner, complain, **channels)
+    feed.alerts = Alerting(AlertRules(), runner, **channels)
     return feed
 
 
 async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
-    teller, complaints = Tells(), []
-    feed = alerting(teller, complaints.append, hook=("page", "me"))
+    teller = Tells()
+    feed = alerting(teller, hook=("page", "me"))
     update = await feed.next()
     assert [alert.kind for alert in update.alerts] == ["suspended"]
     assert teller.told == []
     await feed.aclose()
     assert teller.told[0][0] == ("page", "me")
     assert teller.told[0][1]["kind"] == "suspended"
-    assert complaints == []
+    assert feed.alerts.take_notes() == ()
+
+
+class Crowd(Tells):
+    """Counts hooks that run at once; each ends after some turns of the loop."""
+
+    running = most = 0
+
+    async def tell(self, argv, text, deadline):
+        self.running += 1
+        self.most = max(self.most, self.running)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.running -= 1
+        return await super().tell(argv, text, deadline)
+
+
+async def test_a_shelf_that_drops_starts_a_few_hooks_at_a_time_and_each_alert_is_sent():
+    teller = Crowd()
+    feed = alerting(teller, hook=("page",))
+    names = [f"p{number}" for number in range(60)]
+    feed.sample = lambda: shown(*(replace(SUSPENDED, pool=name) for name in names))
+    await feed.next()
+    await feed.aclose()
+    assert teller.most == MOST_HOOKS
+    assert [told["pool"] for _, told in teller.told] == names
+
+
+async def shown(*frames):
+    return Update(frames, Capabilities("demo"))
 
 
 async def test_an_alert_stays_among_the_events_of_its_pool():
-    feed = alerting(Tells(), [].append)
+    feed = alerting(Tells())
     for _ in range(2):
         suspended, other = (await feed.next()).frames
         assert [event.name for event in suspended.events] == ["suspended"]
@@ -113,16 +154,55 @@ async def test_an_alert_stays_among_the_events_of_its_pool():
 
 
 async def test_a_hook_that_hangs_is_complained_of():
-    complaints = []
-    hangs = Tells(DeadlineError("page"))
-    feed = alerting(hangs, complaints.append, hook=("page",))
+    feed = alerting(Tells(DeadlineError("page")), hook=("page",))
     await feed.next()
     await feed.aclose()
-    assert complaints == ["the hook page did not end in 60 s"]
+    assert feed.alerts.take_notes() == ("the hook page did not end in 60 s",)
+    assert feed.alerts.take_notes() == ()
+
+
+class Fails(Tells):
+    """Fails so many times; then it works."""
+
+    def __init__(self, times):
+        super().__init__()
+        self.times = times
+
+    async def tell(self, argv, text, deadline):
+        done = await super().tell(argv, text, deadline)
+        return replace(done, returncode=int(len(self.told) <= self.times))
+
+
+@rows("times, tries", [(0, 1), (1, 2), (3, 4), (9, 4)])
+async def test_a_hook_that_fails_is_tried_again_and_every_round_says_so_once(times, tries):
+    teller = Fails(times)
+    feed = alerting(teller, hook=("page",))
+    notes = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("zconsole.timeline.alerts.alerting.RETRY_AFTER", (0.0, 0.0, 0.0))
+        for _ in range(200):
+            notes += (await feed.next()).notes
+            await asyncio.sleep(0)
+        while len(teller.told) < tries:
+            await asyncio.sleep(0)
+    await feed.aclose()
+    notes += feed.alerts.take_notes()
+    assert len(teller.told) == tries
+    assert notes == ["the hook page exited 1"] * min(times, 4)
+
+
+async def test_the_end_waits_for_no_further_try():
+    teller = Fails(9)
+    feed = alerting(teller, hook=("page",))
+    await feed.next()
+    while not teller.told:
+        await asyncio.sleep(0)
+    await feed.aclose()
+    assert len(teller.told) == 1
 
 
 async def test_an_alert_rings_once():
-    feed = alerting(Tells(), print, bell=True, notify=True)
+    feed = alerting(Tells(), bell=True, notify=True)
     first, second = await feed.next(), await feed.next()
     assert [alert.kind for alert in first.alerts] == ["suspended"]
     assert first.ring.startswith("\a\x1b]9;")
@@ -131,4 +211,4 @@ async def test_an_alert_rings_once():
 
 
 async def test_silent_channels_write_nothing():
-    assert (await alerting(Tells(), print).next()).ring == ""
+    assert (await alerting(Tells()).next()).ring == ""

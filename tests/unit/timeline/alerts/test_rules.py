@@ -4,10 +4,11 @@ from tests.factory import frame, mirror_pool, noisy_pool, view
 from tests.records import replace
 from tests.table import rows
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
+from zconsole.pool.health import unreachable
+from zconsole.pool.model import Activity, ErrorCounters, Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
 from zconsole.pool.spares import SpareTrouble
-from zconsole.timeline.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
+from zconsole.timeline.alerts.rules import ERRORS_QUIET, QUIET, UNREACHABLE_AFTER, AlertRules
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.frame import ActivityView, Frame
 from zconsole.timeline.scrubs import ScrubAge
@@ -251,7 +252,6 @@ def test_new_device_errors_are_told_old_ones_are_not_and_a_trickle_only_once():
 
 def test_a_device_that_goes_is_told_though_it_counted_no_error_and_redundancy_is_left():
     vigil, good, bad = Only("device-error"), mirror_pool(FINISHED), degraded(FINISHED)
-    assert vigil.look([frame(bad, 1.0)]) == ()
     assert vigil.look([frame(good, 2.0)]) == ()
     (alert,) = vigil.look([frame(bad, 3.0)])
     assert (alert.severity, alert.text) == ("error", "sdb is FAULTED now")
@@ -274,7 +274,7 @@ def test_a_device_put_offline_is_told_to_nobody():
 
 
 def test_no_redundancy_left_is_told_of_vdevs_that_should_have_some():
-    assert kinds(AlertRules().look([frame(degraded(RUNNING), 1.0)])) == ["no-redundancy"]
+    assert kinds(Only("no-redundancy").look([frame(degraded(RUNNING), 1.0)])) == ["no-redundancy"]
     assert AlertRules().look([frame(mirror_pool(), 1.0)]) == ()
 
 
@@ -283,6 +283,134 @@ def test_a_suspended_pool_is_told_though_it_gives_no_sample():
     vigil = AlertRules()
     assert kinds(vigil.look([dead])) == ["suspended"]
     assert vigil.look([dead]) == ()
+
+
+def standing():
+    """Frames of each condition that lasts, by kind."""
+    full = frame(mirror_pool())
+    stuck = ActivityView(Activity("removal", "running", "mirror-1"), None, nothing(""), 700.0)
+    return {
+        "no-redundancy": frame(degraded(RUNNING)),
+        "device-error": frame(degraded(RUNNING)),
+        "data-errors": frame(replace(mirror_pool(), error_count=2)),
+        "free-floor": replace(full, balance=replace(full.balance, target_fill=0.99)),
+        "scrub-overdue": overdue(1000.0),
+        "spare": replace(full, spares=(IDLE,)),
+        "stalled": replace(full, activities=(stuck,)),
+        "unavailable": frame(replace(mirror_pool(), state="UNAVAIL")),
+        "suspended": frame(replace(mirror_pool(), suspension="ERRORS")),
+    }
+
+
+def at(shown, clock, **fields):
+    return replace(shown, t=clock, clock=clock, **fields)
+
+
+def silent(shown, clock, **fields):
+    """The same pool without a sample since second 0."""
+    return replace(at(shown, 0.0), problem="no answer", stale_seconds=clock, **fields)
+
+
+@rows("kind", lambda: list(standing()))
+@rows("every", [1.0, 60.0])
+@rows("lost", [1, 2, 100])
+def test_a_condition_that_lasts_is_told_once_though_samples_are_missed(kind, every, lost):
+    shown, vigil, told = standing()[kind], Only(kind), []
+    for turn in range(6 * (lost + 1)):
+        clock = 1000.0 + 60.0 + every * turn
+        missed = turn % (lost + 1) != 0
+        told += vigil.look([silent(shown, clock) if missed else at(shown, clock)])
+        if kind == "spare" and not turn:
+            told += vigil.look([at(shown, clock - 60.0), at(shown, clock)])
+    assert kinds(told) == [kind]
+
+
+@rows("kind", lambda: list(standing()))
+@rows("missed", [(), (1100.0,), (1300.0,), (2900.0,), (1100.0, 1300.0, 2900.0)])
+def test_what_was_away_is_told_again_though_samples_were_missed_before_and_after(kind, missed):
+    shown, well = standing()[kind], frame(mirror_pool(FINISHED))
+    seen = {1000.0: shown, 1070.0: shown, 1200.0: well, 2800.0: well, 3000.0: shown, 3070.0: shown}
+    vigil, told = Only(kind), []
+    for clock in sorted((*seen, *missed)):
+        before = shown if clock < 1200.0 else well
+        told += vigil.look([at(seen[clock], clock) if clock in seen else silent(before, clock)])
+    assert kinds(told) == [kind, kind]
+
+
+@rows("word", ["UNAVAIL", "FAULTED", "SUSPENDED"])
+def test_a_lost_pool_is_told_once_whether_it_is_read_or_not(word):
+    kind = "suspended" if word == "SUSPENDED" else "unavailable"
+    gated, read = mirror_pool(), replace(mirror_pool(), state=word)
+    if word == "SUSPENDED":
+        read = replace(mirror_pool(), suspension="ERRORS")
+    for first in (frame(mirror_pool()), None):
+        vigil = AlertRules()
+        if first:
+            assert vigil.look([at(first, 0.0)]) == ()
+        (alert,) = vigil.look([lost(gated, 1.0, word)])
+        assert (alert.kind, alert.severity, alert.t) == (kind, "error", 1.0)
+        assert word in alert.text
+        for clock in (2.0, 1000.0, 5000.0):
+            assert vigil.look([lost(gated, clock, word)]) == ()
+        assert vigil.look([at(frame(read), 5001.0)]) == ()
+    assert kinds(AlertRules().look([frame(read)])) == [kind]
+
+
+def lost(pool, clock, word):
+    why = f"the pool is {word}: zpool would hang"
+    shown = silent(frame(pool), clock)
+    return replace(
+        shown,
+        failure=shown.failure._replace(kstat=word, text=why),
+        health=unreachable(shown.failure._replace(kstat=word, text=why), clock),
+    )
+
+
+@rows("fields", [{}, {"absent": True}, {"kstat": "ONLINE"}])
+def test_a_pool_that_gives_no_sample_for_minutes_is_told_once(fields):
+    vigil, told = AlertRules(), []
+    assert vigil.look([at(frame(mirror_pool()), 0.0)]) == ()
+    for clock in range(60, 7200, 60):
+        told += vigil.look([silent(frame(mirror_pool()), float(clock), **fields)])
+    (alert,) = told
+    assert (alert.kind, alert.severity) == ("unreachable", "error")
+    assert alert.t == 60.0 + UNREACHABLE_AFTER
+    assert alert.text == "no sample for 6m00s: no answer"
+    assert vigil.look([at(frame(mirror_pool()), 7200.0)]) == ()
+
+
+def test_a_machine_that_was_never_reached_is_told_and_samples_missed_now_and_then_are_not():
+    never = SampleFailure("host", 0.0, 0.0, "ssh: no route")
+    vigil, told = AlertRules(), []
+    for clock in range(0, 3600, 60):
+        failure = never._replace(t=float(clock), clock=float(clock))
+        told += vigil.look([replace(frame(mirror_pool()), sample=None, failure=failure)])
+    assert kinds(told) == ["unreachable"]
+    vigil = AlertRules()
+    for clock in range(0, 36000, 60):
+        shown = frame(mirror_pool())
+        good = clock % 240 == 0
+        assert vigil.look([at(shown, clock) if good else silent(shown, clock)]) == ()
+
+
+def test_what_was_lost_before_the_watch_is_told_at_first_sight():
+    """As after a reboot, or where the unit starts anew: a disk away, though redundancy is left."""
+    vigil = Only("device-error")
+    (gone,) = vigil.look([frame(degraded(FINISHED), 1.0)])
+    assert (gone.severity, gone.text) == ("error", "sdb is FAULTED now")
+    assert vigil.look([frame(degraded(FINISHED), 2.0)]) == ()
+    vigil, pool = Only("not-restored"), left_behind(mirror_pool(FINISHED))
+    (alert,) = vigil.look([frame(pool, 5000.0)])
+    assert alert.text.startswith("the pool is not restored: replacing-0 still there")
+    for t in (5001.0, 9000.0):
+        assert vigil.look([frame(pool, t)]) == ()
+
+
+def test_a_spare_that_fails_is_one_alert():
+    spare = Vdev("sds", "disk", guid="99", state="UNAVAIL", vclass="spare")
+    root = mirror_pool().root
+    pool = replace(mirror_pool(), root=replace(root, children=(*root.children, spare)))
+    assert AlertRules().look([frame(pool)]) == ()
 
 
 def test_the_free_floor_holds_until_there_is_clearly_room_again():

@@ -9,6 +9,7 @@ import shlex
 import stat
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,13 @@ from tests.unit.zfs.sources.source_fakes import gone
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, UsageError
 from zconsole.system.host import Clocks
+from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.sources.remote import (
     DEADLINE,
     LIST_EVERY,
     PATIENCE,
     RemoteSource,
+    SshRunner,
     hosts_of,
     next_patience,
     remote_words,
@@ -167,6 +170,15 @@ def test_one_connection_is_shared_and_ended(host):
     assert not Path(paths.pop().removeprefix("ControlPath=")).parent.exists()
 
 
+def test_nothing_of_this_machine_is_lent_to_the_other_whatever_ssh_config_says(host):
+    remote = host()
+    assert main(["status", "--host", "root@box"]) == ExitCode.OK
+    lent = {"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "PermitLocalCommand=no"}
+    commands = [call for call in remote.calls if "-O" not in call]
+    assert commands
+    assert all(lent <= set(call) for call in commands)
+
+
 async def test_a_cleaner_may_remove_the_directory_of_the_connection(host, tmp_path):
     """As of old files in /tmp: the host is asked on, over a connection in a new one."""
     remote = host()
@@ -237,7 +249,7 @@ def test_a_host_of_more_pools_than_there_are_is_a_problem_of_the_host(host, caps
     assert "names more than 1000 pools" in capsys.readouterr().err
 
 
-BESIDE = ("*** Welcome ***\\ntank", "tank\\0x\\n", "\\377\\376 \\033[2J")
+BESIDE = ("*** Welcome ***\\ntank", "tank\\0x\\n", "\\377\\376 \\033[2J", "t" * 256)
 
 
 @pytest.mark.parametrize("printed", BESIDE)
@@ -326,6 +338,7 @@ def test_with_exit_status_the_pools_shown_come_before_the_host_that_is_away(host
     remote = host(capture="unavail-leaf")
     remote.cut("b")
     assert main(["status", "--host", "a,b", "--exit-status"]) == ExitCode.DEGRADED
+    assert main(["status", "--host", "b", "--exit-status"]) == ExitCode.UNAVAILABLE
 
 
 def test_a_host_never_seen_has_no_age(host, capsys):
@@ -353,6 +366,60 @@ async def test_a_lost_link_is_a_stale_pool_and_it_comes_back(host, tmp_path):
         assert "status" in again
     finally:
         await source.aclose()
+
+
+async def test_a_lost_pool_of_another_machine_carries_its_kernels_word(host, tmp_path):
+    host()
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    try:
+        for word in ("ONLINE", "UNAVAIL", "FAULTED", "SUSPENDED"):
+            kstat = "/proc/spl/kstat/zfs/tank/state"
+            script(tmp_path / "tools/grep", f"#!/bin/sh\necho {kstat}:{word}\n")
+            (raw,) = await source.sample()
+            assert raw["kstat"] == word
+            assert ("problem" in raw) == (word != "ONLINE")
+    finally:
+        await source.aclose()
+
+
+class Stuck:
+    """Runs nothing to its end but what it is told to."""
+
+    answers: tuple[str, ...] = ()
+
+    async def run(self, argv, deadline):
+        if any(argv[-1].endswith(each) for each in self.answers):
+            return Completed(argv, 0, "", "")
+        raise DeadlineError("ssh gave no answer")
+
+
+async def test_a_command_that_hangs_on_the_other_side_is_asked_ever_more_seldom(
+    tmp_path, monkeypatch
+):
+    """Each call that is stuck in its kernel stays there: a day of them would fill the machine."""
+    now, begun = 0.0, []
+    monkeypatch.setattr("zconsole.zfs.sources.remote.steady_clock", lambda: now)
+    process = Stuck()
+    runner = SshRunner("box", process, process, tmp_path)
+    hung = None
+    for minute in range(24 * 60):
+        now = 60.0 * minute
+        process.answers = ("other",)
+        await runner.run(("zpool", "status", "other"), 1.0)
+        if hung is None or not hung.alive():
+            begun.append(minute)
+            with pytest.raises(DeadlineError) as raised:
+                await runner.run(("zpool", "status", "tank"), 1.0)
+            hung = raised.value
+    assert begun[:6] == [0, 1, 3, 7, 15, 30]
+    assert {later - earlier for earlier, later in pairwise(begun[5:])} == {15}
+    process.answers = ("tank",)
+    await runner.run(("zpool", "status", "tank"), 1.0)
+    process.answers = ()
+    with pytest.raises(DeadlineError) as raised:
+        await runner.run(("zpool", "status", "tank"), 1.0)
+    now += 60.0
+    assert not raised.value.alive()
 
 
 def test_a_slow_link_is_waited_for_longer_and_a_fast_one_not():

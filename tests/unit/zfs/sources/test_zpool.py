@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from array import array
 from typing import Any
@@ -187,6 +188,16 @@ class TestFollower:
         monkeypatch.setattr("zconsole.zfs.sources.zpool.SILENT", 0.0)
         await follower.newest(0)
         assert len(spawner.started) == 2
+        follower.close()
+
+    @rows("first, line", [((), "x" * 1000), (("1", "1"), "x" * 1000), ((), "")])
+    async def test_a_block_without_end_is_not_kept(self, first, line):
+        process = FakeProcess([*first, *[line] * 300_000])
+        follower = await self.follow(process, timed=True)
+        async with asyncio.timeout(60):
+            while not process.abandoned:
+                await settle()
+        assert (follower._block, follower._last) == ([], ())
         follower.close()
 
     async def test_a_command_that_is_not_there_gives_nothing(self):

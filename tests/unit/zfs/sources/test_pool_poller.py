@@ -1,0 +1,102 @@
+"""Reads of one pool, and the rounds that they are shown in."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.table import rows
+from tests.unit.zfs.sources.source_fakes import STATUS, settle
+from zconsole.system.host import Clocks
+from zconsole.timeline.session import Session
+from zconsole.zfs.sources.pool_poller import PoolPoller
+from zconsole.zfs.sources.reader import FallbackReader, ReaderOption, ReadFailedError
+
+
+class Slow:
+    """A reader whose answers come when they are told to."""
+
+    name = "json"
+
+    def __init__(self):
+        self.asked = []
+        self.failure = None
+
+    async def read(self, pool, deadline):
+        self.asked.append(asyncio.Event())
+        await self.asked[-1].wait()
+        if self.failure is not None:
+            raise self.failure
+        return {"status": STATUS}
+
+    async def aclose(self):
+        pass
+
+
+@rows("took", [2.0, 59.0])
+async def test_reads_that_end_after_their_round_are_shown_in_each_with_their_age(took):
+    now, slow, shown = 0.0, Slow(), []
+    clocks = Clocks(wall=lambda: 1000.0 + now, steady=lambda: now)
+    poller = PoolPoller(
+        "tank", FallbackReader([ReaderOption("json", lambda: slow, "")]), (), clocks, 90.0
+    )
+    session = Session()
+    for begun in (0.0, 60.0, 120.0, 180.0):
+        now = begun
+        poller.begin("ONLINE")
+        await settle()
+        now = begun + 1.0
+        reading = poller.take()
+        failure = {"t": clocks.wall(), "clock": now, "pool": "tank", "problem": poller.problem}
+        shown += session.advance([reading or failure])
+        now = begun + took
+        slow.asked[-1].set()
+        await settle()
+    assert len(slow.asked) == 4
+    silent, *late = shown
+    assert silent.problem == "no answer for 1 s"
+    assert [each.problem for each in late] == [None] * 3
+    assert [each.stale_seconds for each in late] == [61.0 - took] * 3
+    assert [each.t for each in late] == [1000.0 + t + took for t in (0.0, 60.0, 120.0)]
+
+
+async def test_why_a_read_failed_after_its_round_is_told_by_the_next():
+    now, slow = 0.0, Slow()
+    slow.failure = ReadFailedError("zpool: permission denied")
+    clocks = Clocks(wall=lambda: 1000.0 + now, steady=lambda: now)
+    poller = PoolPoller(
+        "tank", FallbackReader([ReaderOption("json", lambda: slow, "")]), (), clocks, 90.0
+    )
+    told = []
+    for now in (0.0, 60.0, 120.0, 180.0):  # noqa: B007
+        poller.begin("ONLINE")
+        await settle()
+        assert poller.take() is None
+        told.append(poller.problem)
+        slow.asked[-1].set()
+        await settle()
+    assert told == ["no answer for 0 s", "zpool: permission denied"] * 2
+
+
+async def test_a_read_that_ends_in_its_round_has_no_age_and_an_older_one_is_forgotten():
+    now, slow = 0.0, Slow()
+    clocks = Clocks(wall=lambda: 1000.0 + now, steady=lambda: now)
+    poller = PoolPoller(
+        "tank", FallbackReader([ReaderOption("json", lambda: slow, "")]), (), clocks, 90.0
+    )
+    poller.begin("ONLINE")
+    await settle()
+    assert poller.take() is None
+    slow.asked[-1].set()
+    await settle()
+    for now in (60.0, 120.0):
+        poller.begin("ONLINE")
+        await settle()
+        slow.asked[-1].set()
+        await settle()
+        reading = poller.take()
+        assert (reading["clock"], "age" in reading) == (now, False)
+    poller.begin("ONLINE")
+    await settle()
+    assert poller.take() is None
+    slow.asked[-1].set()
+    await settle()
