@@ -51,7 +51,8 @@ def scan_ended(situation: Situation, function: str) -> Follow:
         if ended is not None:
             return _scan_outcome(ended, now.pool.name)
         repairs = (scan for scan in now.pool.scans if scan.function == "resilver" != function)
-        new = (scan for scan in repairs if not any(same_scan(known, scan) for known in before))
+        old = situation.pool.scans
+        new = (scan for scan in repairs if not any(same_scan(known, scan) for known in old))
         if not any(scan.active or (scan.start or scan.end or 0.0) >= since for scan in new):
             return None
         word = WORDS.get(function, function)

@@ -187,6 +187,8 @@ def _not_online(target: Target) -> Precondition:
     """It is out; what ZFS gave up for its errors stays so until they are cleared (vdev_open)."""
 
     def _why_not(_: Situation, now: Target) -> str | None:
+        if now.vdev.children:
+            return f"{now.name} is not a device: put one of its devices online"
         if now.vdev.state in ("FAULTED", "DEGRADED"):
             return f"{now.name} is {now.vdev.state}, and stays so when put online: clear its errors"
         return f"{now.name} is online" if now.vdev.state == "ONLINE" else None

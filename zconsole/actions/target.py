@@ -114,11 +114,14 @@ def partition_in(path: str) -> str | None:
 def partition_of(leaf: Vdev) -> str | None:
     """The number of the partition that a leaf is; None for a whole disk.
 
-    Of a whole disk, zpool prints the name without the partition it made itself.
+    Of a whole disk, zpool prints the name without the partition it made itself, which is number 1;
+    but for a full path (``-P``), which does not tell.
     """
     path = leaf.path or ""
-    named = path.rpartition("/")[2] == leaf.name.rpartition("/")[2]
-    return partition_in(path) if named else None
+    if path.rpartition("/")[2] != leaf.name.rpartition("/")[2]:
+        return None
+    part = partition_in(path)
+    return None if part == "1" and leaf.name.startswith("/") else part
 
 
 def failed(pool: Pool, key: str | None = None) -> tuple[Target, ...]:

@@ -21,7 +21,7 @@ from zconsole.actions.candidates import judge_device, ranked
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_replace
-from zconsole.actions.target import Swap, Target, find, partition_in
+from zconsole.actions.target import Swap, Target, find, partition_in, partition_of
 from zconsole.hardware.device import Contents, Device
 
 OLD = "/dev/disk/by-id/old"
@@ -142,3 +142,13 @@ def test_a_spare_stands_in_once_and_is_replaced_by_a_spare_alone(member, old, ne
     plan = plan_replace(s, Swap(old, f"/dev/disk/by-id/{new}"))
     assert (plan.refused is None) == (why is None)
     assert (why or "") in (plan.refused or "")
+
+
+@rows(
+    ("name", "part"),
+    [("sda3", "3"), ("/dev/sda3", "3"), ("sda1", "1"), ("/dev/sda1", None), ("sda", None)],
+)
+def test_a_full_path_of_partition_1_may_be_a_whole_disk(name, part):
+    """`zpool status -P` prints the partition that zpool made itself, too."""
+    path = f"/dev/{name.removeprefix('/dev/')}" if name != "sda" else "/dev/sda1"
+    assert partition_of(disk(name, 1)._replace(path=path)) == part
