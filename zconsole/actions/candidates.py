@@ -182,7 +182,8 @@ def _on_one_disk(
     others = ", ".join(leaf.name for leaf in here if leaf is not target.vdev)
     if others:
         return (f"on one disk with {others}: {target.top.name} would lose both with it",), ()
-    return (), (f"on one disk with {target.name}: both fail with it",) * bool(here)
+    stays = here and target.vdev.state in ("ONLINE", "DEGRADED")
+    return (), (f"on one disk with {target.name}: both fail with it",) * bool(stays)
 
 
 def _in_use(

@@ -77,16 +77,14 @@ class WindowKeeper(StandingDuty):
             self._said(f"{window.pool}: the scrub has ended")
         if after is None or found.plan is None or found.plan.refused is not None:
             return
-        # Just before the command: a scrub that is over before the next look is not started again.
-        begun = replace(after, begun=True)
         executor = self._backend.executor(Refresher(self._fresh, self._backend.ask))
         async for event in executor.run(found.plan):
-            if event.kind == "begun" and not await self._replaced(after, begun):
+            if event.kind == "begun" and after not in await in_daemon_thread(self._records.windows):
                 self._said(f"{window.pool}: not run, as the hours were changed meanwhile")
                 return
-            if event.kind == "failed":
-                await self._replaced(begun, after)
             self._said(f"{window.pool}: {event.kind} {event.text}")
+            if event.kind == "done":  # one that is over before the next look is not started again
+                await self._replaced(after, replace(after, begun=True))
 
     async def _replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
         return await in_daemon_thread(self._records.replaced, before, after)

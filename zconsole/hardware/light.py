@@ -149,13 +149,14 @@ class LocateLights:
             named, now = bay or slot.name, self._clock()
             record = LitSlot(slot, serial, named, now, until, before, self._boot, False)
             opened.put(record)  # on the disk before the light is on: a crash must find it
+            woken = False
             try:
                 self._wake()
+                woken = True
                 self._ask(led, write_led, ON)
-            except NoAnswerError:
-                raise  # it may go on yet, so the record stays
-            except (OSError, ZconsoleError):
-                opened.drop(record) if known is None else opened.put(known)
+            except (OSError, ZconsoleError) as error:
+                if not (woken and isinstance(error, NoAnswerError)):  # else it may go on yet
+                    opened.drop(record) if known is None else opened.put(known)
                 raise
             if self._confirms(led):
                 record = replace(record, confirmed=True)

@@ -171,9 +171,12 @@ def _gpt_sector(head: bytes) -> int | None:
 
 
 def _partition_table(head: bytes) -> Iterator[tuple[int, int]]:
-    """The numbers of a GPT's partitions, and where they begin, in bytes."""
+    """The numbers of a GPT's partitions, and where they begin, in bytes.
+
+    Without a protective MBR the kernel takes it for none (is_gpt_valid, block/partitions/efi.c).
+    """
     sector = _gpt_sector(head)
-    if sector is None:
+    if sector is None or 0xEE not in _mbr_kinds(head):
         return
 
     def _number(place: int, length: int) -> int:
@@ -188,10 +191,13 @@ def _partition_table(head: bytes) -> Iterator[tuple[int, int]]:
 
 def _is_mbr(head: bytes) -> bool:
     """A boot signature with a partition that is not the GPT's protective one (type 0xee)."""
-    if len(head) < 512 or head[510:512] != b"\x55\xaa":
-        return False
-    kinds = [head[446 + 16 * i + 4] for i in range(4)]
+    kinds = _mbr_kinds(head)
     return any(kinds) and 0xEE not in kinds
+
+
+def _mbr_kinds(head: bytes) -> bytes:
+    """The types of the four partitions behind a boot signature; none without one."""
+    return head[450:514:16] if head[510:512] == b"\x55\xaa" else b""
 
 
 def devices(root: Path = ROOT, files: Iterable[str] = ()) -> tuple[Device, ...]:
@@ -482,7 +488,10 @@ def _best(links: Sequence[str]) -> str:
             return (1, link)
         if "/by-id/" in link:
             return (3 if name.startswith(("wwn-", "nvme-eui.", "scsi-3")) else 2, link)
-        return (5, link) if link == links[0] else (4, link)
+        if "/by-path/" in link:
+            return (4, link)
+        # by-partlabel, by-label and by-uuid are copied with what is on a disk.
+        return (5, link) if link == links[0] else (6, link)
 
     return min(links, key=_rank)
 

@@ -95,7 +95,8 @@ def health(
     if bare or lacks:
         known = (reason for reason in reasons if reason not in lacks)
         return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
-    uncached = any(v.vclass == "cache" and v.state not in ("", "UNKNOWN") for v in away)
+    told = ("", "UNKNOWN", "OFFLINE")  # nothing is wrong with one that was put offline
+    uncached = any(v.vclass == "cache" and v.state not in told for v in away)
     amiss = uncached or any(spare.severity == "warning" for spare in spares)
     if doubts or blocked or hidden or amiss:
         return Health("ATTENTION", "warning", (*doubts, *reasons))

@@ -189,12 +189,16 @@ def _newest_repair(pool: Pool) -> Scan | None:
 
 
 def canceled_repair(pool: Pool) -> Iterator[str]:
-    """That the last repair was canceled, and no scrub has shown since that nothing is lacking."""
+    """That the last repair was canceled, and no scrub has shown since that nothing is lacking.
+
+    While one runs that began later, nothing is said: the kernel forgets an earlier one for it.
+    """
     newest = _newest_repair(pool)
     if newest is None or newest.state != "canceled":
         return
-    scrubs = (s for s in pool.scans if s.function == "scrub" and s.state == "finished")
-    checked = any(not s.errors and (s.end or 0.0) > (newest.end or 0.0) for s in scrubs)
+    later = [s for s in pool.scans if (s.end or s.start or 0.0) > (newest.end or 0.0)]
+    scrubs = (s for s in later if s.function == "scrub" and s.state != "canceled")
+    checked = any(s.active or not s.errors for s in scrubs)
     if not checked and not any(s.function in REPAIRS and s.active for s in pool.scans):
         yield "the last repair was canceled: scrub to check redundancy"
 

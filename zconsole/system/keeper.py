@@ -9,7 +9,9 @@ other, and is not asked again before its act has ended.
 *Two processes* (``zconsole.cli.keeper``). The child runs the loop below. Its parent only waits:
 when the child is killed, it puts originals back, which it knows from memory that both share, and
 starts another child, which goes on with what is kept in files. When the parent is killed, the child
-puts back what it holds, and begins anew with X
+puts back what it holds, and begins anew with a parent. What both leave behind, killed at once, is
+restored by the next zconsole that may change something, and by the unit after a reboot.
+
 *Orders* come over a socket in the state directory, which only its owner can reach: a line of JSON,
 and a line back once it is done. The answer is what counts: without one whoever asked starts a
 keeper and asks again, so none is lost to a keeper that just ends. What an order holds for somebody

@@ -377,6 +377,10 @@ def test_a_pool_with_a_dead_cache_device_is_not_ok(said: Callable[[str], Said], 
     assert f"  {row.partition(' 0')[0]}" in found.report
 
 
+def test_a_cache_device_that_was_put_offline_is_no_fault(said: Callable[[str], Said]) -> None:
+    assert said(text(*MIRROR, "cache", "  nvme0 OFFLINE")).word == "OK"
+
+
 LEGACY = "status: The pool is formatted using a legacy on-disk format.  The pool can\n\tstill be"
 UPGRADE = "status: Some supported and requested features are not enabled on the pool.\n\tThe pool"
 READ_ONLY = (

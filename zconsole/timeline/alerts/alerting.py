@@ -104,7 +104,8 @@ class Alerting:
                 failure = await run_hook(self.runner, self.hook, alert)
             if failure is None:
                 return
-            self._notes.append(failure)
+            if failure not in self._notes:
+                self._notes.append(failure)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), pause)
                 return

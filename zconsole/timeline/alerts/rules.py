@@ -19,6 +19,8 @@ QUIET = 30.0
 """Seconds a condition must be gone before it is sent again."""
 ERRORS_QUIET = 900.0
 """The same for new errors of one device, which come in trickles."""
+GONE = ":gone"
+"""How the subject of a device that is away ends, beside that of its errors."""
 STANDING = 60.0
 """Seconds an estimate must be watched before a later ETA is a slip."""
 SPARE_STANDING = 60.0
@@ -121,7 +123,8 @@ class AlertRules:
         now = {(a.kind, a.subject): a for a in found}
         clock = frame.failure.clock if frame.failure else frame.clock
         for condition in list(seen.active.keys() - seen.held):
-            quiet = ERRORS_QUIET if condition[0] == "device-error" else QUIET
+            trickles = condition[0] == "device-error" and not condition[1].endswith(GONE)
+            quiet = ERRORS_QUIET if trickles else QUIET
             if clock - seen.active[condition] > quiet:
                 del seen.active[condition]
         new = [alert for condition, alert in now.items() if condition not in seen.active]
@@ -225,7 +228,7 @@ def _lost(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         yield _alert(frame, "suspended", "error", "the pool is SUSPENDED: all I/O waits")
     elif frame.health.word in LOST_STATES:
         yield _alert(frame, "unavailable", "error", f"the pool is {frame.health.word}")
-    elif frame.failure is not None and seen.silent_since is not None:
+    elif frame.failure is not None and not frame.absent and seen.silent_since is not None:
         silence = frame.failure.clock - seen.silent_since
         if silence >= UNREACHABLE_AFTER:
             text = f"no sample for {duration(frame.stale_seconds or silence)}: {frame.problem}"
@@ -244,7 +247,7 @@ def _gone(frame: Frame) -> Iterator[Alert]:
     for row in frame.rows:
         vdev = row.vdev
         if not vdev.children and vdev.vclass != "spare" and vdev.state in BROKEN:
-            yield _of_device(frame, vdev, f"{vdev.located} is {vdev.state} now", f"{row.key}:gone")
+            yield _of_device(frame, vdev, f"{vdev.located} is {vdev.state} now", f"{row.key}{GONE}")
 
 
 def _unprotected(frame: Frame) -> Iterator[Alert]:

@@ -366,7 +366,7 @@ def lost(pool, clock, word):
     )
 
 
-@rows("fields", [{}, {"absent": True}, {"kstat": "ONLINE"}])
+@rows("fields", [{}, {"kstat": "ONLINE"}])
 def test_a_pool_that_gives_no_sample_for_minutes_is_told_once(fields):
     vigil, told = AlertRules(), []
     assert vigil.look([at(frame(mirror_pool()), 0.0)]) == ()
@@ -377,6 +377,22 @@ def test_a_pool_that_gives_no_sample_for_minutes_is_told_once(fields):
     assert alert.t == 60.0 + UNREACHABLE_AFTER
     assert alert.text == "no sample for 6m00s: no answer"
     assert vigil.look([at(frame(mirror_pool()), 7200.0)]) == ()
+
+
+def test_a_pool_that_was_exported_is_told_of_by_nobody():
+    vigil = AlertRules()
+    assert vigil.look([at(frame(mirror_pool()), 0.0)]) == ()
+    for clock in range(60, 7200, 60):
+        assert vigil.look([silent(frame(mirror_pool()), float(clock), absent=True)]) == ()
+
+
+def test_a_disk_that_drops_again_soon_after_it_was_back_is_told_again():
+    vigil = Only("device-error")
+    away, back = frame(degraded(FINISHED), 1.0), frame(mirror_pool())
+    told = [bool(vigil.look([at(away, 0.0)]))]
+    told += [bool(vigil.look([at(away if n < 60 else back, 60.0 * n)])) for n in range(1, 70)]
+    told += [bool(vigil.look([at(away, 60.0 * n)])) for n in range(70, 80)]
+    assert [n for n, found in enumerate(told) if found] == [0, 70]
 
 
 def test_a_machine_that_was_never_reached_is_told_and_samples_missed_now_and_then_are_not():
