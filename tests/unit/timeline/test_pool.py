@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -351,18 +349,6 @@ def large(n: int, width: int = 10, tops: int = 100, power: int = 1) -> Sample:
     )
     root = Vdev("tank", "root", guid="root", children=children)
     return Sample(T + n, float(n), "libzfs", True, Pool("tank", "ONLINE", root))
-
-
-@pytest.mark.slow
-def test_a_thousand_leaves_are_followed_in_little_time():
-    timeline = PoolTimeline()
-    samples = [large(n) for n in range(8)]
-    spent = []
-    for one in samples:
-        before = time.process_time()
-        timeline.push(one)
-        spent.append(time.process_time() - before)
-    assert min(spent[2:]) < 0.05
 
 
 def test_sparklines_show_the_rates_of_each_interval_alone():
