@@ -94,6 +94,7 @@ def hung(tmp_path: Path, monkeypatch):
     [["list"], ["restore"], ["preset", "default"], ["set", f"{TIME}=5000"]],
 )
 @pytest.mark.usefixtures("hung")
+@pytest.mark.slow
 def test_a_disk_that_does_not_answer_is_told_of(module, words):
     with pytest.raises(StateError, match=r"state directory .*: no answer in 0.1 s. Check its disk"):
         run(module, *words)

@@ -398,6 +398,7 @@ def test_it_misses_its_target_only_where_scans_cannot_go_slower(slowest, reached
     assert now.misses(reached, 0.0) == missed
 
 
+@pytest.mark.slow
 async def test_a_console_does_not_ask_a_disk_again_that_does_not_answer(kernel, monkeypatch):
     asked, back = [], threading.Event()
 

@@ -444,6 +444,7 @@ def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
         (WorkPhase.BETWEEN, -10, 20, False),
     ],
 )
+@pytest.mark.slow
 def test_a_copy_that_itself_took_the_room_is_given_up(
     tmp_path: Path, phase: WorkPhase, room: int, in_flight: int, given_up: bool
 ) -> None:
