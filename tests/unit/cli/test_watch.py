@@ -137,6 +137,7 @@ def unread_pipe():
     os.close(reading)
 
 
+@pytest.mark.slow
 async def test_rounds_go_on_while_nobody_reads_what_is_printed():
     """Else a pager, or ^S, would hold the hooks of alerts up."""
     all_taken = asyncio.Event()

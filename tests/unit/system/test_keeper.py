@@ -392,6 +392,7 @@ def test_its_socket_is_its_owners_whatever_the_umask(tmp_path):
     assert (tmp_path / SOCKET).stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_who_gave_up_orders_nothing_later(tmp_path, monkeypatch):
     """A keeper that comes up too late: whoever asked was told that nothing was done."""
     tmp_path.chmod(0o700)

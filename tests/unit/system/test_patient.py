@@ -130,6 +130,7 @@ def test_tunables_are_put_back_while_the_disk_hangs(
     assert int((kernel.module / "parameters" / TIME).read_text()) == 3000
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_got_too_late_is_let_go(
     kernel: Kernel, hang: Callable[[], threading.Event], begun: list[Future[object]]
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_lock_that_is_got_too_late_is_let_go(
     assert soon(is_set)
 
 
+@pytest.mark.slow
 def test_tunables_are_put_back_while_another_keeps_the_lock(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ async def test_closing_lets_go_of_every_machine():
     assert all(machine.closed for machine in machines)
 
 
+@pytest.mark.slow
 async def test_a_slow_machine_holds_up_no_other_and_its_pool_says_its_age():
     time, slow, other = Time(), Machine("a"), Machine("b")
     both = fleet(slow, other, time=time, interval=60.0)

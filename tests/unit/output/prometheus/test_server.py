@@ -76,6 +76,7 @@ def served(port: int) -> int:
     raise AssertionError
 
 
+@pytest.mark.slow
 def test_a_client_that_says_nothing_is_cut_off(port: int) -> None:
     began = time.monotonic()
     with connected(port) as client:
@@ -83,6 +84,7 @@ def test_a_client_that_says_nothing_is_cut_off(port: int) -> None:
         assert time.monotonic() - began >= DEADLINE, "not sooner"
 
 
+@pytest.mark.slow
 def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(port: int) -> None:
     with connected(port) as client:
         began = time.monotonic()
@@ -91,6 +93,7 @@ def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(port: int) -> None:
         assert time.monotonic() - began < SOON
 
 
+@pytest.mark.slow
 def test_a_client_that_never_reads_is_cut_off(port: int) -> None:
     with connected(port) as client:
         client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
