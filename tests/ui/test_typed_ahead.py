@@ -102,6 +102,7 @@ async def test_what_is_known_can_be_looked_at_before_the_machine_answers(flow):
         await until(a.pilot, lambda: a.app.screen.view.cursor == 1)
         await a.pilot.press("question_mark")
         await until(a.pilot, lambda: "HELP" in a.screen)
+        assert commands(a) == []
 
 
 async def test_what_was_picked_is_planned_once_the_machine_has_answered():
@@ -125,6 +126,7 @@ async def test_escape_leaves_a_menu_that_is_not_filled_in(keys):
         await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen))
         await a.pilot.press("escape", "up")
         await until(a.pilot, lambda: a.app.main_on_top and a.app.devices.cursor == before - 1)
+        assert commands(a) == []
 
 
 async def test_what_is_typed_into_a_prompt_that_is_still_to_come_is_typed_there():

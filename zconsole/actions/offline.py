@@ -134,7 +134,8 @@ def _no_redundancy_left(target: Target) -> tuple[str, ...]:
         return ()
     if target.vdev.vclass == "cache" or _last_of_log(target):
         return ()
-    noisy = [v for v in target.top.leaves() if v.errors.total and v is not target.vdev]
+    stay = (v for v in target.top.leaves() if is_complete(v) and v is not target.vdev)
+    noisy = [v for v in stay if v.errors.total]
     errors = (f"; {v.name} has {counted(v.errors.total, 'error')}" for v in noisy)
     return (
         f"leaves {target.top.name} with no redundancy: one more failure loses data"

@@ -19,9 +19,7 @@ from zconsole.pool.topology import FAILED, is_group
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file")
 """Top-level layouts that can be rebuilt from space maps alone; the last two are single disks.
-
-Not one that is being replaced or spared already (spa_vdev_attach, spa.c).
-"""
+One that is being replaced or spared already cannot (spa_vdev_attach, spa.c)."""
 
 LITTLE = 10.0
 """Percent of a resilver worth throwing away to have one pass; OpenZFS 2.3's own default."""

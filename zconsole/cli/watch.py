@@ -43,10 +43,9 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
     """Show each round and its alerts, until it is time to stop."""
     watched = False
     begun: dict[str, dict[str, Scan]] = {}
-    show = partial(_show, as_json=args.json)
     async with (
         _printer(_tell) as alerts,
-        _printer(show) as samples,
+        _printer(lambda update: output.show(update.frames, args.json, None)) as samples,
         contextlib.aclosing(rounds) as following,
     ):
         async for update in following:
@@ -111,10 +110,6 @@ async def _printer(show: Callable[[Update], None]) -> AsyncGenerator[_Printer, N
 def _abandon_streams() -> None:
     """Leave both streams to the thread that hangs in one: Python would wait for it, and abort."""
     sys.stdout = sys.stderr = io.StringIO()
-
-
-def _show(update: Update, as_json: bool) -> None:
-    output.show(update.frames, as_json, None)
 
 
 def _tell(update: Update) -> None:

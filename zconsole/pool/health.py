@@ -23,9 +23,8 @@ class Health(NamedTuple):
     kernel itself faults a disk, the vdevs above stay ONLINE (spa_async_fault_vdev,
     module/zfs/spa.c 2.4.4); ATTENTION (a vdev has no redundancy left, devices collect errors, a
     spare failed or is in use for nothing, a checkpoint blocks the resilver that runs, or it has
-    marked no device yet, the last repair was canceled, a cache device failed, the last
-    scrub ended with errors, damage was cleared and not checked
-    since, zpool has its own doubt); OK.
+    marked no device yet, the last repair was canceled, a cache device failed, the last scrub ended
+    with errors, damage was cleared and not checked since, zpool has its own doubt); OK.
     UNKNOWN where the source leaves out what is needed to call the pool OK.
     STALE, NOT IMPORTED and CONNECTING while no sample comes."""
     severity: str
@@ -72,7 +71,8 @@ def health(
     idle = tuple(spare.text for spare in spares)
     every = tuple(pool.root.walk())
     away, errors = tuple(v for v in every if v.state != "ONLINE"), tuple(_counters(every))
-    staying = tuple(_counters(v for v in every if v.children or v.state == "ONLINE"))
+    stay = (v for v in every if v.children or v.state == "ONLINE")
+    staying = tuple(_counters(stay)) if errors else ()
     blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()
     hidden = (unchecked,) if unchecked else ()
     reasons = (*unrestored, *blocked, *_data_errors(pool), *hidden, *_devices(away), *idle, *lacks)

@@ -99,17 +99,19 @@ def unmarked_repairs(
     Each fills at least one (vdev_resilver_needed, vdev.c), which zpool marks once bytes were
     written to it. ``returned`` is as for ``by_vdev``.
     """
-    shown = any(
+    begun = tuple(
+        scan
+        for scan in scans
+        if scan.active
+        and scan.function in REPAIRS
+        and not scan.processed_bytes
+        and (scan.issued_bytes == 0 if scan.two_stage else (scan.percent or 0.0) < SEEN)
+    )
+    shown = begun and any(
         vdev.resilvering or vdev.unfilled or vdev.kind in GROUP_KINDS or vdev.name in returned
         for vdev in root.walk()
     )
-    repairs = [] if shown else [s for s in scans if s.active and s.function in REPAIRS]
-    return tuple(
-        scan
-        for scan in repairs
-        if not scan.processed_bytes
-        and (scan.issued_bytes == 0 if scan.two_stage else (scan.percent or 0.0) < SEEN)
-    )
+    return () if shown else begun
 
 
 def is_incomplete(top: Vdev) -> bool:

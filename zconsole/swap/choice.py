@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from zconsole.actions.candidates import ranked, spares, unfit_spare
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import Target, stands_in
+from zconsole.actions.target import Target, partition_of, stands_in
 from zconsole.diagnosis.device_errors.faults import (
     SUSPECTS,
     Deltas,
@@ -28,7 +28,7 @@ from zconsole.swap.checklist import (
     needed_steps,
     sentence,
 )
-from zconsole.swap.disk import MachineView, SwapDisk, disk_of, leaves_of, partition_of, replacing
+from zconsole.swap.disk import MachineView, SwapDisk, disk_of, leaves_of, replacing
 from zconsole.swap.effects import (
     Effect,
     effects,
@@ -239,7 +239,7 @@ def _ways(
 
 def free_disks(view: MachineView, target: Target) -> list[Device]:
     """The disks of the machine that could take the place of a device now, the best first."""
-    if partition_of(target) is not None:
+    if partition_of(target.vdev) is not None:
         return []  # a new disk has to be partitioned first
     spare = spares(view.pool)
     usable = (c.device for c in ranked(view.pool, target, view.situation.facts) if c.usable)

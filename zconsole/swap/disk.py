@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from zconsole.actions.doubts import suspects
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, failed, find
-from zconsole.actions.target import partition_of as target_partition
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
@@ -218,11 +217,6 @@ def _serial_in(devid: str) -> str:
     if name.startswith(("nvme-", "usb-")):
         name = _AFTER_SERIAL.sub("", name)
     return name.rpartition("_")[2] if "_" in name else ""
-
-
-def partition_of(target: Target) -> str | None:
-    """The number of the partition that a device is; None for a whole disk."""
-    return target_partition(target.vdev)
 
 
 def partition_on(device: Device, number: str) -> Device | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from zconsole.actions.conditions import OTHER_HOST, no_checkpoint, present
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import Target
+from zconsole.actions.target import Target, partition_of
 from zconsole.hardware.device import Device
 from zconsole.pool.model import MULTIHOST, Vdev
 from zconsole.pool.scan_outcome import left_behind
@@ -17,7 +17,6 @@ from zconsole.swap.disk import (
     SwapDisk,
     gone_from,
     is_being_replaced,
-    partition_of,
     replacing,
 )
 
@@ -145,7 +144,7 @@ def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk)
     found += [f"it also holds {content}" for content in device.contents.names]
     if not found:
         return None
-    part = partition_of(target) or "N"
+    part = partition_of(target.vdev) or "N"
     return Refusal(
         f"{old.words} holds more than this pool: {'; '.join(found)}",
         (

@@ -26,7 +26,7 @@ from zconsole.actions.plan import (
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.running_scans import describe
 from zconsole.actions.scrub import plan_resilver, plan_scrub
-from zconsole.actions.target import Swap, Target, find, find_path, stands_in
+from zconsole.actions.target import Swap, Target, find, find_path, partition_of, stands_in
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 from zconsole.pool.redundancy import is_complete
@@ -45,7 +45,6 @@ from zconsole.swap.disk import (
     SwapDisk,
     device_of,
     disk_of,
-    partition_of,
     partition_on,
     replacing,
 )
@@ -310,7 +309,7 @@ def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]
     target = view.target(swap.old.key)
     if target is None or is_same(swap, view, found):
         return ()
-    part = partition_of(target)
+    part = partition_of(target.vdev)
     inside = None if part is None else partition_on(found, part)
     device = found if inside is None else inside
     judged = judge_device(view.pool, target, device, view.situation.facts)
@@ -397,7 +396,7 @@ def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
         return None
     if swap.same:
         return _online(swap, view, target)
-    device, part = view.device(new), partition_of(target)
+    device, part = view.device(new), partition_of(target.vdev)
     given = device if device is None or part is None else partition_on(device, part)
     path = new.whole if device is None else f"{device.path}-part{part}"
     path = path if given is None else given.path

@@ -9,12 +9,12 @@ from dataclasses import replace
 from zconsole.actions.offline import plan_detach, plan_online
 from zconsole.actions.plan import Situation, zpool
 from zconsole.actions.scrub import plan_stop
-from zconsole.actions.target import Target, disk_path, stands_in
+from zconsole.actions.target import Target, disk_path, partition_of, stands_in
 from zconsole.hardware.light import LASTING
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import FAILED
 from zconsole.swap.checklist import OPEN, Checklist, SwapStage, WayBack
-from zconsole.swap.disk import MachineView, SwapDisk, partition_of, replacing
+from zconsole.swap.disk import MachineView, SwapDisk, replacing
 from zconsole.swap.effects import plan_offline_safely, vdev_words
 from zconsole.swap.steps import plan_light
 
@@ -139,7 +139,7 @@ def beside_left(swap: Checklist, view: MachineView) -> tuple[tuple[SwapDisk, str
 
 def _of_beside(swap: Checklist, disk: SwapDisk, target: Target) -> str:
     """That another pool still misses its part of the disk, and how it gets it back."""
-    part = partition_of(target)
+    part = partition_of(target.vdev)
     where = f" in {disk.place}" if disk.place else ""
     said = f"{disk.name} of {disk.pool} was on the same disk{where} and is {target.vdev.state}:"
     guided = shlex.join(("zconsole", "swap", disk.pool, disk.name))

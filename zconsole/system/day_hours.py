@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
 
 DAY = 24 * 60
 """Minutes of a day."""
@@ -38,8 +39,9 @@ class DayHours:
         today = max(0.0, length - since)
         if seconds <= today:
             return seconds
-        days, rest = divmod(seconds - today, length)
-        return day - since + days * day + (rest or length - day)
+        left = seconds - today
+        whole = ceil(left / length) - 1  # days on which all of these hours are worked
+        return day - since + whole * day + left - whole * length
 
     def minutes(self) -> frozenset[int]:
         """The minutes of the day that are in it."""

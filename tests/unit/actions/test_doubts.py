@@ -49,6 +49,14 @@ def test_what_takes_the_last_redundancy_names_what_is_left_and_doubts_a_bad_sibl
     assert "no redundancy: one more failure loses data; d01 has 300 errors" in said(found)
 
 
+@rows("plan", TAKES[:2])
+def test_errors_of_a_device_that_is_lost_already_are_no_danger(plan):
+    lost = disk("d01", 1001, "FAULTED", errors=ErrorCounters(0, 0, 300))
+    found = plan(raidz2(changes=(disk("d00", 1000), lost)), "1000")
+    assert "one more failure loses data" in said(found)
+    assert "300 errors" not in said(found)
+
+
 @rows("plan", TAKES)
 def test_a_device_of_a_healthy_pool_is_taken_off_without_a_doubt(plan):
     found = plan(mirror(), "1000")

@@ -30,6 +30,7 @@ def test_told_to_end_it_ends_as_if_interrupted(number):
         signal.signal(number, before)
 
 
+@pytest.mark.slow
 async def test_between_two_rounds_of_a_recording_is_no_wait():
     feed = SessionFeed(SimulatedSource(), Session(), 0.0)
     async with asyncio.timeout(30.0):
@@ -45,6 +46,7 @@ async def test_what_cannot_be_kept_is_said_on_stderr(capsys):
     assert capsys.readouterr() == ("", "zconsole: no history kept: \\x1b why\n")
 
 
+@pytest.mark.slow
 def test_under_nohup_it_goes_on():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -87,6 +87,7 @@ async def test_it_puts_the_light_back_though_its_record_is_lost(lit):
     assert not is_on(lit)
 
 
+@pytest.mark.slow
 async def test_it_puts_the_light_back_though_its_first_look_fails(lit, monkeypatch):
     def slow(_: LocateLights) -> None:
         raise NoAnswerError("no answer")

@@ -463,6 +463,7 @@ def stacked(tree):
         ("/dev", " is not a device"),
     ],
 )
+@pytest.mark.slow
 async def test_a_typed_block_device_is_judged_as_a_disk_is(stacked, path, problem):
     facts = await MachineFacts(Answers(), stacked.root)(pool(top("mirror", 0, 2)), False, (path,))
     s = at(pool(top("mirror", 0, 2)), replace(MODERN, devices=facts.devices))
@@ -483,6 +484,7 @@ async def test_a_typed_block_device_is_judged_as_a_disk_is(stacked, path, proble
         ("/dev/md2", "dev/sda1", ""),
     ],
 )
+@pytest.mark.slow
 async def test_a_stacked_device_on_the_disk_of_a_sibling_is_no_redundancy(
     tmp_path_factory, path, leaf, serial
 ):
@@ -577,6 +579,7 @@ async def test_facts_are_gathered(tree):
     assert len(found.devices) == 1
 
 
+@pytest.mark.slow
 async def test_a_reading_that_hangs_is_not_begun_a_second_time(tree, monkeypatch):
     begun, over = [], threading.Event()
 
@@ -642,6 +645,7 @@ def hung(monkeypatch):
     over.set()
 
 
+@pytest.mark.slow
 async def test_disks_that_hang_keep_nobody_from_acting(tree, hung):
     for name in ("sda", "sdb", "sdc"):
         tree.disk(name)
@@ -653,6 +657,7 @@ async def test_disks_that_hang_keep_nobody_from_acting(tree, hung):
     assert {d.serial for d in found.devices} == {"S-sda", "S-sdb", "S-sdc"}
 
 
+@pytest.mark.slow
 async def test_a_file_on_a_server_that_hangs_keeps_nobody_from_acting(tree, hung, tmp_path):
     tree.disk("sda")
     image = tmp_path / "hung.img"
@@ -662,6 +667,7 @@ async def test_a_file_on_a_server_that_hangs_keeps_nobody_from_acting(tree, hung
     assert [(d.kind, d.contents.unread) for d in seen.devices] == [("disk", False), ("file", True)]
 
 
+@pytest.mark.slow
 async def test_labels_are_read_side_by_side(tree):
     class Slow(Answers):
         running = most = 0

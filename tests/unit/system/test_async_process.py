@@ -118,6 +118,7 @@ async def test_a_long_lived_process_talks_in_bytes_until_it_is_abandoned():
     assert not ears.ended.is_set()
 
 
+@pytest.mark.slow
 async def test_an_abandoned_process_is_killed_before_it_can_end_by_itself(tmp_path, monkeypatch):
     # One that ended in between was waited for by the transport: asyncio then warned on stderr.
     ears, close = Ears(), os.close
@@ -163,6 +164,7 @@ async def test_a_process_that_cannot_be_started_leaves_no_pipe_open():
 LATE = "import os, time; os.close(1); time.sleep(0.3); os.write(2, b'why\\n')"
 
 
+@pytest.mark.slow
 async def test_last_words_that_come_after_the_output_ended_are_waited_for():
     process = await ProcessRunner().spawn((sys.executable, "-c", LATE))
     assert await process.readline() is None
@@ -232,6 +234,7 @@ async def test_settling_waits_for_nobody_who_was_not_told_to_stop():
     await settle()
 
 
+@pytest.mark.slow
 def test_without_a_loop_a_command_is_killed_at_its_deadline():
     with pytest.raises(DeadlineError, match=r"gave no answer in 0\.3 s"):
         run_blocking((sys.executable, "-c", "import time; time.sleep(60)"), 0.300004)

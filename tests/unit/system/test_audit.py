@@ -149,6 +149,7 @@ def test_a_log_that_is_rotated_between_two_lines_is_begun_anew(tmp_path):
     assert json.loads((tmp_path / "audit.jsonl.1").read_text())["event"] == "begun"
 
 
+@pytest.mark.slow
 def test_a_disk_that_hangs_is_given_up_and_not_waited_for_again(hung):
     place, tried = hung
     kept: list[str] = []
@@ -159,6 +160,7 @@ def test_a_disk_that_hangs_is_given_up_and_not_waited_for_again(hung):
     assert len(tried) == 1
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_back_is_written_again():
     back, written = threading.Event(), []
 

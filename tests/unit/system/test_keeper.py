@@ -290,6 +290,7 @@ async def test_nobody_answers_where_none_runs(tmp_path):
     assert asked(tmp_path, order=LOOK) is None
 
 
+@pytest.mark.slow
 def test_one_that_is_stopped_is_not_none(tmp_path, monkeypatch):
     """As by SIGSTOP: the kernel lets whoever asks in, and nobody answers."""
     tmp_path.chmod(0o700)
@@ -300,6 +301,7 @@ def test_one_that_is_stopped_is_not_none(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", [["keeper"], ["keeper", "end"]])
+@pytest.mark.slow
 def test_the_command_does_not_take_one_that_is_stopped_for_none(
     tmp_path, monkeypatch, capsys, command
 ):
@@ -323,6 +325,7 @@ def test_one_that_cannot_be_asked_is_not_none(tmp_path, monkeypatch, error):
         asked(tmp_path, order=TELL)
 
 
+@pytest.mark.slow
 async def test_an_order_that_takes_long_keeps_no_processor_busy(kept, monkeypatch):
     kept.begins.clear()
     asking = asyncio.create_task(kept.ask(order="hold", duty="tunable"))
@@ -416,6 +419,7 @@ def test_who_gave_up_orders_nothing_later(tmp_path, monkeypatch):
     assert len(starts) == tried
 
 
+@pytest.mark.slow
 def test_who_gives_up_takes_the_order_back(tmp_path, monkeypatch):
     """The line is closed then, at which a keeper undoes what it began."""
     tmp_path.chmod(0o700)

@@ -125,6 +125,7 @@ def test_a_backlog_by_a_clock_that_was_ahead_is_not_dated_in_the_future():
     assert len(timeline.events.all) == len(told)
 
 
+@pytest.mark.slow
 def test_what_happened_by_a_clock_that_was_ahead_is_no_cause_of_what_comes_later():
     timeline = PoolTimeline()
     timeline.push(at(0, MONTH, resilver(0, MONTH - 5)))

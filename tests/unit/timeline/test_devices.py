@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.records import replace
 from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartCounts, judge
 from zconsole.diagnosis.device_errors.probes import log_names, signs_of
@@ -38,6 +40,7 @@ class Answers:
         return self.signs.pop(0) if len(self.signs) > 1 else self.signs[0]
 
 
+@pytest.mark.slow
 async def test_a_device_in_trouble_is_asked_about_and_judged_by_the_answer():
     answers = Answers(ProbeResults(CRC, ("ata3: hard resetting link",)))
     watch = DeviceProber(answers)
@@ -54,6 +57,7 @@ async def test_a_device_in_trouble_is_asked_about_and_judged_by_the_answer():
     assert answers.asked[0][1] < last[0].t
 
 
+@pytest.mark.slow
 async def test_an_answer_holds_for_a_minute_at_least():
     answers = Answers(ProbeResults(CRC))
     watch = DeviceProber(answers)

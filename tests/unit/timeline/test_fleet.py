@@ -145,6 +145,7 @@ async def test_an_answer_that_is_overdue_makes_a_pool_stale_until_it_comes():
     assert (fresh.health.word, fresh.stale_seconds) == ("OK", 0.0)
 
 
+@pytest.mark.slow
 async def test_a_machine_that_always_takes_long_is_neither_waited_for_nor_stale():
     time, slow, other = Time(), Machine("a"), Machine("b")
     slow.answers.clear()
@@ -161,6 +162,7 @@ async def test_a_machine_that_always_takes_long_is_neither_waited_for_nor_stale(
     await both.aclose()
 
 
+@pytest.mark.slow
 async def test_the_first_round_shows_what_has_come_where_it_is_wanted_at_once():
     slow, other = Machine("a"), Machine("b")
     slow.answers.clear()
@@ -188,6 +190,7 @@ async def test_why_a_machine_failed_stays_while_it_is_asked_again():
     await alone.aclose()
 
 
+@pytest.mark.slow
 async def test_closing_abandons_what_is_in_flight():
     slow = Machine("a")
     slow.answers.clear()

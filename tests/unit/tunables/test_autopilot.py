@@ -202,6 +202,7 @@ def console() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
+@pytest.mark.slow
 async def test_it_ends_with_the_console_that_it_watches(kernel, console):
     flight = Flight(kernel, Rounds("scrub"), process_mark(console.pid))
     await flight.fly()
@@ -247,7 +248,9 @@ async def test_nobody_who_may_only_read_keeps_it_from_beginning(kernel):
     handles = [os.open(path, os.O_RDONLY) for path in readable if path.stat().st_mode & 0o004]
     for handle in handles:
         fcntl.flock(handle, fcntl.LOCK_SH)
-    await (await begin(kernel)).undo()
+    steered = await begin(kernel)
+    assert autopilot.status(kernel.state) is not None
+    await steered.undo()
     for handle in handles:
         os.close(handle)
 

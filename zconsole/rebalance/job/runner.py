@@ -182,9 +182,15 @@ class JobRunner:
         pool = (pool_of(places) or "") if terms.spaces else ""
         spaces = terms.spaces if pool else ()
         watch = SpreadWatch(
-            reader, pool, spaces, terms.raw_factor, clocks.monotonic,
-            terms.stored, terms.source, terms.pinned,
-        )  # fmt: skip
+            reader,
+            pool,
+            spaces,
+            terms.raw_factor,
+            clocks.monotonic,
+            stored=terms.stored,
+            source=terms.source,
+            pinned=terms.pinned,
+        )
         self.accounts = JobAccounts(job, self._directories, watch, show)
         self._benefit = BenefitCheck(job, reader, places, self.accounts)
         policy = Policy(

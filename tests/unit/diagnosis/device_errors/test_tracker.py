@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.table import rows
 from zconsole.diagnosis.device_errors.tracker import HOUR, DeviceErrorTracker
 from zconsole.pool.model import ErrorCounters, Event, Scan, Vdev
@@ -206,6 +208,7 @@ def test_a_fault_that_was_cleared_is_no_flap():
     assert (found.flaps, found.gone, found.cause) == (0, True, "unclear")
 
 
+@pytest.mark.slow
 def test_the_flaky_disk_of_the_simulated_pool_is_told_by_name_with_its_restart():
     world, session = World("flaky", 2), Session()
     for elapsed in range(0, 140, 5):

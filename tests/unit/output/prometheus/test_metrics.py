@@ -186,6 +186,7 @@ def test_a_host_that_is_none_is_one_clear_line(host):
         serve(Page(), (host, 9617))
 
 
+@pytest.mark.slow
 def test_the_page_is_served_on_loopback_and_stops(resilver):
     page = Page()
     page.families = families([resilver])

@@ -119,6 +119,7 @@ def test_the_oldest_gives_way() -> None:
             client.close()
 
 
+@pytest.mark.slow
 def test_clients_that_leave_say_nothing_on_stderr(
     port: int, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ islands = st.lists(st.tuples(st.integers(0, 3 * WINDOW), st.binary(min_size=1, m
 
 
 @given(size=st.integers(0, 3 * WINDOW), islands=islands)
+@pytest.mark.slow
 def test_a_copy_has_the_content_and_the_digest(
     tmp_path_factory: object, size: int, islands: list[tuple[int, bytes]]
 ) -> None:

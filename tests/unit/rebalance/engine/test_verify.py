@@ -124,6 +124,7 @@ def test_others_are_served_while_a_read_is_waited_for(
     items[0].close(Sys())
 
 
+@pytest.mark.slow
 def test_no_read_is_left_behind_when_the_end_is_not_reached(
     tmp_path: Path, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

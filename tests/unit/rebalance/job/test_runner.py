@@ -285,6 +285,7 @@ def test_no_file_is_begun_that_exceeds_what_is_left_of_the_byte_limit(
     assert ([size // MB for size in found], why) == (begun, end)
 
 
+@pytest.mark.slow
 def test_what_hardly_anything_is_left_of_is_not_filled_file_by_file(journal: Journal) -> None:
     """Of millions of files none would be read from the journal for a last one that fits."""
     walked(journal, [None], [(1, MB)] * 300)

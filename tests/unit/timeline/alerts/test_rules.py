@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.factory import frame, mirror_pool, noisy_pool, view
 from tests.records import replace
 from tests.table import rows
@@ -314,6 +316,7 @@ def silent(shown, clock, **fields):
 @rows("kind", lambda: list(standing()))
 @rows("every", [1.0, 60.0])
 @rows("lost", [1, 2, 100])
+@pytest.mark.slow
 def test_a_condition_that_lasts_is_told_once_though_samples_are_missed(kind, every, lost):
     shown, vigil, told = standing()[kind], Only(kind), []
     for turn in range(6 * (lost + 1)):
@@ -395,6 +398,7 @@ def test_a_disk_that_drops_again_soon_after_it_was_back_is_told_again():
     assert [n for n, found in enumerate(told) if found] == [0, 70]
 
 
+@pytest.mark.slow
 def test_a_machine_that_was_never_reached_is_told_and_samples_missed_now_and_then_are_not():
     never = SampleFailure("host", 0.0, 0.0, "ssh: no route")
     vigil, told = AlertRules(), []

@@ -145,6 +145,7 @@ async def test_the_first_sample_does_not_claim_to_know_the_cpu_load(tmp_path):
     await made.aclose()
 
 
+@pytest.mark.slow
 async def test_kstats_that_do_not_answer_are_no_sign_that_no_pool_is_imported(
     tmp_path, monkeypatch
 ):

@@ -322,6 +322,7 @@ async def test_a_call_beside_a_stuck_one_is_asked_again_of_the_next_helper():
     await source.aclose()
 
 
+@pytest.mark.slow
 async def test_the_deadline_of_a_call_does_not_count_the_start_of_the_helper():
     process = FakeChannel(respond=lambda line: (encoded({"pool": line, "gone": True}),))
     source, _ = reader(lambda: process)
@@ -347,6 +348,7 @@ while True: time.sleep(60)
 """
 
 
+@pytest.mark.slow
 async def test_a_real_helper_that_never_answers_delays_neither_read_nor_close():
     command = (sys.executable, "-c", STUCK_HELPER)
     source = KernelReader(ProcessRunner(), command)
