@@ -128,7 +128,7 @@ def test_the_last_look_is_told_of_a_job_that_ended(
     with closing(Journal.open(area / "job.db")) as journal:
         journal.set("job", journal.get("job") | {"spaces": [["d0", 100, 0, 1.0]]})
     effect = SpreadWatch(Pool(), "tank", (before,), 1.0, lambda: 0.0)
-    monkeypatch.setattr(runner, "SpreadWatch", lambda *_: effect)
+    monkeypatch.setattr(runner, "SpreadWatch", lambda *_, **__: effect)
     slow = JobClocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
     _, summary = run(area / "job.db", clocks=slow)
     assert Pool.syncs == 3
