@@ -7,11 +7,11 @@ Figures get the names that ``zpool status -j`` has for them (``builders``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import ERRORS, MULTIHOST, IoCounters, Pool
@@ -34,7 +34,7 @@ from zconsole.zfs.decode.scans import (
 )
 from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
 from zconsole.zfs.decode.words import AUX_WORDS, CLASSES, VDEV_STATES, disk_name
-from zconsole.zfs.raw import HISTOGRAMS, QUEUES
+from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
 
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
@@ -62,6 +62,7 @@ _numbers_in = itemgetter(*map(_PLACES.__getitem__, NUMBERS))
 _PROGRESS = {"initialize": (28, 23), "trim": (37, 35)}
 """Where it has bytes done, with those in all, state and time behind them; and errors."""
 _WORDS = ("guid", "path", "phys_path", "devid")
+_QUEUE_KEYS = tuple(chain.from_iterable(QUEUES.values()))
 _SLOW_IOS = 34
 _TRIMS = 41
 """Elements of ``vdev_stats`` from 0.8 on, which brought trim."""
@@ -229,12 +230,51 @@ def _io(stats: Sequence[int]) -> IoCounters:
 
 def _extended(more: Mapping[str, Any]) -> dict[str, Any]:
     """The queues and histograms of a device's ``vdev_stats_ex``."""
-    queues = {
-        name: (more[waiting], more[active])
-        for name, (waiting, active) in QUEUES.items()
-        if waiting in more and active in more
+    counts = tuple(map(more.get, _QUEUE_KEYS))
+    integers([count for count in counts if count is not None], "vdev_stats_ex")
+    arrays = tuple(map(more.get, HISTOGRAMS.values()))
+    for array in arrays:
+        if array is not None and not isinstance(array, bytes):
+            integers(array, "vdev_stats_ex")
+    return {"queues": _Seldom(_queues, counts), "histograms": _Seldom(_histograms, arrays)}
+
+
+_Found = TypeVar("_Found")
+_Value = TypeVar("_Value")
+
+
+class _Seldom(Mapping[str, _Value], Generic[_Found, _Value]):
+    """A mapping that is made when somebody looks at it, which is seldom."""
+
+    __slots__ = ("_found", "_made", "_make")
+
+    def __init__(self, make: Callable[[_Found], Mapping[str, _Value]], found: _Found) -> None:
+        self._make, self._found = make, found
+        self._made: Mapping[str, _Value] | None = None
+
+    def __getitem__(self, name: str) -> _Value:
+        return self._looked_at()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._looked_at())
+
+    def __len__(self) -> int:
+        return len(self._looked_at())
+
+    def _looked_at(self) -> Mapping[str, _Value]:
+        if self._made is None:
+            self._made = self._make(self._found)
+        return self._made
+
+
+def _queues(counts: Sequence[int | None]) -> dict[str, tuple[int, int]]:
+    return {
+        name: (waiting, active)
+        for name, waiting, active in zip(QUEUES, counts[::2], counts[1::2], strict=True)
+        if waiting is not None and active is not None
     }
-    integers(tuple(chain.from_iterable(queues.values())), "vdev_stats_ex")
-    arrays = {name: more[key] for name, key in HISTOGRAMS.items() if key in more}
-    histograms = {name: tuple(integers(each, "vdev_stats_ex")) for name, each in arrays.items()}
-    return {"queues": queues, "histograms": histograms}
+
+
+def _histograms(arrays: Sequence[Sequence[int] | bytes | None]) -> dict[str, tuple[int, ...]]:
+    found = zip(HISTOGRAMS, arrays, strict=True)
+    return {name: numbers(array) for name, array in found if array is not None}
