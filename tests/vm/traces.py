@@ -48,7 +48,8 @@ def record(machine: Machine, trace: Trace, directory: Path) -> Path:
     machine.run(f"echo 0 >{PARAMETERS}/{SCAN_HOLD}")
     began = time.monotonic()
     for moment, act in trace.events:
-        time.sleep(max(0.0, began + moment - time.monotonic()))
+        if recorder.ends_by(began + moment):
+            break  # the scan is over
         act(pool)
         recorder.keep_going()
     recorder.wait(began + SCAN_SECONDS - time.monotonic())
@@ -85,6 +86,14 @@ class _Recorder:
         """Start it again, on the same file, where it has ended with the pool's export."""
         if self._process.poll() is not None:
             self._process = self._start()
+
+    def ends_by(self, moment: float) -> bool:
+        """Whether it ends before a moment of the monotonic clock; waits until either."""
+        try:
+            self._process.wait(max(0.0, moment - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def wait(self, seconds: float) -> None:
         """Wait for its end; raises VmError where it fails or takes longer."""
