@@ -105,8 +105,7 @@ def _filtered(rows: Sequence[VdevRow], wanted: str) -> list[VdevRow]:
 
 
 def matches(row: VdevRow, needle: str) -> bool:
-    """Whether the (case-folded) text is in a row's name, path, state, note or kind, or its disk's
-    bay, slot or serial number."""
+    """Whether the (case-folded) text is in a row's name, path, state, or where its disk sits."""
     vdev, disk = row.vdev, row.vdev.disk or LeafDisk()
     words = (vdev.name, vdev.path or "", vdev.state, vdev.note, vdev.kind, row.slow_sibling or "")
     places = (disk.bay, disk.slot, disk.serial, disk.wwn, disk.port, disk.model)
