@@ -16,7 +16,7 @@ from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import RebalancePlan
+from zconsole.rebalance.planning.forecast import RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
 
 

@@ -34,8 +34,8 @@ from zconsole.units import counted
 
 if TYPE_CHECKING:
     from zconsole.rebalance.job.creation import Created
+    from zconsole.rebalance.planning.forecast import RebalancePlan
     from zconsole.rebalance.planning.plan_document import PlanDocument
-    from zconsole.rebalance.planning.plan_model import RebalancePlan
     from zconsole.rebalance.planning.survey import Ages, Sink
     from zconsole.rebalance.planning.walk import Portion
 

@@ -186,10 +186,10 @@ class _Pool:
             },
         )
         made = plan._directory_plan(Sys(), reader, place, pool, settings, found, _Nobody(), [])
-        document = plan.judged([made], pool, settings, [{}]).document
+        document = plan.judged([made], pool, settings).document
         quotas = plan.plan_notes.of_quotas(reader.run, [made])
         shared = plan.plan_notes.of_shared_blocks(pool, [made])
-        vain, more = plan.plan_notes.nothing_to_gain(settings.aim, [made], pool, [{}])
+        vain, more = plan.plan_notes.nothing_to_gain(settings.aim, [made], pool)
         notes = (*document.notes, *quotas, *shared, *more)
         return replace(document, notes=notes, refused=document.refused or vain)
 

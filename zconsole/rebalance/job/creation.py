@@ -47,7 +47,7 @@ from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
-from zconsole.rebalance.planning.plan_model import RebalancePlan
+from zconsole.rebalance.planning.forecast import RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages
 from zconsole.rebalance.planning.walk import Portion
@@ -196,7 +196,7 @@ def _values(
     record: Record, settings: Settings, made: RebalancePlan, engines: Mapping[str, str]
 ) -> dict[str, Any]:
     """What ``terms_of`` reads: the format of journals, which jobs of other versions have too."""
-    pool, size = made.pool, made.document.bytes
+    pool = made.pool
     return {
         "name": record.job,
         "settings": settings.as_json(),
@@ -206,7 +206,7 @@ def _values(
         "floors": {os.fsdecode(d.place.root): d.found.floor for d in made.directories},
         "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
         "options": {os.fsdecode(d.place.root): d.place.options for d in made.directories},
-        "stored": made.allocated / size if size else 1.0,
+        "stored": made.stored,
         "source": made.source,
         "pinned": made.pinned,
         "created": time.time(),

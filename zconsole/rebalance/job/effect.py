@@ -11,9 +11,7 @@ from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.job.accounts import INTERVAL, JobAccounts
 from zconsole.rebalance.job.job import Job
-from zconsole.rebalance.planning import forecast
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
-from zconsole.rebalance.planning.forecast import Listed
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, Listed
 
 FILES = 3
 SMALLEST = 128 << 10
@@ -91,7 +89,7 @@ class Samples:
             self._due = self.clock() + AGAIN
 
     def _blocks(self, inodes: Sequence[int]) -> Listed:
-        found = forecast.listed(self.reader.run, self.dataset.name, inodes)
+        found = self.reader.blocks(self.dataset.name, inodes)
         return {inode: file for inode, file in found.items() if file}
 
 

@@ -42,7 +42,7 @@ from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import flags_of, why_hidden
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now, pool_of
-from zconsole.rebalance.planning.plan_model import BATCH_BYTES
+from zconsole.rebalance.planning.forecast import BATCH_BYTES
 
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0

@@ -1,6 +1,6 @@
-"""What the plan has to know about ZFS: datasets, snapshots, pool, vdevs. Text of zfs and zpool.
+"""What the plan has to know about ZFS: datasets, snapshots, pool, vdevs, blocks of files.
 
-Formats: zfs(8) and zpool(8), ``-Hp`` output, OpenZFS 2.1 to 2.4.
+Text of zfs(8) and zpool(8), ``-Hp`` output, OpenZFS 2.1 to 2.4; and of ``zdb -ddddd`` (zdb(8)).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from zconsole.zfs.sources.kstat import module_version, pool_state
 
 DEADLINE = 20.0
 """Seconds to wait for zfs or zpool; a pool that is suspended never answers."""
+ZDB_DEADLINE = 30.0
+"""Seconds; zdb reads the pool's metadata from its disks."""
 PROPERTIES = (
     "compression,checksum,dedup,copies,recordsize,special_small_blocks,encryption,origin,creation,"
     "available,used,referenced,written,usedbysnapshots,quota,refquota,reservation,refreservation,"
@@ -44,6 +46,10 @@ _LOST = frozenset({"DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL"})
 _CALLED = {"rebuild": "resilver", "errorscrub": "scrub"}
 """What ``zpool status`` calls some scans."""
 _MOVING = {"removal": "vdev removal", "expansion": "raidz expansion"}
+_EXTENT = re.compile(
+    r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P", re.MULTILINE
+)
+_OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
 
 Run = Callable[[Sequence[str], float], Completed]
 
@@ -179,6 +185,26 @@ class Condition(NamedTuple):
     checkpoint: bool = False
 
 
+class Extent(NamedTuple):
+    """A block of data, but for holes and what block pointers hold. Sizes in bytes."""
+
+    vdev: int
+    offset: str
+    """On the vdev, hexadecimal; of the first copy."""
+    size: int
+    """Raw, of that copy."""
+    length: int
+    stored: int
+    """What is left of its length, compressed."""
+    copies: int
+    raw: int
+    """Of all copies."""
+
+
+Listed = Mapping[int, Sequence[Extent]]
+"""The blocks of files, by inode."""
+
+
 def pool_of(places: Sequence[JobDirectory]) -> str | None:
     """The pool of all directories of a job; None without ZFS."""
     dataset = places[0].dataset
@@ -279,6 +305,29 @@ class FactsReader:
         except UnavailableError:
             return None
         return last_addition(text)
+
+    def blocks(self, dataset: str, inodes: Sequence[int]) -> Listed:
+        """What zdb lists of files, by inode (root); empty where it cannot list anything.
+
+        A pool's name alone would stand for its meta object set: its root dataset needs the slash.
+        """
+        target = dataset if "/" in dataset else f"{dataset}/"
+        try:
+            done = self.run(["zdb", "-ddddd", target, *map(str, inodes)], ZDB_DEADLINE)
+        except (OSError, DeadlineError):
+            return {}
+        # Text before the first object, then in turn an inode and what is said of it.
+        _, *parts = _OBJECT.split(done.stdout)
+        found: dict[int, list[Extent]] = {}
+        for inode, text in zip(parts[::2], parts[1::2], strict=True):
+            extents = found[int(inode)] = []
+            for addresses, length, stored in _EXTENT.findall(text):
+                copies = [address.split(":") for address in addresses.split()]
+                raw = [int(size, 16) for _, _, size in copies]
+                vdev, offset, _ = copies[0]
+                sizes = int(length, 16), int(stored, 16)
+                extents.append(Extent(int(vdev), offset, raw[0], *sizes, len(raw), sum(raw)))
+        return found
 
     def sync(self, pool: str) -> None:
         """Return when everything written to the pool is on its disks."""

@@ -1,6 +1,6 @@
-"""Where blocks lie now, how that is known, where they will lie, and what they will take.
+"""A plan in the making: of each directory, and of the pool.
 
-Those of single files from ``zdb -ddddd`` (root; zdb(8)).
+Where blocks lie now, how that is known, where they will lie, and what they will take.
 """
 
 from __future__ import annotations
@@ -8,70 +8,180 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space, new_write_shares
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts, Run
-from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
-from zconsole.rebalance.planning.plan_model import DirectoryPlan
-from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits
-from zconsole.system.process import DeadlineError
-
-_EXTENT = re.compile(
-    r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P", re.MULTILINE
+from zconsole.rebalance.planning.engine_choice import Choice
+from zconsole.rebalance.planning.facts import (
+    Dataset,
+    Extent,
+    FactsReader,
+    JobDirectory,
+    Listed,
+    PoolFacts,
 )
-_OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
+from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
+from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits
+from zconsole.rebalance.planning.survey import Survey
+
 _NUMBER = re.compile(r"(mirror|raidz|draid).*-(\d+)$")
-DEADLINE = 30.0
-"""Seconds; zdb reads the pool's metadata from its disks."""
+
+BATCH_BYTES = 256 << 20
+"""What the copy engine has in flight beside a file that is larger."""
 
 
-class Extent(NamedTuple):
-    """A block of data, but for holes and what block pointers hold. Sizes in bytes."""
+@dataclass(slots=True)
+class DirectoryPlan:
+    """What happens to one directory."""
 
-    vdev: int
-    offset: str
-    """On the vdev, hexadecimal; of the first copy."""
-    size: int
-    """Raw, of that copy."""
-    length: int
-    stored: int
-    """What is left of its length, compressed."""
-    copies: int
-    raw: int
-    """Of all copies."""
+    place: JobDirectory
+    found: Survey
+    choice: Choice
+    files: int
+    bytes: int
+    pinned: dict[str, int | None] = field(default_factory=dict)
+    differs: tuple[str, ...] = ()
+    """Settings of now that its files were not written with."""
+    shared: bool = False
+    """Whether other hosts may have its files open."""
+    in_flight: int = 0
+    """Bytes that are there twice while the job runs, at most."""
+    held_most: int = 0
+    """Bytes of its blocks that snapshots may have: files may have changed since only in part."""
+    listed: Listed = field(default_factory=dict)
+    """Blocks of some of its files."""
+
+    @property
+    def extents(self) -> list[Extent]:
+        """All blocks listed."""
+        return [extent for file in self.listed.values() for extent in file]
+
+    @property
+    def pinned_least(self) -> int:
+        """Bytes that stay allocated after the move where all causes hold the same blocks."""
+        return max((n or 0 for n in self.pinned.values()), default=0)
+
+    @property
+    def pinned_most(self) -> int:
+        """Bytes that stay allocated where each cause holds others; a clone's are a snapshot's."""
+        found = {cause: n or 0 for cause, n in self.pinned.items()}
+        held = max(found.pop("snapshots", 0), found.pop("clones", 0), self.held_most)
+        return min(self.found.allocated, held + sum(found.values()))
+
+    def within(self, goal: int, allocated: int) -> int:
+        """So many bytes of its blocks, or as many as ``goal`` bytes of its files have at most."""
+        # Those that move first may be stored whole where others are compressed, or have holes.
+        return min(allocated, round(goal * max(1.0, self.stored)))
+
+    def growth(self, goal: int) -> int:
+        """Bytes by which blocks have grown once so many bytes of its files have moved.
+
+        By its compression if that is off now, and its copies, against those of the listed blocks;
+        0 where they shrink, or where nothing tells.
+        """
+        dataset, extents = self.place.dataset, self.extents
+        before = sum(each.stored * each.copies for each in extents)
+        if dataset is None or not before or not self.bytes:
+            return 0
+        compressed = dataset.is_on("compression")
+        after = sum(each.stored if compressed else each.length for each in extents)
+        after *= dataset.number("copies") or 1
+        grown = max(0, round(self.found.allocated * (after / before - 1)))
+        return round(grown * min(1.0, goal / self.bytes))
+
+    @property
+    def sent(self) -> int | None:
+        """Bytes that the next incremental send from a snapshot or bookmark grows by; no holes."""
+        dataset, found = self.place.dataset, self.found
+        if dataset is None:
+            return None
+        content = round(found.allocated * dataset.ratio)
+        return min(found.snapshot_bytes + found.bookmark_bytes, content)
+
+    @property
+    def stored(self) -> float:
+        """Bytes that the blocks of a byte of its files take."""
+        return self.found.allocated / self.bytes if self.bytes else 0.0
+
+    def leave_out(self, reason: str, files: int, size: int) -> None:
+        """Skip some files of so many bytes."""
+        self.found.skipped[reason] += files
+        self.files -= files
+        self.bytes -= size
+
+    def leave_alone(self, letters: str) -> None:
+        """Take out of what moves, is pinned and sent what options of ``zfs rewrite`` spare."""
+        if self.choice.engine != "rewrite":
+            return
+        found = self.found
+        if "S" in letters:
+            # Blocks in a clone's origin are those of a snapshot (dmu_objset_block_is_shared).
+            self.bytes = max(0, self.bytes - found.snapshot_bytes)
+            found.old_allocated = max(0, found.old_allocated - found.snapshot_allocated)
+            found.allocated = max(0, found.allocated - found.snapshot_allocated)
+            self.pinned |= {"snapshots": 0, "clones": 0}
+            self.held_most = 0
+        if "C" in letters:
+            self.pinned |= {"block_clones": 0}
+        if "S" in letters or "P" in letters:
+            found.snapshot_bytes = 0
+        if "P" in letters:
+            found.bookmark_bytes = 0
+
+    def document(self, goal: int) -> PlannedDirectory:
+        """What is shown of it in a plan to move so many bytes of files."""
+        lasting = self.within(goal, self.pinned_most) + self.growth(goal)
+        known = self.found.ages.addition is not None
+        return PlannedDirectory(
+            dir=os.fsdecode(self.place.root),
+            dataset=self.place.dataset.name if self.place.dataset else None,
+            files=self.files,
+            bytes=self.bytes,
+            skipped=dict(self.found.skipped),
+            sampled=dict(self.found.sampled),
+            engine=self.choice.engine,
+            why=self.choice.why,
+            space_needed_bytes=self.in_flight + lasting,
+            pinned_bytes={
+                cause: None if held is None else self.within(goal, held)
+                for cause, held in self.pinned.items()
+            },
+            next_incremental_bytes=None if self.sent is None else min(self.sent, goal),
+            allocated_bytes=self.found.allocated,
+            differs=self.differs,
+            old_bytes=self.found.old_allocated if known else None,
+            below=tuple(self.found.below.best(known)),
+        )
 
 
-Listed = Mapping[int, Sequence[Extent]]
-"""The blocks of files, by inode."""
+class RebalancePlan(NamedTuple):
+    """What was measured of all directories and of their pool, and what is shown of it."""
 
+    directories: Sequence[DirectoryPlan]
+    pool: PoolFacts | None
+    document: PlanDocument
+    source: Sequence[float] | None = None
+    """Share of the bytes to move that lies on each vdev; None where that is not known."""
 
-def listed(run: Run, dataset: str, inodes: Sequence[int]) -> Listed:
-    """What zdb lists of files, by inode; empty where it cannot list anything.
+    @property
+    def allocated(self) -> int:
+        """Bytes of the blocks to move."""
+        return sum(each.found.allocated for each in self.directories)
 
-    A pool's name alone would stand for its meta object set: its root dataset needs the slash.
-    """
-    target = dataset if "/" in dataset else f"{dataset}/"
-    argv = ["zdb", "-ddddd", target, *map(str, inodes)]
-    try:
-        done = run(argv, DEADLINE)
-    except (OSError, DeadlineError):
-        return {}
-    # Text before the first object, then in turn an inode and what is said of it.
-    _, *parts = _OBJECT.split(done.stdout)
-    found: dict[int, list[Extent]] = {}
-    for inode, text in zip(parts[::2], parts[1::2], strict=True):
-        extents = found[int(inode)] = []
-        for addresses, length, stored in _EXTENT.findall(text):
-            copies = [address.split(":") for address in addresses.split()]
-            raw = [int(size, 16) for _, _, size in copies]
-            vdev, offset, _ = copies[0]
-            sizes = int(length, 16), int(stored, 16)
-            extents.append(Extent(int(vdev), offset, raw[0], *sizes, len(raw), sum(raw)))
-    return found
+    @property
+    def pinned(self) -> float:
+        """Share of them whose old ones stay."""
+        held = sum(each.pinned_least for each in self.directories)
+        return held / self.allocated if self.allocated else 0.0
+
+    @property
+    def stored(self) -> float:
+        """Bytes that the blocks of a byte of all files take; 1 where there are none."""
+        size = sum(each.bytes for each in self.directories)
+        return self.allocated / size if size else 1.0
 
 
 def vdev_shares(
@@ -139,10 +249,9 @@ def _layout(space: Space, sector: int) -> BlockLayout:
     return BlockLayout(sector)
 
 
-def narrowed(listed: Listed, pool: PoolFacts) -> float | None:
-    """Raw bytes of the listed blocks as written now by those they take; None without any."""
+def narrowed(extents: Sequence[Extent], pool: PoolFacts) -> float | None:
+    """Raw bytes of listed blocks as written now by those they take; None without any."""
     shares = layouts_of(pool)
-    extents = [extent for file in listed.values() for extent in file]
     before = sum(extent.raw for extent in extents)
     after = sum(
         extent.copies * share * layout.raw(extent.stored)
@@ -150,21 +259,6 @@ def narrowed(listed: Listed, pool: PoolFacts) -> float | None:
         for share, layout in shares
     )
     return after / before if before else None
-
-
-def growth(plan: DirectoryPlan, listed: Listed) -> int:
-    """Bytes by which a directory's blocks grow; 0 where they shrink, or where nothing tells.
-
-    By its compression if that is off now, and its copies, against those of the listed blocks.
-    """
-    dataset, extents = plan.place.dataset, [each for file in listed.values() for each in file]
-    before = sum(each.stored * each.copies for each in extents)
-    if dataset is None or not before:
-        return 0
-    compressed = dataset.is_on("compression")
-    after = sum(each.stored if compressed else each.length for each in extents)
-    after *= dataset.number("copies") or 1
-    return max(0, round(plan.found.allocated * (after / before - 1)))
 
 
 LARGE_FIRST = "large before small"
@@ -176,29 +270,25 @@ SAMPLED_BLOCKS = 1 << 16
 """Of the files whose blocks are listed: zdb has a line for every block."""
 
 
-def sampled(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> list[Listed]:
-    """What zdb has to say of the sampled files of each directory (root), by inode."""
-    found: list[Listed] = []
-    for plan in plans:
-        dataset, asked = plan.place.dataset, os.geteuid() == 0
-        inodes = plan.found.sample.inodes(SAMPLED_BLOCKS) if dataset and asked else []
-        found.append(listed(reader.run, dataset.name, inodes) if dataset and inodes else {})
-    return found
+def look_at_blocks(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> None:
+    """Have the blocks of the sampled files of each directory listed (root)."""
+    for plan in plans if os.geteuid() == 0 else ():
+        if (dataset := plan.place.dataset) is None:
+            continue
+        if inodes := plan.found.sample.inodes(SAMPLED_BLOCKS):
+            plan.listed = reader.blocks(dataset.name, inodes)
 
 
-def source(
-    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Listed]
-) -> tuple[list[float] | None, str]:
+def source(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> tuple[list[float] | None, str]:
     """Share of the bytes to move that lies on each vdev now, and the estimate it comes from.
 
     None stands for the shares of all data.
     """
-    files = [file for each in listed for file in each.values()]
-    found = [block for file in files for block in file]
+    found = [block for plan in plans for block in plan.extents]
     names = [space.name for space in pool.spaces]
     shares = vdev_shares(found, names, bool(pool.special)) if found else None
     if shares is not None:
-        return shares, f"zdb on {len(files)} sampled files"
+        return shares, f"zdb on {sum(len(plan.listed) for plan in plans)} sampled files"
     allocated = sum(plan.found.allocated for plan in plans)
     if pool.added is not None and allocated:
         older = sum(plan.found.old_allocated for plan in plans) / allocated
@@ -213,7 +303,7 @@ def special_limit(dataset: Dataset | None) -> float:
     return float("inf") if limit and record <= limit else limit
 
 
-def small_blocks(plan: DirectoryPlan, listed: Listed) -> float:
+def small_blocks(plan: DirectoryPlan) -> float:
     """Bytes of a directory that go to special vdevs: of blocks that are small once compressed.
 
     As in the listed files (spa_preferred_class, module/zfs/spa_misc.c); without any by the lengths
@@ -223,9 +313,8 @@ def small_blocks(plan: DirectoryPlan, listed: Listed) -> float:
     if dataset is None or not limit:
         return plan.found.special_allocated
     compressed = dataset.is_on("compression")
-    extents = [each for file in listed.values() for each in file]
-    if every := sum(each.raw for each in extents):
-        sizes = ((each, each.stored if compressed else each.length) for each in extents)
+    if every := sum(each.raw for each in plan.extents):
+        sizes = ((each, each.stored if compressed else each.length) for each in plan.extents)
         small = sum(each.raw for each, written in sizes if written <= limit)
         return plan.found.allocated * small / every
     record = dataset.number("recordsize") or 0
@@ -234,11 +323,9 @@ def small_blocks(plan: DirectoryPlan, listed: Listed) -> float:
     return plan.found.special_allocated
 
 
-def special(
-    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Listed]
-) -> list[Space]:
+def special(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> list[Space]:
     """The special vdevs afterwards, at most: as if none of the small blocks were there yet."""
-    small = sum(small_blocks(plan, files) for plan, files in zip(plans, listed, strict=True))
+    small = sum(map(small_blocks, plans))
     free = sum(space.free for space in pool.special)
     share = min(1.0, small / free) if free else 0.0
     return [replace(space, alloc=space.alloc + share * space.free) for space in pool.special]
@@ -258,33 +345,28 @@ def special_notes(vdevs: Sequence[PredictedFill]) -> list[str]:
 
 
 def predicted(
-    plans: Sequence[DirectoryPlan],
-    pool: PoolFacts | None,
-    limits: Limits,
-    listed: Sequence[Listed],
-) -> PlanDocument:
+    plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
+) -> RebalancePlan:
     """Where the bytes will lie: the pool afterwards, and what reaches the wanted spread."""
     every = sum(plan.bytes for plan in plans)
-    made = PlanDocument(
+    told = PlanDocument(
         tuple(plan.document(every) for plan in plans),
         available_bytes=min(plan.found.room for plan in plans),
         estimate="size",
         order=OLD_FIRST if pool and pool.added else LARGE_FIRST,
     )
     if pool is None:
-        return made
+        return RebalancePlan(plans, pool, told)
+    lies, estimate = source(plans, pool)
+    made = RebalancePlan(plans, pool, told, lies)
     target = limits.until_spread if limits.until_spread is not None else EVEN
-    lies, estimate = source(plans, pool, listed)
-    allocated = sum(plan.found.allocated for plan in plans)
-    pinned = sum(plan.pinned_least for plan in plans) / allocated if allocated else 0.0
-    size = made.bytes
-    by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
-    limit = by_byte * min(size, limits.max_bytes or size)
-    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, pinned)
+    by_byte = made.stored * pool.raw_factor
+    limit = by_byte * min(every, limits.max_bytes or every)
+    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, made.pinned)
     moved = limit if limits.until_spread is None or raw is None else raw
-    after = allocator.rewritten(pool.spaces, moved, lies, pinned)
-    made = replace(
-        made,
+    after = allocator.rewritten(pool.spaces, moved, lies, made.pinned)
+    told = replace(
+        told,
         pool=pool.name,
         spread_before=allocator.spread(pool.spaces),
         spread_after=allocator.spread(after),
@@ -294,11 +376,12 @@ def predicted(
         scanning=pool.scanning,
         raw_factor=pool.raw_factor,
         vdevs=fills(pool.spaces, after),
-        special=fills(pool.special, special(plans, pool, listed)),
+        special=fills(pool.special, special(plans, pool)),
         estimate=estimate,
     )
-    goal = made.bytes_within(limits)
-    return replace(made, directories=tuple(plan.document(goal) for plan in plans))
+    goal = told.bytes_within(limits)
+    told = replace(told, directories=tuple(plan.document(goal) for plan in plans))
+    return made._replace(document=told)
 
 
 def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFill, ...]:

@@ -24,13 +24,8 @@ from zconsole.rebalance.planning import (
     survey,
 )
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, PoolFacts
-from zconsole.rebalance.planning.forecast import Listed
+from zconsole.rebalance.planning.forecast import BATCH_BYTES, DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.plan_model import (
-    BATCH_BYTES,
-    DirectoryPlan,
-    RebalancePlan,
-)
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
 from zconsole.system.mounts import is_inside, mount_at
@@ -93,40 +88,35 @@ def make(
     for root, linked, held in split:
         if plans[root].choice.engine == "copy":  # which cannot keep links to names elsewhere
             plans[root].leave_out("hard links outside the set", linked, held)
-    listed = forecast.sampled(reader, plans)
-    for each, files in zip(plans, listed, strict=True):
-        each.differs = tuple(plan_notes.differing(settings.aim, each, pool, files))
-    made = judged(plans, pool, settings, listed)
+    forecast.look_at_blocks(reader, plans)
+    for each in plans:
+        each.differs = tuple(plan_notes.differing(settings.aim, each, pool))
+    made = judged(plans, pool, settings)
     refused, notes = made.document.refused, list(made.document.notes)
     notes += plan_notes.of_rights()
     notes += plan_notes.of_quotas(reader.run, plans)
     notes += plan_notes.of_shared_blocks(pool, plans)
     notes += plan_notes.of_others(in_use, plans)
     if pool is not None and refused is None:
-        refused, vain = plan_notes.nothing_to_gain(settings.aim, plans, pool, listed)
+        refused, vain = plan_notes.nothing_to_gain(settings.aim, plans, pool)
         notes += vain
     return made._replace(document=replace(made.document, notes=tuple(notes), refused=refused))
 
 
 def judged(
-    plans: Sequence[DirectoryPlan],
-    pool: PoolFacts | None,
-    settings: Settings,
-    listed: Sequence[Listed],
+    plans: Sequence[DirectoryPlan], pool: PoolFacts | None, settings: Settings
 ) -> RebalancePlan:
     """The plan that follows from what was measured; asks nothing and nobody."""
     pool = pool if pool and pool.spaces else None
-    for each, files in zip(plans, listed, strict=True):
-        each.grown = forecast.growth(each, files)
-    found = forecast.predicted(plans, pool, settings.limits, listed)
+    made = forecast.predicted(plans, pool, settings.limits)
+    found = made.document
     notes = plan_notes.of_plan(found, plans, pool, settings.limits)
     if pool is not None:
         goal = found.bytes_within(settings.limits)
         notes += plan_notes.of_pins(goal, settings.rewrite_options, plans)
     notes += plan_notes.of_options(settings.rewrite_options, plans, pool)
     refused = _refusal(found, plans, settings)
-    lies = forecast.source(plans, pool, listed)[0] if pool else None
-    return RebalancePlan(plans, pool, replace(found, notes=tuple(notes), refused=refused), lies)
+    return made._replace(document=replace(found, notes=tuple(notes), refused=refused))
 
 
 def _surveyed(

@@ -21,9 +21,8 @@ from zconsole.rebalance.planning import engine_choice, forecast
 from zconsole.rebalance.planning.engine_choice import COPIES, FEATURE, SINCE
 from zconsole.rebalance.planning.exports import processes_of
 from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run
-from zconsole.rebalance.planning.forecast import Listed
+from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.system import mounts
 from zconsole.system.patient import NoAnswerError, Patient
@@ -61,7 +60,6 @@ def nothing_to_gain(
     aim: str,
     plans: Sequence[DirectoryPlan],
     pool: PoolFacts,
-    listed: Sequence[Listed],
 ) -> tuple[str | None, list[str]]:
     """Why a job is refused, or what to note, where the files looked at have nothing to gain.
 
@@ -70,10 +68,13 @@ def nothing_to_gain(
     if aim == "width":
         if not any(layout.parity for _, layout in forecast.layouts_of(pool)):
             return "no raidz vdev: there is no width to gain", []
-        shares = [forecast.narrowed(files, pool) for files in listed]
+        shares = [forecast.narrowed(plan.extents, pool) for plan in plans]
         if any(share is None or share < 1 - NO_GAIN for share in shares):
             return None, []
-        looked, words = sum(map(len, listed)), "as wide as it would be written now"
+        looked, words = (
+            sum(len(plan.listed) for plan in plans),
+            "as wide as it would be written now",
+        )
     elif aim == "recordsize":
         same = [
             _has_record(f, plan) for plan in plans for f in plan.found.sample.files if f.st_size
@@ -95,9 +96,7 @@ def _has_record(file: os.stat_result, plan: DirectoryPlan) -> bool:
     return block == record if length > record else length <= block
 
 
-def differing(
-    aim: str, plan: DirectoryPlan, pool: PoolFacts | None, listed: Listed
-) -> Iterator[str]:
+def differing(aim: str, plan: DirectoryPlan, pool: PoolFacts | None) -> Iterator[str]:
     """Settings that count for what is written now, and that files looked at do not have."""
     dataset = plan.place.dataset
     if dataset is None or pool is None or plan.choice.engine is None:
@@ -107,7 +106,7 @@ def differing(
     if others and plan.choice.engine == "copy":  # rewriting keeps the recordsize
         yield f"recordsize: {others} of {len(files)} files looked at have another"
     words, copies = dataset.properties.get("compression", "off"), dataset.number("copies") or 1
-    extents = [extent for file in listed.values() for extent in file]
+    extents = plan.extents
     if not extents:
         if aim == "properties":
             yield f"compression={words}, copies={copies}: only zdb tells what is there (root)"
@@ -117,7 +116,7 @@ def differing(
         yield f"compression={words}: what is there is {'' if compressed else 'not '}compressed"
     if any(extent.copies != copies for extent in extents):
         yield f"copies={copies}: what is there has another number"
-    if (share := forecast.narrowed(listed, pool)) and share < 1 - NO_GAIN:
+    if (share := forecast.narrowed(extents, pool)) and share < 1 - NO_GAIN:
         yield "parity takes less of what is written now"
 
 

@@ -25,8 +25,8 @@ from zconsole.rebalance.backend import (
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import COPIES, checked, choose
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.rebalance.planning.survey import Ages, Held, Survey
 from zconsole.sim.directories import Rewrite, SimulatedDirectory
@@ -324,7 +324,7 @@ def propose(pool: PoolState, settings: Settings) -> PlanDocument:
     """The plan of a job on a simulated pool: the real one's, of simulated facts."""
     facts = _facts(pool)
     plans = [_directory(pool, facts, root, settings) for root in settings.dirs]
-    made = plan.judged(plans, facts, settings, [{}] * len(plans)).document
+    made = plan.judged(plans, facts, settings).document
     copies = (COPIES,) if any(each.choice.engine == "copy" for each in plans) else ()
     return replace(made, notes=(*made.notes, *copies))
 

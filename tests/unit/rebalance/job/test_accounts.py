@@ -23,7 +23,7 @@ from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, PoolFacts
-from zconsole.rebalance.planning.plan_model import DirectoryPlan
+from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
 
@@ -249,7 +249,7 @@ def test_a_job_begins_with_the_total_of_its_plan(source: list[float] | None, sto
         settings = Settings(("/tank",), limits=Limits(until_spread=0.4))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(forecast, "source", lambda *_: (source, "made up"))
-            made = plan.judged([each], pool, settings, [{}])
+            made = plan.judged([each], pool, settings)
         kept = creation._values(
             Record("abc123", Path("/j"), Path("/f")), settings, made, {"/tank": "rewrite"}
         )

@@ -25,7 +25,7 @@ from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.job.runner import Show
 from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import RebalancePlan
+from zconsole.rebalance.planning.forecast import RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit import NAME, AuditError, MemoryLog
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from zconsole.rebalance.planning import forecast
-from zconsole.rebalance.planning.forecast import Listed
+from zconsole.rebalance.planning.facts import FactsReader, Listed
 from zconsole.system.process import Completed
 
 HEAD = """\
@@ -17,13 +16,13 @@ Indirect blocks:
 
 
 def listed(texts: Mapping[int, str]) -> Listed:
-    """Files by inode, of the lines of their forecast."""
+    """Files by inode, of the lines that zdb has for them."""
 
     def run(argv: Sequence[str], _deadline: float) -> Completed:
         out = "".join(HEAD.format(inode=inode) + text for inode, text in texts.items())
         return Completed(tuple(argv), 0, "Dataset tank\n\n" + out, "")
 
-    return forecast.listed(run, "tank", list(texts))
+    return FactsReader(run).blocks("tank", list(texts))
 
 
 def status_of(number: int, size: int, block: int = 4096) -> os.stat_result:

@@ -16,9 +16,13 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job.creation import WalkSink
 from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
-from zconsole.rebalance.planning.forecast import BlockLayout, Extent, layouts_of, narrowed
-from zconsole.rebalance.planning.plan_model import DirectoryPlan
+from zconsole.rebalance.planning.facts import Dataset, Extent, FactsReader, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.forecast import (
+    BlockLayout,
+    DirectoryPlan,
+    layouts_of,
+    narrowed,
+)
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.rebalance.planning.walk import Portion
@@ -39,14 +43,14 @@ def status_of(size: int, ctime: int) -> os.stat_result:
 
 def test_without_zdb_the_age_of_files_tells_where_they_lie() -> None:
     pool = PoolFacts("tank", {}, SPACES, (2, 3, 9), added=50)
-    shares, estimate = forecast.source([measured(old_allocated=100)], pool, [{}])
+    shares, estimate = forecast.source([measured(old_allocated=100)], pool)
     assert shares == pytest.approx([1, 0])
     assert estimate == "age: 100% older than the newest vdev"
 
 
 def test_without_a_history_all_data_is_alike() -> None:
     pool = PoolFacts("tank", {}, SPACES, (2, 3, 9))
-    assert forecast.source([measured()], pool, [{}]) == (None, "assumes uniform data")
+    assert forecast.source([measured()], pool) == (None, "assumes uniform data")
 
 
 @rows(
@@ -61,7 +65,7 @@ def test_what_belongs_on_special_vdevs(small: str, record: str, limit: float) ->
 def test_small_blocks_fill_the_special_vdevs_at_most_so_far() -> None:
     special = (Space("mirror-2", 200, 20), Space("mirror-3", 200, 180))
     pool = PoolFacts("tank", {}, SPACES, (2, 3, 9), special=special)
-    after = forecast.special([measured(special_allocated=100)], pool, [{}])
+    after = forecast.special([measured(special_allocated=100)], pool)
     assert [round(space.alloc) for space in after] == [110, 190]
     notes = forecast.special_notes(forecast.fills(special, after))
     assert notes[0] == "special vdev mirror-2: 10% full, at most 55% afterwards"
@@ -121,7 +125,7 @@ def test_a_root_dataset_is_not_the_pool_itself(dataset: str, target: str) -> Non
         asked.append(argv)
         return Completed(tuple(argv), 0, HEAD.format(inode=117) + LINES, "")
 
-    found = forecast.listed(run, dataset, [117])
+    found = FactsReader(run).blocks(dataset, [117])
     assert asked == [["zdb", "-ddddd", target, "117"]]
     assert [extent[:3] for extent in found[117]] == [(0, "cbe2200", 0x20000), (1, "17400", 0x20000)]
 
@@ -130,14 +134,14 @@ def test_extents_in_their_order() -> None:
     copies = LINES.replace("1:17400:20000 20000L/20000P", "1:17400:8000 0:8000:8000 20000L/7000P")
     file = listed({117: copies})[117]
     assert file == [
-        forecast.Extent(0, "cbe2200", 0x20000, 0x20000, 0x20000, 1, 0x20000),
-        forecast.Extent(1, "17400", 0x8000, 0x20000, 0x7000, 2, 0x10000),
+        Extent(0, "cbe2200", 0x20000, 0x20000, 0x20000, 1, 0x20000),
+        Extent(1, "17400", 0x8000, 0x20000, 0x7000, 2, 0x10000),
     ]
 
 
 def test_shares_leave_special_vdevs_out() -> None:
     sizes = [(0, "a", 100), (1, "b", 300), (2, "c", 50)]
-    addresses = [forecast.Extent(*size, 0, 0, 1, 0) for size in sizes]
+    addresses = [Extent(*size, 0, 0, 1, 0) for size in sizes]
     names = ["mirror-0", "mirror-1"]
     assert forecast.vdev_shares(addresses, names) is None
     assert forecast.vdev_shares(addresses, names, others=True) == [0.25, 0.75]
@@ -181,8 +185,8 @@ def test_the_vdevs_of_a_pool_get_writes_by_their_free_space() -> None:
 def test_more_disks_in_a_raidz_take_less_parity() -> None:
     pool = PoolFacts("tank", {}, (Space("raidz1-0", 1 << 40, 0, disks=5),), (2, 3, 9))
     told = listed({7: "  0  L0 0:1000:2c000 20000L/20000P F=1 B=9/9 cksum=1\n"})
-    assert narrowed(told, pool) == pytest.approx(160 / 176)
-    assert narrowed({}, pool) is None
+    assert narrowed(told[7], pool) == pytest.approx(160 / 176)
+    assert narrowed([], pool) is None
 
 
 K = 1024
@@ -211,7 +215,8 @@ def test_blocks_are_small_as_they_are_stored(
     dataset = Dataset("tank", {"recordsize": str(128 * K), **properties})
     plan.place = JobDirectory(b"/tank", "zfs", "tank", dataset)
     extents = [Extent(0, "0", size, length, size, 1, size) for length, size in blocks]
-    assert forecast.small_blocks(plan, {7: extents}) == pytest.approx(small)
+    plan.listed = {7: extents}
+    assert forecast.small_blocks(plan) == pytest.approx(small)
 
 
 @rows(

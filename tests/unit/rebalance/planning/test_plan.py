@@ -22,14 +22,14 @@ from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice
 from zconsole.rebalance.planning.facts import (
     Dataset,
+    Extent,
     FactsReader,
     JobDirectory,
     PoolFacts,
     Snapshot,
 )
-from zconsole.rebalance.planning.forecast import Extent
+from zconsole.rebalance.planning.forecast import DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.process import Completed
@@ -226,7 +226,8 @@ def judged(
     place = JobDirectory(b"/tank", "zfs", "tank", dataset or Dataset("tank", {}))
     choice = Choice("rewrite", "")
     each = DirectoryPlan(place, found, choice, 9, length, dict(pinned), held_most=held_most)
-    return plan.judged([each], pool, Settings(("/tank",), limits=limits), [{1: extents}]).document
+    each.listed = {1: extents}
+    return plan.judged([each], pool, Settings(("/tank",), limits=limits)).document
 
 
 @rows(
@@ -294,7 +295,7 @@ def test_a_spread_is_out_of_reach_where_a_vdev_takes_no_writes() -> None:
     place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
     each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 12 * TIB)
     settings = Settings(("/tank",), limits=Limits(until_spread=0.05))
-    made = plan.judged([each], pool, settings, [{}]).document
+    made = plan.judged([each], pool, settings).document
     assert "out of reach" in (made.refused or "")
     assert any("no new writes go to mirror-1" in note for note in made.notes)
 

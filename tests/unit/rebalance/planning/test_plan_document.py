@@ -16,14 +16,13 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
-from zconsole.rebalance.planning.forecast import LARGE_FIRST, OLD_FIRST
+from zconsole.rebalance.planning.forecast import LARGE_FIRST, OLD_FIRST, DirectoryPlan
 from zconsole.rebalance.planning.plan_document import (
     PlanDocument,
     PredictedFill,
     plan_lines,
     sample_words,
 )
-from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Held, Ranking, Survey
 from zconsole.system.records import RecordError

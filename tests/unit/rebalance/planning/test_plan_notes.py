@@ -21,8 +21,8 @@ from zconsole.rebalance.engine.leases import NO_LEASES
 from zconsole.rebalance.planning import plan_notes
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.plan_notes import (
     INITIAL,
     Quota,
@@ -152,7 +152,7 @@ def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
 
 
 def test_without_raidz_there_is_no_width() -> None:
-    found = plan_notes.nothing_to_gain("width", [plan((1, 1))], MIRROR, [{}])
+    found = plan_notes.nothing_to_gain("width", [plan((1, 1))], MIRROR)
     assert found == ("no raidz vdev: there is no width to gain", [])
 
 
@@ -167,14 +167,13 @@ def test_without_raidz_there_is_no_width() -> None:
 def test_width_is_told_by_the_blocks(
     text: str, known: int, said: tuple[str | None, list[str]]
 ) -> None:
-    assert (
-        plan_notes.nothing_to_gain("width", [plan((1, 1), known=known)], RAIDZ, [listed({0: text})])
-        == said
-    )
+    looked = plan((1, 1), known=known)
+    looked.listed = listed({0: text})
+    assert plan_notes.nothing_to_gain("width", [looked], RAIDZ) == said
 
 
 def test_without_zdb_nobody_knows_the_width() -> None:
-    assert plan_notes.nothing_to_gain("width", [plan((1, 1))], RAIDZ, [{}]) == (None, [])
+    assert plan_notes.nothing_to_gain("width", [plan((1, 1))], RAIDZ) == (None, [])
 
 
 @rows(
@@ -187,7 +186,7 @@ def test_without_zdb_nobody_knows_the_width() -> None:
     ],
 )
 def test_recordsize_is_told_by_the_files(files: list[tuple[int, int]], vain: bool) -> None:
-    found = plan_notes.nothing_to_gain("recordsize", [plan(*files)], MIRROR, [{}])
+    found = plan_notes.nothing_to_gain("recordsize", [plan(*files)], MIRROR)
     assert (found != (None, [])) == vain
 
 
@@ -217,20 +216,21 @@ def test_settings_that_files_were_not_written_with_are_named(
 ) -> None:
     made = planned(engine=engine, **{"recordsize": "65536", **properties})
     made.found.sample.files = [status_of(0, 200 * KIB, 64 * KIB)]
-    found = tuple(plan_notes.differing("balance", made, RAIDZ, listed({0: text})))
+    made.listed = listed({0: text})
+    found = tuple(plan_notes.differing("balance", made, RAIDZ))
     assert [each for each in found if "parity" not in each or text == NARROW] == said
 
 
 def test_without_zdb_a_plan_says_that_sizes_may_change() -> None:
     made = planned(engine="rewrite", compression="zstd")
-    assert not [*plan_notes.differing("balance", made, RAIDZ, {})]
-    (said,) = plan_notes.differing("properties", made, RAIDZ, {})
+    assert not [*plan_notes.differing("balance", made, RAIDZ)]
+    (said,) = plan_notes.differing("properties", made, RAIDZ)
     assert said == "compression=zstd, copies=1: only zdb tells what is there (root)"
 
 
 @rows("aim", ["balance", "properties"])
 def test_other_aims_are_not_judged_by_it(aim: str) -> None:
-    assert plan_notes.nothing_to_gain(aim, [plan((1, 1))], MIRROR, [{}]) == (None, [])
+    assert plan_notes.nothing_to_gain(aim, [plan((1, 1))], MIRROR) == (None, [])
 
 
 LOOK = FilesInUse(0.0, View(Path("/nowhere"), {}), (), Holders(), {}, {}, (), 0)

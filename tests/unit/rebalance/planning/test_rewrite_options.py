@@ -6,7 +6,7 @@ from tests.table import rows
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice, checked, flags_of
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
-from zconsole.rebalance.planning.plan_model import DirectoryPlan
+from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_notes import of_options, spared
 from zconsole.rebalance.planning.survey import Ages, Survey
 
