@@ -8,7 +8,7 @@ from zconsole.rebalance.backend import JobView
 from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.plan_lines import plan_lines
+from zconsole.ui.rebalance.plan_screen import plan_lines
 
 ODD = "/tank/a\x1b[31m\udcff" + "x" * 300
 

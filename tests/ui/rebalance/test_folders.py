@@ -7,8 +7,13 @@ from tests.ui.drawn import plain
 from tests.ui.rebalance.steps import SCENARIO, to_tree
 from zconsole.rebalance.backend import DirectoryListing, Measured
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.folder_screen import folder_head, folder_lines, is_aged
-from zconsole.ui.rebalance.folders import PATIENCE, Folders
+from zconsole.ui.rebalance.folder_screen import (
+    PATIENCE,
+    Folders,
+    folder_head,
+    folder_lines,
+    is_aged,
+)
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
 

@@ -9,9 +9,9 @@ from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown, text
 from zconsole.rebalance.backend import REPLACED, Counted
 from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.job_lines import job_lines, job_rows, job_title
+from zconsole.ui.rebalance.job_screen import job_lines, job_rows, job_title
 from zconsole.ui.rebalance.job_watch import reason
-from zconsole.ui.rebalance.plan_lines import counting_lines
+from zconsole.ui.rebalance.plan_screen import counting_lines
 from zconsole.ui.widgets.draw import width_of
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 

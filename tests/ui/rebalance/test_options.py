@@ -20,6 +20,7 @@ from zconsole.ui.rebalance.options import (
     MIN_FREE,
     RATE,
     TARGET,
+    NewJob,
     OptionChoice,
     option_about,
     option_lines,
@@ -33,36 +34,37 @@ def test_a_choice_that_is_cut_is_told_whole():
         for index in range(LAST + 1):
             whole = " ".join(
                 plain(line).strip()
-                for line in option_about(settings, index, DisplayFormat(), width)
+                for line in option_about(NewJob(settings), index, DisplayFormat(), width)
             )
-            row = plain(option_lines(settings, DisplayFormat(), width)[index])
+            row = plain(option_lines(NewJob(settings), DisplayFormat(), width)[index])
             label = row.strip()[:10]
             assert whole.startswith(label) == ("…" in row and index < LAST)
-    lines = map(plain, option_about(settings, LAST - 1, DisplayFormat(), 60))
+    lines = map(plain, option_about(NewJob(settings), LAST - 1, DisplayFormat(), 60))
     assert "not what snapshots or clones hold (2.5)" in " ".join(" ".join(lines).split())
 
 
 @rows("index", range(LAST))
 def test_each_choice_says_what_it_is_for_as_the_help_of_its_option_does(index):
-    lines = option_about(SETTINGS, index, DisplayFormat(), 100)
+    lines = option_about(NewJob(SETTINGS), index, DisplayFormat(), 100)
     assert HELP[ENTRIES[index].name][1:] in " ".join(" ".join(map(plain, lines)).split())
 
 
 def test_the_choice_of_lost_writes_says_when_it_applies():
     index = [entry.name for entry in ENTRIES].index("accept_races")
-    lines = option_about(SETTINGS, index, DisplayFormat(), 80)
+    lines = option_about(NewJob(SETTINGS), index, DisplayFormat(), 80)
     assert "NFS or SMB" in " ".join(map(plain, lines))
 
 
 def test_no_usual_choice_is_cut_on_a_small_screen_where_that_would_hide_the_way_on():
     settings = Settings(("/storage/films",), limits=Limits(until_spread=EVEN), accept_races=True)
-    rows = map(plain, option_lines(settings, DisplayFormat(), 60))
+    rows = map(plain, option_lines(NewJob(settings), DisplayFormat(), 60))
     assert not [row for row in rows if "…" in row]
 
 
 def test_a_target_that_was_typed_does_not_read_like_the_default():
     default, typed = (
-        plain(option_lines(SETTINGS, DisplayFormat(), 80, each)[2]) for each in (False, True)
+        plain(option_lines(NewJob(SETTINGS, each), DisplayFormat(), 80)[2])
+        for each in (False, True)
     )
     assert default.endswith("5 % (even), else all files move")
     assert typed.endswith("  5 % (even)")

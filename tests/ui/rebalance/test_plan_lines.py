@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.ui.rebalance.samples import JOB, PLAN, SETTINGS, shown, text
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.ui.rebalance.plan_lines import pace_of
+from zconsole.ui.rebalance.plan_screen import pace_of
 
 
 def test_a_plan_tells_everything_there_is():

@@ -1,8 +1,13 @@
-"""The screen of one job: looked at twice a second, steered by keys; leaving it changes nothing."""
+"""The jobs of a pool as a list, and one of them whole on a screen of its own.
+
+How far it is, how fast, what it is at, what it moved from vdev to vdev, and what not. It is looked
+at twice a second and steered by keys; leaving the screen changes nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -10,22 +15,292 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from zconsole import units
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.backend import JobView
+from zconsole.rebalance.backend import REPLACED, JobView, own_days
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog, Offers
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
-from zconsole.ui.rebalance.job_lines import job_lines, job_title
-from zconsole.ui.rebalance.job_watch import JobWatch, told_of
-from zconsole.ui.rebalance.options import MIN_FREE, RATE, TARGET, Limit, ask_limit
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.rebalance.job_watch import JobWatch, reason, told_of
+from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, hung, joined, width_of
 from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.short_names import middle
+from zconsole.units import counted
+
+NEW = "New job: choose directories, see the plan, run it"
+_BAR = 12
+_BARS_FROM = 76
+ROLES = {
+    "running": "notice",
+    "waiting": "warning",
+    "paused": "notice",
+    "dead": "warning",
+    "planned": "warning",
+}
+WORDS = {"dead": "interrupted", "planned": "not started"}
+
+
+def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """A line to begin a new job, then one for each there is."""
+    new = crop((Span(f"  {NEW}", "key"),), width, look.glyphs.ellipsis)
+    return (new, *(_row(job, look, width) for job in jobs))
+
+
+def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
+    word = WORDS.get(job.state, job.state)
+    head: list[Span] = [
+        Span(f"  {fit(job.job, 6)}  ", "dim"),
+        Span(f"{fit(word, 11)} ", ROLES.get(job.state, "")),
+        Span(f"{percent(job.share):>7}  "),
+    ]
+    if width >= _BARS_FROM:
+        head += [*bar(job.share, _BAR, look.glyphs), Span("  ")]
+    head.append(Span(f"{look.size(job.goal):>6}  "))
+    facts = [f"ETA {units.duration(job.eta_seconds)}"] if job.eta_seconds else []
+    if job.state in ("waiting", "finished", "stopped") and reason(job):
+        facts.append(look.text(reason(job)))
+    facts.append(" ".join(look.text(path) for path in job.settings.dirs))
+    room = max(1, width - width_of(head))
+    text = fit("  ".join(facts), room, ellipsis=look.glyphs.ellipsis).rstrip()
+    return (*head, Span(text, "" if job.live or job.interrupted else "dim"))
+
+
+_NAME = 15
+_DAYS = 14
+"""Days shown, the newest."""
+
+Fills = Mapping[str, float | None]
+"""Fill of every vdev now, 0…1."""
+
+
+def job_title(job: JobView, look: DisplayFormat) -> Line:
+    """Which job, and what of."""
+    dirs = "  ".join(look.text(path) for path in job.settings.dirs)
+    return (Span(f" REBALANCE  {job.job}  {job.engine}  {dirs}", "title"),)
+
+
+def job_lines(
+    job: JobView, now: float, fills: Fills, look: DisplayFormat, width: int
+) -> Sequence[Line]:
+    """Everything there is to see of a job; ``now`` in epoch seconds."""
+    lines = [
+        *_progress(job, now, look, width),
+        *_pace(job, now, look, width),
+        *_moved(job, fills, look, width),
+        *_left_out("Need no move", "dim", {REPLACED: job.replaced}, look, width),
+        *_left_out("Skipped", "warning", job.unmoved, look, width),
+        *_left_out("Failed", "error", job.failed, look, width),
+        *_again(job),
+        *_days(job, look, width),
+        *((Span(f" {look.text(note)}", "warning"),) for note in job.notes),
+        *_named(job, look, width),
+    ]
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
+    word = WORDS.get(job.state, job.state)
+    known = job.goal is not None
+    done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)}" if known else ""
+    tail = f"  {done} "
+    head = (
+        Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
+        Span(f"{percent(job.share):>7}  "),
+    )
+    room = max(0, width - 22 - len(tail))
+    yield (*head, *bar(job.share, room, look.glyphs), Span(tail))
+    why = reason(job)
+    if why and why != word:
+        yield from wrapped(why, ROLES.get(job.state, ""), look, width, " ")
+    if job.ended is not None:
+        said = f" Ended {look.when(job.ended, now)}"
+        if job.began is not None:  # its pauses are part of that
+            said += f", {units.duration(job.ended - job.began)} after it began"
+        yield (Span(said),)
+    if rest := _rest(job, look):
+        yield from wrapped(rest, "bold", look, width, " ")
+
+
+def _rest(job: JobView, look: DisplayFormat) -> str:
+    """What a job that does not run leaves undone, and the key that goes on; empty for others."""
+    if job.state != "paused" and (job.live or job.state == "finished"):
+        return ""
+    word = "Interrupted" if job.interrupted else job.state.capitalize()
+    way = "P resumes them." if job.state == "paused" else "P resumes the job where it is."
+    if job.goal is None or job.files_total is None:
+        return f"{word}. {way}"
+    size = look.size(max(0, job.goal - job.bytes_handled))
+    files = counted(job.files_total - (job.files_done or 0), "file")
+    return f"{word}: {size} in {files} left. {way}"
+
+
+def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
+    parts: list[Line] = []
+    if job.state == "running":
+        parts.append((Span("at ", "dim"), Span(look.rate(job.rate))))
+        parts.append(_eta(job, now, look))
+    if job.files_total is not None:
+        parts.append((Span(_files(job)),))
+    endless = job.settings.aim == "balance"  # there a target is the rule
+    set_ones = [
+        limit
+        for limit in LIMITS
+        if getattr(job.limits, limit.name) is not None or (limit is TARGET and endless)
+    ]
+    for limit in set_ones:
+        if limit is TARGET and job.limits.until_spread is None:
+            parts.append((Span("all files move", "bold"),))
+            continue
+        label = f"{limit.label[0].lower()}{limit.label[1:]} "
+        parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
+    yield from ((Span(" "), *line) for line in joined(parts, "   ", width - 2))
+    if job.current and job.state == "running":
+        path = middle(look.text(job.current), max(8, width - 7), look.glyphs.ellipsis)
+        yield (Span(" now  ", "dim"), Span(path))
+
+
+def _files(job: JobView) -> str:
+    """How many files were moved, and how many were not."""
+    done = f"{job.files_moved:,} of {job.files_total:,} files moved"
+    failed = sum(job.failed.values())
+    but = ((job.replaced, "need no move"), (job.files_unmoved, "skipped"), (failed, "failed"))
+    return ", ".join((done, *(f"{n:,} {word}" for n, word in but if n)))
+
+
+def _eta(job: JobView, now: float, look: DisplayFormat) -> Line:
+    if job.eta_seconds is None:
+        return (Span("ETA ", "dim"), Span("none yet"))
+    return (
+        Span("ETA ", "dim"),
+        Span(units.duration(job.eta_seconds), "bold"),
+        Span(f"  {look.when(now + job.eta_seconds, now)}"),
+    )
+
+
+def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """A bar for the fill of every vdev now, with what it was and how far it went."""
+    if not job.before:
+        return
+    known = [fills.get(name) for name in job.before]
+    spread = max(job.before.values()) - min(job.before.values())
+    head = f" Vdevs since the job began: spread {percent(spread)} then"
+    if all(fill is not None for fill in known):
+        present = [fill for fill in known if fill is not None]
+        head += f", {percent(max(present) - min(present))} now"
+    yield (Span(head, "bold"),)
+    room = max(4, width - _NAME - 34)
+    for name, before in job.before.items():
+        now = fills.get(name)
+        change = "" if now is None else f"{round(now * 100, 1) - round(before * 100, 1):+z.1f}"
+        yield (
+            Span(f"  {fit(middle(look.text(name), _NAME, look.glyphs.ellipsis), _NAME)} "),
+            *bar(before if now is None else now, room, look.glyphs),
+            Span(f" {percent(now):>8}"),
+            Span(f"  was {percent(before):>7}", "dim"),
+            Span(f" {change:>6}"),
+        )
+
+
+def _left_out(
+    word: str, role: str, reasons: Mapping[str, int], look: DisplayFormat, width: int
+) -> Iterator[Line]:
+    total = sum(reasons.values())
+    if not total:
+        return
+    ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
+    counts = [f"{n:,} " if len(ordered) > 1 else "" for _, n in ordered]
+    named = zip(counts, (look.text(why) for why, _ in ordered), strict=True)
+    parts: list[Line] = [(Span(f"{n}{why}", role),) for n, why in named]
+    head = f" {word} {total:,}: "
+    yield from hung(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
+
+
+def _again(job: JobView) -> Iterator[Line]:
+    """How files that were left out are tried again, once the job is over."""
+    if job.state != "finished":
+        return
+    if any(job.failed.values()):
+        yield (Span(" P tries the failed files again", "dim"),)
+    if job.files_unmoved:
+        yield (Span(" To try skipped files again, start a new job on the same directories", "dim"),)
+
+
+def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """Which files those are, each with its whole path and reason: two may have to be compared."""
+    if not job.left_out:
+        return
+    yield (Span(" Skipped or failed", "bold"),)
+    for file in job.left_out:
+        role = "error" if file["outcome"] == "failed" else "dim"
+        text = f"{file['outcome']}: {file['path']}: {file['reason'] or ''}"
+        yield from wrapped(text, role, look, width, "  ")
+    more = sum(job.failed.values()) + job.files_unmoved - len(job.left_out)
+    if more > 0:
+        yield (Span(f"  and {more:,} more", "dim"),)
+
+
+def _moved_on(day: Mapping[str, Any]) -> str:
+    """How many files were moved on a day, counted as in the line above."""
+    if "files_done" not in day:
+        return "-"
+    left_out = (day.get(name) or 0 for name in ("files_skipped", "files_failed"))
+    return f"{day['files_done'] - sum(left_out):,}"
+
+
+def _skipped_on(day: Mapping[str, Any]) -> str:
+    """How many files were left as they lay on a day, likewise."""
+    if "files_skipped" not in day:
+        return "-"
+    return f"{max(0, day['files_skipped'] - day.get('files_replaced', 0)):,}"
+
+
+_DAY = "Day"
+"""What is told of a day is what was done on it, and how the pool was at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the lines of days."""
+
+    title: str
+    size: int
+    show: Callable[[DisplayFormat, Mapping[str, Any]], str]
+    least: int = 0
+    """Cells the screen needs for it to be there."""
+
+    def cell(self, text: str) -> str:
+        """The text in its width, the first column at the left."""
+        return fit(text, self.size, right=self.title != _DAY)
+
+
+_COLUMNS = (
+    _Column(_DAY, 12, lambda _, day: str(day.get("day", ""))),
+    _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
+    _Column("files", 10, lambda _, day: _moved_on(day)),
+    _Column("skipped", 8, lambda _, day: _skipped_on(day)),
+    _Column("spread", 9, lambda _, day: percent(day.get("spread"))),
+    _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 72),
+    _Column("free", 8, lambda look, day: look.size(day.get("free_bytes"))),
+)
+
+
+def _days(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
+    if not job.days:
+        return
+    columns = [column for column in _COLUMNS if width >= column.least]
+    yield (Span(" " + "".join(c.cell(c.title) for c in columns), "bold"),)
+    for day in list(own_days(job.days))[-_DAYS:]:
+        yield (Span(" " + "".join(c.cell(look.text(c.show(look, day))) for c in columns)),)
+
 
 Steering = Callable[[], Coroutine[Any, Any, None]]
 LOOK = 0.5

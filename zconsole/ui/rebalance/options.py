@@ -14,6 +14,8 @@ from typing import Any
 from rich.cells import cell_len
 
 from zconsole.errors import ZconsoleError
+from zconsole.rebalance.backend import Counted, RebalanceBackend
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import EVEN, FLOOR, HELP, Limits, Settings
 from zconsole.system.day_hours import day_hours
 from zconsole.ui.actions.context import FlowContext
@@ -244,53 +246,98 @@ ENTRIES: tuple[OptionChoice | Limit, ...] = (*FIRST, *LIMITS, *LAST)
 """What can be set, in the order of its lines."""
 PLAN = len(ENTRIES)
 """Index of the line behind them, which goes on to the plan."""
+
+
+@dataclass(slots=True)
+class NewJob:
+    """A job being set up: its settings, where its target comes from, and its plan."""
+
+    settings: Settings
+    typed: bool = False
+    """Whether the operator typed the target: then it stays, whatever a plan says."""
+    short: bool = False
+    """Whether a plan dropped the default target, as the directories hold too little to reach it."""
+    plan: PlanDocument | None = None
+    """Once it is made of these settings."""
+
+    async def planned(self, backend: RebalanceBackend) -> AsyncIterator[Counted | PlanDocument]:
+        """The steps of making its plan. Directories that hold too little to get even move whole.
+
+        Raises ZconsoleError.
+        """
+        if self.plan is not None:
+            yield self.plan
+            return
+        async for step in backend.plan(self.settings):
+            if not isinstance(step, PlanDocument):
+                yield step
+            elif self._is_short(step):
+                self.short = True
+                limits = replace(self.settings.limits, until_spread=None)
+                self.settings = replace(self.settings, limits=limits)
+                async for again in self.planned(backend):
+                    yield again
+            else:
+                self.plan = step
+                yield step
+
+    def _is_short(self, plan: PlanDocument) -> bool:
+        """Whether the default target is out of reach."""
+        return (
+            not self.typed
+            and self.settings.aim == "balance"
+            and self.settings.limits.until_spread == EVEN
+            and plan.spread_before is not None
+            and plan.bytes_to_target is None
+        )
+
+    def limit(self, changed: Mapping[str, Any]) -> None:
+        """Set limits by name."""
+        self.settings = replace(self.settings, limits=self.settings.limits.changed(changed))
+        if TARGET.name in changed:
+            self.typed, self.short = True, False
+
+    def take(self, settings: Settings) -> None:
+        """What was picked; another aim sets the target anew."""
+        if settings.aim != self.settings.aim:
+            self.typed = self.short = False
+        self.settings = settings
+
+    def kept(self) -> Settings:
+        """What is kept for other directories: no accepted risk, but the default target."""
+        kept = replace(self.settings, accept_races=False)
+        if not self.short:
+            return kept
+        return replace(kept, limits=replace(kept.limits, until_spread=EVEN))
+
+
 _LABEL = 26
 _PLAN_LABEL = 17
 
 
-def option_lines(
-    settings: Settings,
-    look: DisplayFormat,
-    width: int,
-    typed: bool = False,
-    short: bool = False,
-) -> tuple[Line, ...]:
-    """Every choice with its present value, and the way on.
-
-    ``typed``: whether the operator typed the target, which then stays whatever the plan says.
-    ``short``: whether the plan dropped the default target, as the directories hold too little.
-    """
+def option_lines(new: NewJob, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """Every choice with its present value, and the way on."""
     ellipsis = look.glyphs.ellipsis
     rows: list[Line] = [
         (
             Span(f"  {fit(label, _LABEL)}", "dim"),
             Span(fit(value, max(1, width - _LABEL - 3), ellipsis=ellipsis).rstrip()),
         )
-        for label, value in _pairs(settings, look, typed, short)
+        for label, value in _pairs(new, look)
     ]
     room = max(4, width - _PLAN_LABEL - 1)
-    dirs = middle(_dirs(settings, look), room, ellipsis)
+    dirs = middle(_dirs(new.settings, look), room, ellipsis)
     rows.append((Span(fit("  Show the plan", _PLAN_LABEL), "bold"), Span(dirs, "bold")))
     return tuple(rows)
 
 
-def option_about(
-    settings: Settings,
-    index: int,
-    look: DisplayFormat,
-    width: int,
-    typed: bool = False,
-    short: bool = False,
-) -> tuple[Line, ...]:
-    """What a choice is for, and its whole value where its line had to cut it.
-
-    The rest as for ``option_lines``.
-    """
+def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """What a choice is for, and its whole value where its line had to cut it."""
     if index < PLAN:
-        label, value = _pairs(settings, look, typed, short)[index]
+        label, value = _pairs(new, look)[index]
         whole, room, told = f"{label}: {value}", width - _LABEL - 3, _told(ENTRIES[index])
     else:
-        value = whole = _dirs(settings, look)
+        value = whole = _dirs(new.settings, look)
         room, told = width - _PLAN_LABEL - 1, "Counts the files and shows the plan; moves nothing."
     cut = "" if cell_len(value) <= room else whole
     return tuple(
@@ -310,13 +357,13 @@ def _told(entry: OptionChoice | Limit) -> str:
     return f"{text[0].upper()}{text[1:]}.{asked}"
 
 
-def _pairs(
-    settings: Settings, look: DisplayFormat, typed: bool, short: bool
-) -> list[tuple[str, str]]:
+def _pairs(new: NewJob, look: DisplayFormat) -> list[tuple[str, str]]:
+    """The label of every choice and its present value, in the order of ``ENTRIES``."""
+    settings = new.settings
     limits = {limit.label: limit.shown(settings.limits, look) for limit in LIMITS}
-    if settings.limits.until_spread == EVEN and not typed:
+    if settings.limits.until_spread == EVEN and not new.typed:
         limits[TARGET.label] += ", else all files move"
-    if short:
+    if new.short:
         limits[TARGET.label] = f"{BEYOND}: all their files move"
     return [
         *((choice.label, choice.shown(settings)) for choice in FIRST),
@@ -335,14 +382,13 @@ async def ask_choice(context: FlowContext, choice: OptionChoice, now: Settings) 
     present = getattr(now, choice.name)
 
     def _lines(width: int) -> tuple[Line, ...]:
-        rows = [(Span(f"  {choice.values[value]}"), *_mark(value == present)) for value in values]
+        rows: list[Line] = [
+            (Span(f"  {choice.values[value]}"), Span("  (now)" * (value == present), "dim"))
+            for value in values
+        ]
         return tuple(crop(row, width, look.glyphs.ellipsis) for row in rows)
 
     start = values.index(present) if present in values else 0
     screen = PickScreen(f"REBALANCE  {choice.label}", _lines, start=start, wide=True)
     picked = await context.app.push_screen_wait(screen)
     return now if picked is None else choice.made(now, values[picked])
-
-
-def _mark(is_present: bool) -> Line:
-    return (Span("  (now)", "dim"),) if is_present else ()

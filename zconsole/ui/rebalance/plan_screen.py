@@ -1,28 +1,214 @@
-"""The screen on which a plan is made, shown and confirmed; Cancel has the focus."""
+"""The plan of a rebalance: made, shown and confirmed; Cancel has the focus.
+
+What moves, where the data will lie, how long it takes, and what is in the way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Button
 
+from zconsole import units
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.backend import Counted
-from zconsole.rebalance.planning.plan_document import PlanDocument
+from zconsole.rebalance.backend import Counted, JobView, RebalanceBackend, by_hand
+from zconsole.rebalance.planning.plan_document import (
+    PlanDocument,
+    PredictedFill,
+    cost_sentences,
+    file_sentences,
+)
+from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
-from zconsole.ui.rebalance.plan_lines import counting_lines
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
 from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.short_names import middle
 
-Body = Callable[[PlanDocument, int], Sequence[Line]]
-"""A plan as lines of a width."""
+_NAME = 15
+
+JobPace = tuple[float, str]
+"""Bytes of files a second, and what that is based on."""
+
+
+def pace_of(
+    plan: PlanDocument, limit: float | None, jobs: Sequence[JobView], scan_rate: float | None
+) -> JobPace | None:
+    """The pace to expect of a job with a rate limit (bytes/s); None where nothing is known.
+
+    A job's own pace goes before that of the last one of the same engine, and that before the mean
+    rate of the pool's last scan (allocated bytes/s), of which a rewrite gets about half, as it
+    writes what it reads. A rate limit bounds any of them. ``jobs``: the newest first.
+    """
+    engine = ",".join(sorted({part.engine for part in plan.directories if part.engine}))
+    alike = [job for job in jobs if job.engine == engine and job.limits.rate is None]
+    found: JobPace | None = None
+    if rates := [job.rate for job in jobs if job.rate]:
+        found = rates[0], "pace of another job"
+    elif means := [job.mean_rate for job in alike if job.mean_rate]:
+        found = means[0], "as the last job did"
+    elif scan_rate:
+        found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the last scan's rate"
+    if limit is not None and (found is None or limit < found[0]):
+        return limit, "the rate limit"
+    return found
+
+
+def counting_lines(
+    counted: Counted, silent: float, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """While a plan is made: how far it is; ``silent`` seconds without a sign are shown."""
+    lines: list[Line] = [
+        (
+            Span(" counting files: ", "dim"),
+            Span(f"{counted.files} files, {look.size(counted.bytes)}", "bold"),
+        )
+    ]
+    if counted.where:
+        where = middle(look.text(counted.where), max(8, width - 4), look.glyphs.ellipsis)
+        lines.append((Span(f"   {where}", "dim"),))
+    if silent >= 10:
+        lines.append((Span(f" no progress for {silent:.0f} s", "warning"),))
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def plan_lines(
+    plan: PlanDocument,
+    settings: Settings,
+    pace: JobPace | None,
+    by_hand: str,
+    denied: str,
+    look: DisplayFormat,
+    width: int,
+) -> tuple[Line, ...]:
+    """The whole plan."""
+    size = plan.bytes_within(settings.limits)
+    head = " To run by hand" if denied else " Runs in the background"
+    if plan.refused:
+        head = " Would run"
+    lines = [
+        *_under(" Not possible", [plan.refused or ""], "error", look, width),
+        *_under(" Nothing to move", [_idle(plan, settings.limits)], "notice", look, width),
+        *_under(head, [by_hand] * bool(size), "bold", look, width),
+        *_moves(plan, settings.aim, look, width),
+        *_fills(plan, settings.limits, look, width),
+        *(_costs(plan, size, pace, settings.limits.window, look, width) if size else ()),
+        *_under(" Warnings", plan.notes, "warning", look, width),
+        *_under(" Unavailable", [denied], "error", look, width),
+    ]
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _idle(plan: PlanDocument, limits: Limits) -> str:
+    """Why no file moves, and what to set to move some nevertheless; empty where some do."""
+    if plan.refused or plan.bytes_within(limits):
+        return ""
+    if not plan.bytes:
+        return "no data to move in these directories"
+    spread, wanted = percent(plan.spread_before), percent(plan.target_spread)
+    return (
+        f"the pool is even already: its spread is {spread}, the job stops at {wanted}."
+        f' To move the files anyway, set "{TARGET.label}" to none'
+    )
+
+
+def _under(
+    head: str, texts: Sequence[str], role: str, look: DisplayFormat, width: int
+) -> Iterator[Line]:
+    """Texts with a heading; nothing without any."""
+    if any(texts):
+        yield (Span(head, "bold"),)
+        for text in texts:
+            yield from wrapped(text, role, look, width)
+
+
+def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
+    yield (Span(" What moves  ", "bold"), Span(f"to {AIMS[aim]}", "dim"))
+    for part in plan.directories:
+        files = units.counted(part.files, "file")
+        figures = f"{files}  {look.size(part.bytes)}  {part.engine or 'no engine'}"
+        room = max(8, width - len(figures) - 5)
+        name = middle(look.text(part.dir), room, look.glyphs.ellipsis)
+        yield (Span(f"  {name}  "), Span(figures, "bold"))
+        yield from wrapped(part.why, "dim", look, width, "    ")
+        for text, role in file_sentences(part, look.size):
+            yield from wrapped(text, role, look, width, "    ")
+
+
+def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) -> Iterator[Line]:
+    if not plan.vdevs:
+        return
+    before, after = percent(plan.spread_before), percent(plan.spread_after)
+    head = Span(f" Predicted layout  spread {before}, then {after}  ", "bold")
+    basis = Span(f"({look.text(plan.estimate)})", "dim")
+    if width_of((head, basis)) <= width:
+        yield (head, basis)
+    else:
+        yield (head,)
+        yield from wrapped(basis.text, "dim", look, width)
+    for fill in (*plan.vdevs, *(plan.special or ())):
+        yield from fill_lines(fill, look, width)
+    if plan.spread_before is None or plan.target_spread is None:
+        return
+    needs, wanted = plan.bytes_to_target, percent(plan.target_spread, 0)
+    if needs:
+        less = needs < plan.bytes_within(limits) and limits.until_spread is None
+        hint = f'; set "{TARGET.label}" to {plan.target_spread * 100:g}' * less
+        text = f"{wanted} needs {'only ' * less}{look.size(needs)} of file data{hint}"
+        if limits.until_spread is not None:
+            stop = TARGET.shown(limits, look)
+            text = f"stop at a spread of {stop}: needs {look.size(needs)} of file data"
+        yield from wrapped(text, "notice" * less, look, width)
+    elif plan.spread_before > plan.target_spread:
+        short = f"these directories hold too little for {wanted}"
+        if plan.target_spread == EVEN:
+            short = BEYOND
+        free = limits.until_spread is None and limits.max_bytes is None
+        end = ": all their files move" * free
+        yield from wrapped(short + end, "notice" if free else "dim", look, width)
+
+
+def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """A vdev before and after: two bars below each other."""
+    name = fit(middle(look.text(fill.name), _NAME, look.glyphs.ellipsis), _NAME)
+    room = max(4, width - _NAME - 20)
+    rows = ((name, "now", fill.fill_before), (" " * _NAME, "then", fill.fill_after))
+    for label, word, share in rows:
+        yield (
+            Span(f"  {label} "),
+            Span(f"{word:<5}", "dim"),
+            *bar(share, room, look.glyphs, "track" if word == "now" else "bar"),
+            Span(f" {percent(share):>8}"),
+        )
+
+
+def _costs(
+    plan: PlanDocument,
+    size: int,
+    pace: JobPace | None,
+    window: str | None,
+    look: DisplayFormat,
+    width: int,
+) -> Iterator[Line]:
+    yield (Span(" What it takes", "bold"),)
+    if pace is None:
+        time = "duration unknown until it runs"
+    else:
+        rate, basis = pace
+        hours = f" within {window}" if window else ""
+        time = f"about {units.duration(size / rate)}{hours} at {look.rate(rate)} ({basis})"
+    yield from wrapped(f"{look.size(size)} of file data to move, {time}", "", look, width)
+    for text, role in cost_sentences(plan, look.size):
+        yield from wrapped(text, role, look, width)
 
 
 class PlanScreen(ButtonScreen[bool | None]):
@@ -31,21 +217,18 @@ class PlanScreen(ButtonScreen[bool | None]):
     def __init__(
         self,
         context: FlowContext,
-        steps: AsyncIterator[Counted | PlanDocument],
-        body: Body,
-        denied: str,
-        command: Callable[[], str],
-        size: Callable[[PlanDocument], int],
+        new: NewJob,
+        backend: RebalanceBackend,
+        pace: Callable[[PlanDocument], JobPace | None],
     ) -> None:
-        """``command`` does the same on the command line; ``size``: bytes that a plan moves."""
+        """``pace`` is what to expect of a plan now."""
         super().__init__()
         self._look = context.look
         self._clock = context.app.view_state.options.clock
-        self._steps = steps
-        self._body = body
-        self._denied = denied
-        self._command = command
-        self._bytes = size
+        self._new = new
+        self._backend = backend
+        self._pace = pace
+        self._denied = context.denied
         self._counted = Counted()
         self._heard = self._clock()
         self._problem = ""
@@ -70,7 +253,7 @@ class PlanScreen(ButtonScreen[bool | None]):
 
     async def _make(self) -> None:
         try:
-            async for step in self._steps:
+            async for step in self._new.planned(self._backend):
                 self._heard = self._clock()
                 if isinstance(step, PlanDocument):
                     self.plan = step
@@ -88,12 +271,13 @@ class PlanScreen(ButtonScreen[bool | None]):
 
     def copies(self) -> Offers:
         """The command of the plan."""
-        return (("command", self._command()),)
+        return (("command", by_hand(self._backend, self._new.settings)),)
 
     def draw(self) -> None:
         """Draw what there is to show now."""
         made = self.plan
-        able = made is not None and made.refused is None and self._bytes(made) > 0
+        limits = self._new.settings.limits
+        able = made is not None and made.refused is None and made.bytes_within(limits) > 0
         ready = able and not self._denied
         over = made is not None or bool(self._problem)
         self.query_one("#choice").display = over
@@ -111,7 +295,9 @@ class PlanScreen(ButtonScreen[bool | None]):
         if self._problem:
             return tuple(wrapped(self._problem, "error", self._look, width, " "))
         if self.plan is not None:
-            return self._body(self.plan, width)
+            pace, settings = self._pace(self.plan), self._new.settings
+            command = by_hand(self._backend, settings)
+            return plan_lines(self.plan, settings, pace, command, self._denied, self._look, width)
         silent = self._clock() - self._heard
         return counting_lines(self._counted, silent, self._look, width)
 
