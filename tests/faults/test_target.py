@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import create, run, tree_of
+from tests.unit.rebalance.job.counted import terms_with
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
@@ -127,7 +128,7 @@ def test_the_last_look_is_told_of_a_job_that_ended(
     create(area / "tree", area / "job.db")
     with closing(Journal.open(area / "job.db")) as journal:
         journal.set("job", journal.get("job") | {"spaces": [["d0", 100, 0, 1.0]]})
-    effect = SpreadWatch(Pool(), "tank", (before,), 1.0, lambda: 0.0)
+    effect = SpreadWatch(Pool(), "tank", terms_with(spaces=(before,)), lambda: 0.0)
     monkeypatch.setattr(runner, "SpreadWatch", lambda *_, **__: effect)
     slow = JobClocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
     _, summary = run(area / "job.db", clocks=slow)

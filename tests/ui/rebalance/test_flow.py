@@ -23,10 +23,9 @@ from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.backends.rebalance import SimulatedRebalance
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.flow import scan_pace
 from zconsole.ui.rebalance.folder_screen import PATIENCE, FoldersScreen
 from zconsole.ui.rebalance.job_screen import JobScreen
-from zconsole.ui.rebalance.plan_screen import PlanScreen
+from zconsole.ui.rebalance.plan_screen import PlanScreen, scan_pace
 from zconsole.zfs.sources.base import Capabilities
 
 

@@ -21,7 +21,7 @@ from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, State
 from zconsole.rebalance.engine.results import STATES
-from zconsole.rebalance.job.job import PUBLISH, Job, skipped_files
+from zconsole.rebalance.job.job import PUBLISH, Job, JobTerms, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.system.day_hours import day_hours
@@ -52,16 +52,9 @@ class SpreadWatch:
     reader: FactsReader
     pool: str
     """Empty for a job without one, of which there is nothing to see."""
-    before: tuple[Space, ...]
-    raw_factor: float
-    """Raw bytes an allocated byte takes."""
+    terms: JobTerms
+    """Of the plan: its vdevs, and where the bytes to move lay on them."""
     clock: Callable[[], float]
-    stored: float = 1.0
-    """Allocated bytes a byte of a file takes."""
-    source: Sequence[float] | None = None
-    """Share of the bytes to move that lay on each vdev of the plan; None: that of all data."""
-    pinned: float = 0.0
-    """Share of them whose old blocks stay."""
     now_spaces: tuple[Space, ...] = ()
     fragmentation: float | None = None
     """Of the free space, as of the last look."""
@@ -74,6 +67,11 @@ class SpreadWatch:
     """Why the total is another than was said before; empty while it is the same."""
     _goal: tuple[float, int] | None = None
     """A spread, and after how many bytes of files in all it should be reached."""
+
+    @property
+    def before(self) -> tuple[Space, ...]:
+        """The vdevs when the job was planned."""
+        return self.terms.spaces if self.pool else ()
 
     def look(self, force: bool = False) -> tuple[Space, ...]:
         """Return the vdevs as of the last look; ``force`` a new one before INTERVAL is over."""
@@ -103,10 +101,6 @@ class SpreadWatch:
         except UnavailableError:
             self.look(force=True)
 
-    def spread(self) -> float:
-        """The spread as of the last look."""
-        return allocator.spread(self.look())
-
     def reached(self, target: float, handled: int) -> bool:
         """Whether the spread is down to ``target`` after ``handled`` bytes of files.
 
@@ -129,9 +123,10 @@ class SpreadWatch:
     def _predicted(self, spaces: Sequence[Space], target: float) -> int:
         """Bytes of files to move until the spread is ``target``."""
         whole = sum(space.alloc for space in spaces)
-        lies = self.source if len(spaces) == len(self.source or ()) else None
-        raw = allocator.raw_to_target(spaces, target, whole, lies, self.pinned) or whole
-        return round(raw / (self.raw_factor * self.stored))
+        terms = self.terms
+        lies = terms.source if len(spaces) == len(terms.source or ()) else None
+        raw = allocator.raw_to_target(spaces, target, whole, lies, terms.pinned) or whole
+        return round(raw / (terms.raw_factor * terms.stored))
 
     def _expect(self, target: float, handled: int, total: int) -> None:
         """Hold on to the total that was said, unless it turns out to be clearly another."""
@@ -163,7 +158,7 @@ class SpreadWatch:
         spaces = self.look()
         if self._looked == previous or len(spaces) != len(self.before):
             return False
-        expected = allocator.expected_move(self.before, moved * self.raw_factor)
+        expected = allocator.expected_move(self.before, moved * self.terms.raw_factor)
         if expected < ENOUGH:
             return False
         changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, self.before, strict=True)]
@@ -375,7 +370,7 @@ class JobAccounts:
             "files_replaced": self.files_replaced,
             "files_failed": self.ended["failed"],
             "fragmentation": self.watch.fragmentation,
-            "spread": self.watch.spread() if spaces else None,
+            "spread": allocator.spread(spaces) if spaces else None,
             "free_bytes": round(sum(space.free for space in spaces)) if spaces else None,
             "eta_seconds": self.status().eta_seconds,
         }

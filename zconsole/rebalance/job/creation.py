@@ -36,6 +36,8 @@ from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.holds import LOOK, SLICE
 from zconsole.rebalance.job.job import (
     WALKING,
+    Floor,
+    JobTerms,
     Request,
     of_key,
     read_requests,
@@ -178,8 +180,8 @@ def _walk_into(
         made = plan.make(Sys(), reader, found, settings, sink)
         sink.flush()
         sink.obey()
-        engines = {os.fsdecode(d.place.root): d.choice.engine or "" for d in made.directories}
-        journal.finish_walk(split_links="copy" in engines.values())
+        terms = terms_made(record, settings, made)
+        journal.finish_walk(split_links="copy" in terms.engines.values())
     if refused := made.document.refused:
         ended = JobStatus(state="stopped", why=f"refused: {refused}")
         journal.set("status", ended.document())
@@ -187,30 +189,28 @@ def _walk_into(
     journal.set("walk_skipped", sink.skipped)
     journal.set("status", JobStatus().document())
     # The last: a journal that has it is one whose walk was finished.
-    journal.set("job", _values(record, settings, made, engines))
+    journal.set("job", terms.document())
     sync_directory(journal.path.parent)
     return made
 
 
-def _values(
-    record: Record, settings: Settings, made: RebalancePlan, engines: Mapping[str, str]
-) -> dict[str, Any]:
-    """What ``terms_of`` reads: the format of journals, which jobs of other versions have too."""
-    pool = made.pool
-    return {
-        "name": record.job,
-        "settings": settings.as_json(),
-        "engines": engines,
-        "spaces": [[s.name, s.size, s.alloc, s.weight] for s in pool.spaces] if pool else [],
-        "raw_factor": pool.raw_factor if pool else 1.0,
-        "floors": {os.fsdecode(d.place.root): d.found.floor for d in made.directories},
-        "rooms": {os.fsdecode(d.place.root): d.found.room for d in made.directories},
-        "options": {os.fsdecode(d.place.root): d.place.options for d in made.directories},
-        "stored": made.stored,
-        "source": made.source,
-        "pinned": made.pinned,
-        "created": time.time(),
-    }
+def terms_made(record: Record, settings: Settings, made: RebalancePlan) -> JobTerms:
+    """What the journal of a planned job says about it."""
+    pool, by_root = made.pool, {os.fsdecode(each.place.root): each for each in made.directories}
+    return JobTerms(
+        name=record.job,
+        settings=settings,
+        engines={root: each.choice.engine or "" for root, each in by_root.items()},
+        spaces=pool.spaces if pool else (),
+        raw_factor=pool.raw_factor if pool else 1.0,
+        floors={root: Floor(*each.found.floor) for root, each in by_root.items()},
+        created=time.time(),
+        rooms={root: each.found.room for root, each in by_root.items()},
+        options={root: each.place.options for root, each in by_root.items()},
+        stored=made.stored,
+        source=made.source,
+        pinned=made.pinned,
+    )
 
 
 @dataclass(slots=True)

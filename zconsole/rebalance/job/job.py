@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,7 +96,7 @@ class JobTerms:
     """By root path."""
     created: float | None = None
     """When its walk was over, epoch seconds."""
-    rooms: Mapping[bytes, int] = field(default_factory=dict)
+    rooms: Mapping[str, int] = field(default_factory=dict)
     """Bytes of free space that the plan saw for the job, by root path."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Mount options of when it was planned, by root path."""
@@ -107,13 +107,18 @@ class JobTerms:
     pinned: float = 0.0
     """Share of them whose old blocks stay."""
 
-    def reserves_at(self, min_free: float | None) -> dict[bytes, int]:
+    def document(self) -> dict[str, Any]:
+        """What ``terms_of`` reads: the format of journals, which other versions have too."""
+        spaces = [[each.name, each.size, each.alloc, each.weight] for each in self.spaces]
+        return {**asdict(self), "spaces": spaces}
+
+    def reserves_at(self, min_free: float | None) -> dict[str, int]:
         """Bytes of each root's free space that are not for this job, at another floor."""
         usual = FLOOR if self.spaces else 0.0
         shares = (self.settings.limits.min_free, min_free)
         before, now = (usual if share is None else share for share in shares)
         return {
-            os.fsencode(root): max(0, round(floor.reserve + (now - before) * floor.size))
+            root: max(0, round(floor.reserve + (now - before) * floor.size))
             for root, floor in self.floors.items()
         }
 
@@ -234,7 +239,7 @@ class FreeSpace:
     job: Job
     """Its directories may be on filesystems, or datasets with quotas, of which one is full long
     before another."""
-    _reserves: Mapping[bytes, int] = field(default_factory=dict)
+    _reserves: Mapping[str, int] = field(default_factory=dict)
     _looked: float | None = None
     is_tight: bool = False
     """Whether there is hardly any room where the plan saw more: no portion is begun then."""
@@ -258,7 +263,7 @@ class FreeSpace:
         least = min(self._rooms.values())
         return max(0, least if device is None else self._rooms.get(device, least))
 
-    def _look(self, reserves: Mapping[bytes, int]) -> Mapping[int, int]:
+    def _look(self, reserves: Mapping[str, int]) -> Mapping[int, int]:
         if reserves != self._reserves:
             self._reserves = reserves
             self.trend.forget()
@@ -266,7 +271,7 @@ class FreeSpace:
         self.is_tight = False
         for root, reserve in reserves.items():
             with suppress(FileNotFoundError, NotADirectoryError):
-                device, status = Path(os.fsdecode(root)).stat().st_dev, os.statvfs(root)
+                device, status = Path(root).stat().st_dev, os.statvfs(root)
                 room = status.f_bavail * status.f_frsize - reserve
                 rooms[device] = min(room, rooms.get(device, room))
                 self.is_tight |= room <= min(LEAST_ROOM, self.job.terms.rooms.get(root, 0) // 4)
@@ -333,7 +338,7 @@ def terms_of(journal: Journal) -> JobTerms:
             floors={root: Floor(*floor) for root, floor in data["floors"].items()},
             created=data.get("created"),
             options=dict(data.get("options", {})),
-            rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
+            rooms=dict(data["rooms"]),
             stored=data.get("stored") or 1.0,
             source=data.get("source"),
             pinned=data.get("pinned", 0.0),

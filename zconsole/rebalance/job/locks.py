@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -28,7 +28,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.facts import mount_of
-from zconsole.system.mounts import MountPoint, is_inside, mount_number
+from zconsole.system.mounts import is_inside, mount_number
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import (
@@ -74,7 +74,7 @@ class Claim:
         return one.is_relative_to(two) or two.is_relative_to(one)
 
 
-def claim(sys: Sys, path: bytes, mount: Callable[[int], MountPoint | None] = mount_of) -> Claim:
+def claim(sys: Sys, path: bytes) -> Claim:
     """What a job on a directory claims; ``path`` is real. Raises OSError.
 
     Its place in the filesystem is that of its mount (the fourth field of proc_pid_mountinfo(5))
@@ -86,7 +86,7 @@ def claim(sys: Sys, path: bytes, mount: Callable[[int], MountPoint | None] = mou
         above = _above(sys, fd, number)
     finally:
         sys.close(fd)
-    name, there = os.fsdecode(path), mount(number)
+    name, there = os.fsdecode(path), mount_of(number)
     inside = None
     if there is not None and is_inside(path, there.point):
         inside = os.fsdecode(there.spot(path).path)

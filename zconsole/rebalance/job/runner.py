@@ -180,17 +180,7 @@ class JobRunner:
         self.alarm = self._place.alarm
         terms = job.terms
         pool = (pool_of(places) or "") if terms.spaces else ""
-        spaces = terms.spaces if pool else ()
-        watch = SpreadWatch(
-            reader,
-            pool,
-            spaces,
-            terms.raw_factor,
-            clocks.monotonic,
-            stored=terms.stored,
-            source=terms.source,
-            pinned=terms.pinned,
-        )
+        watch = SpreadWatch(reader, pool, terms, clocks.monotonic)
         self.accounts = JobAccounts(job, self._directories, watch, show)
         self._benefit = BenefitCheck(job, reader, places, self.accounts)
         policy = Policy(

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import JobView
-from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
-from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.folder_screen import Folders, FoldersScreen
@@ -27,7 +25,7 @@ from zconsole.ui.rebalance.options import (
     option_lines,
     option_topics,
 )
-from zconsole.ui.rebalance.plan_screen import JobPace, PlanScreen, pace_of
+from zconsole.ui.rebalance.plan_screen import PlanScreen
 from zconsole.ui.widgets.draw import Line
 
 
@@ -135,28 +133,10 @@ class RebalanceFlow:
 
     async def _agreed(self, new: NewJob) -> bool:
         """Whether its plan was read and is to be run."""
-
-        def _pace(plan: PlanDocument) -> JobPace | None:
-            frame = self.context.frame_of(self.pool)
-            scan_rate = scan_pace(frame) if frame else None
-            return pace_of(plan, new.settings.limits.rate, self._jobs(), scan_rate)
-
-        screen = PlanScreen(self.context, new, self.watch.rebalance_backend, _pace)
+        screen = PlanScreen(self.context, self.pool, new, self.watch)
         agreed = await self.context.app.push_screen_wait(screen)
         return bool(agreed)
 
     async def _attach(self, job: str) -> None:
         screen = JobScreen(self.context, self.pool, job, self.watch)
         await self.context.app.push_screen_wait(screen)
-
-
-def scan_pace(frame: Frame) -> float | None:
-    """Mean allocated bytes/s of the newest scan that ended and took long enough to measure."""
-    for view in frame.scans:
-        scan = view.scan
-        if scan.state != "finished" or scan.start is None or scan.end is None:
-            continue
-        took, issued = scan.end - scan.start, scan.issued_bytes or scan.scanned_bytes
-        if took >= 10 and issued:
-            return issued / took
-    return None

@@ -5,7 +5,7 @@ What moves, where the data will lie, how long it takes, and what is in the way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -13,7 +13,7 @@ from textual.widgets import Button
 
 from zconsole import units
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.backend import Counted, JobView, RebalanceBackend, by_hand
+from zconsole.rebalance.backend import Counted, JobView, by_hand
 from zconsole.rebalance.planning.plan_document import (
     PlanDocument,
     PredictedFill,
@@ -21,12 +21,14 @@ from zconsole.rebalance.planning.plan_document import (
     file_sentences,
 )
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
+from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
 from zconsole.ui.widgets.footer_view import FooterView
@@ -61,6 +63,18 @@ def pace_of(
     if limit is not None and (found is None or limit < found[0]):
         return limit, "the rate limit"
     return found
+
+
+def scan_pace(frame: Frame) -> float | None:
+    """Mean allocated bytes/s of the newest scan that ended and took long enough to measure."""
+    for view in frame.scans:
+        scan = view.scan
+        if scan.state != "finished" or scan.start is None or scan.end is None:
+            continue
+        took, issued = scan.end - scan.start, scan.issued_bytes or scan.scanned_bytes
+        if took >= 10 and issued:
+            return issued / took
+    return None
 
 
 def counting_lines(
@@ -214,20 +228,14 @@ def _costs(
 class PlanScreen(ButtonScreen[bool | None]):
     """Returns whether the plan is to be run; None when left, and what still looks at files ends."""
 
-    def __init__(
-        self,
-        context: FlowContext,
-        new: NewJob,
-        backend: RebalanceBackend,
-        pace: Callable[[PlanDocument], JobPace | None],
-    ) -> None:
-        """``pace`` is what to expect of a plan now."""
+    def __init__(self, context: FlowContext, pool: str, new: NewJob, watch: JobWatch) -> None:
         super().__init__()
+        self._flow = context
         self._look = context.look
         self._clock = context.app.view_state.options.clock
         self._new = new
-        self._backend = backend
-        self._pace = pace
+        self._pool = pool
+        self._watch = watch
         self._denied = context.denied
         self._counted = Counted()
         self._heard = self._clock()
@@ -253,7 +261,7 @@ class PlanScreen(ButtonScreen[bool | None]):
 
     async def _make(self) -> None:
         try:
-            async for step in self._new.planned(self._backend):
+            async for step in self._new.planned(self._watch.rebalance_backend):
                 self._heard = self._clock()
                 if isinstance(step, PlanDocument):
                     self.plan = step
@@ -271,7 +279,12 @@ class PlanScreen(ButtonScreen[bool | None]):
 
     def copies(self) -> Offers:
         """The command of the plan."""
-        return (("command", by_hand(self._backend, self._new.settings)),)
+        return (("command", self._command),)
+
+    @property
+    def _command(self) -> str:
+        """What runs it on the command line."""
+        return by_hand(self._watch.rebalance_backend, self._new.settings)
 
     def draw(self) -> None:
         """Draw what there is to show now."""
@@ -295,9 +308,13 @@ class PlanScreen(ButtonScreen[bool | None]):
         if self._problem:
             return tuple(wrapped(self._problem, "error", self._look, width, " "))
         if self.plan is not None:
-            pace, settings = self._pace(self.plan), self._new.settings
-            command = by_hand(self._backend, settings)
-            return plan_lines(self.plan, settings, pace, command, self._denied, self._look, width)
+            frame, settings = self._flow.frame_of(self._pool), self._new.settings
+            jobs = self._watch.jobs.get(self._pool, ())
+            scan_rate = scan_pace(frame) if frame else None
+            pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate)
+            return plan_lines(
+                self.plan, settings, pace, self._command, self._denied, self._look, width
+            )
         silent = self._clock() - self._heard
         return counting_lines(self._counted, silent, self._look, width)
 

@@ -15,11 +15,15 @@ from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 
 
+def terms_with(**terms: Any) -> JobTerms:
+    """Those of a job off ZFS, but for some."""
+    usual = {"settings": Settings(()), "engines": {}, "spaces": (), "raw_factor": 1.0, "floors": {}}
+    return JobTerms(**{"name": "abc123", **usual, **terms})
+
+
 def job_of(journal: Journal, clocks: JobClocks | None = None, **terms: Any) -> Job:
     """One that has just begun, off ZFS."""
-    usual = {"settings": Settings(()), "engines": {}, "spaces": (), "raw_factor": 1.0, "floors": {}}
-    told = JobTerms(**{"name": "abc123", **usual, **terms})
-    return Job(journal, told, clocks or JobClocks())
+    return Job(journal, terms_with(**terms), clocks or JobClocks())
 
 
 def accounts_of(
@@ -28,5 +32,5 @@ def accounts_of(
     """Those of such a job."""
     job = job_of(journal, clocks or JobClocks(clock, clock))
     directories = Directories(Sys(), journal.directory)
-    watch = SpreadWatch(FactsReader(), "", (), 1.0, clock)
+    watch = SpreadWatch(FactsReader(), "", job.terms, clock)
     return JobAccounts(job, directories, watch, lambda _: None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.table import rows
-from tests.unit.rebalance.job.counted import accounts_of
+from tests.unit.rebalance.job.counted import accounts_of, terms_with
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import EndedFile, JobStatus
@@ -51,7 +51,7 @@ class Pool:
 
 
 def effect(pool: Any) -> SpreadWatch:
-    return SpreadWatch(pool, "tank", BEFORE, 1.0, lambda: 0.0)
+    return SpreadWatch(pool, "tank", terms_with(spaces=BEFORE), lambda: 0.0)
 
 
 @rows(("hangs", "wait", "shown"), [(False, True, AFTER), (False, False, HELD), (True, True, HELD)])
@@ -130,7 +130,7 @@ def totals(tmp_path: Path, fills: list[float]) -> list[tuple[int, list[str]]]:
         accounts.job.limits = Limits(until_spread=0.3)
         pool: Any = Filling(80.0)
         planned, _ = pool.listing("tank")
-        accounts.watch = SpreadWatch(pool, "tank", planned, 1.0, lambda: 0.0)
+        accounts.watch = SpreadWatch(pool, "tank", terms_with(spaces=planned), lambda: 0.0)
         said = [accounts.status()]
         for fill in fills:
             pool.fill = fill
@@ -250,13 +250,8 @@ def test_a_job_begins_with_the_total_of_its_plan(source: list[float] | None, sto
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(forecast, "source", lambda *_: (source, "made up"))
             made = plan.judged([each], pool, settings)
-        kept = creation._values(
-            Record("abc123", Path("/j"), Path("/f")), settings, made, {"/tank": "rewrite"}
-        )
-        watch = SpreadWatch(
-            FactsReader(), "tank", spaces, kept["raw_factor"], lambda: 0.0,
-            kept["stored"], kept["source"], kept["pinned"],
-        )  # fmt: skip
+        kept = creation.terms_made(Record("abc123", Path("/j"), Path("/f")), settings, made)
+        watch = SpreadWatch(FactsReader(), "tank", kept, lambda: 0.0)
         planned = made.document.bytes_to_target
         assert planned is not None
         assert watch.left(0.4, 0) == pytest.approx(planned, rel=0.05)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.table import rows
-from tests.unit.rebalance.job.counted import accounts_of, job_of
+from tests.unit.rebalance.job.counted import accounts_of, job_of, terms_with
 from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import REPLACED
@@ -59,7 +59,7 @@ class Case:
         self.journal.add_directory(DirectoryRow(1, None, b"/", 0, 0))
         self.accounts = accounts_of(self.journal, self.clock, clocks)
         spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
-        self.accounts.watch = SpreadWatch(reader, "tank", spaces, 1.0, self.clock)
+        self.accounts.watch = SpreadWatch(reader, "tank", terms_with(spaces=spaces), self.clock)
         job = job_of(self.journal, clocks, settings=Settings((), aim=self.aim))
         self.judge = BenefitCheck(job, reader, [], self.accounts)
         self.judge.begin([ROW])
@@ -182,7 +182,7 @@ def test_the_line_of_a_day_counts_files_that_need_no_move_apart(journal: Journal
 
 def test_without_a_pool_there_are_days_too(journal: Journal) -> None:
     case = Case(journal)
-    case.accounts.watch.pool, case.accounts.watch.before = "", ()
+    case.accounts.watch.pool = ""
     case.accounts.watch.now_spaces, case.accounts.watch.fragmentation = (), None
     case.judge.portion()
     (day,) = journal.days()

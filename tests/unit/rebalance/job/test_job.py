@@ -36,9 +36,9 @@ def test_a_floor_is_moved_on_any_filesystem() -> None:
     settings = Settings(("/a", "/b"), limits=Limits(min_free=0.1))
     floors = {"/a": Floor(100, 1000.0), "/b": Floor(30, 300.0)}
     job = JobTerms("j", settings, {}, (), 1.0, floors)
-    assert job.reserves_at(0.1) == {b"/a": 100, b"/b": 30}
-    assert job.reserves_at(0.5) == {b"/a": 500, b"/b": 150}
-    assert job.reserves_at(0.0) == {b"/a": 0, b"/b": 0}
+    assert job.reserves_at(0.1) == {"/a": 100, "/b": 30}
+    assert job.reserves_at(0.5) == {"/a": 500, "/b": 150}
+    assert job.reserves_at(0.0) == {"/a": 0, "/b": 0}
 
 
 MIB = 1 << 20
@@ -110,7 +110,7 @@ def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.Monke
         assert accounts.status().notes == ("kept",)
 
 
-def space_of(floors: dict[str, Floor], rooms: dict[bytes, int] | None = None) -> FreeSpace:
+def space_of(floors: dict[str, Floor], rooms: dict[str, int] | None = None) -> FreeSpace:
     """The space of a job with these floors, at a time of its own."""
     clock = Clock()
     clocks, journal = JobClocks(clock, clock, sleep=clock.sleep), cast("Journal", Unordered())
@@ -134,7 +134,7 @@ class Filesystem(NamedTuple):
 
 def test_every_filesystem_has_its_own_room(monkeypatch: pytest.MonkeyPatch) -> None:
     large, small = Filesystem(1000, 10, 1), Filesystem(50, 10, 2)
-    disks = {b"/large": large, "/large": large, b"/small": small, "/small": small}
+    disks = {"/large": large, "/small": small}
     monkeypatch.setattr(os, "statvfs", lambda path: disks[path])
     monkeypatch.setattr(Path, "stat", lambda path, **_: disks[str(path)])
     space = space_of({"/large": Floor(100, 0.0), "/small": Floor(480, 20.0)})
@@ -150,7 +150,7 @@ def test_no_portion_is_begun_hardly_above_the_floor(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "statvfs", lambda path: disk)
     monkeypatch.setattr(Path, "stat", lambda path, **_: disk)
     for planned, reason in ((1 << 40, "free space is at the floor"), (1 << 20, None), (0, None)):
-        space = space_of({"/a": Floor(1000, float(1 << 20))}, {b"/a": planned})
+        space = space_of({"/a": Floor(1000, float(1 << 20))}, {"/a": planned})
         assert [space.why(between) for between in (False, True)] == [None, reason]
     space.job.limits = Limits(min_free=1.0)
     assert space.room(fresh=True) == 0

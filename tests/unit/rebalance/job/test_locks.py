@@ -177,10 +177,14 @@ def test_trees_that_overlap_through_a_bind_mount_are_kept_apart(tmp_path: Path) 
     assert dict(line.rsplit(" ", 1) for line in done.stdout.splitlines()) == expected
 
 
-def test_a_mount_that_is_not_known_leaves_the_inode_numbers(tree: Path) -> None:
+def test_a_mount_that_is_not_known_leaves_the_inode_numbers(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = MountPoint(1, 0, b"", b"/", b"/elsewhere", b"ext4", b"")
-    one = claim(Sys(), os.fsencode(tree), lambda number: None)
-    two = claim(Sys(), os.fsencode(tree / "below"), lambda number: elsewhere)
+    mounts = iter((None, elsewhere))
+    monkeypatch.setattr(locks, "mount_of", lambda number: next(mounts))
+    one = claim(Sys(), os.fsencode(tree))
+    two = claim(Sys(), os.fsencode(tree / "below"))
     assert (one.inside, two.inside) == (None, None)
     assert one.overlaps(two)
     assert two.overlaps(one)
