@@ -75,7 +75,7 @@ async def test_jobs_are_looked_for_now_and_then_and_watched_while_one_is_at_work
         monkeypatch.setattr(JobWatch, "look", lambda _, pool: _look(pool))
         await a.pass_time(10, 1)
         assert 2 <= len(looks) <= 3
-        monkeypatch.setattr(JobWatch, "at_work", True)
+        monkeypatch.setattr(JobWatch, "live", True)
         looks.clear()
         await a.pass_time(10, 1)
         assert len(looks) == 10

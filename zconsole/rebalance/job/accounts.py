@@ -276,6 +276,9 @@ class JobAccounts:
         rate = self.rate() if self.state == "running" else None
         handled = self._through()
         left = self._to_do(handled)
+        eta = left / rate if rate else None
+        if eta is not None and (window := self.job.limits.window):  # outside of it the job waits
+            eta = day_hours(window).until_worked(eta, self.job.clocks.local())
         outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
         return JobStatus(
             state=self.state,
@@ -291,19 +294,13 @@ class JobAccounts:
             bytes_goal=handled + left,
             rate=rate,
             mean_rate=self.mean_rate(),
-            eta_seconds=self._until_worked(left / rate) if rate else None,
+            eta_seconds=eta,
             current=self.path(self.current) if self.current else None,
             vdevs=self._vdevs(),
             notes=(*self.notes, *filter(None, (self.watch.total_changed, outlook))),
             pid=os.getpid(),
             t=self.job.clocks.epoch(),
         )
-
-    def _until_worked(self, seconds: float) -> float:
-        """Seconds until so many of work are over, outside of whose hours the job waits."""
-        window = self.job.limits.window
-        local = self.job.clocks.local()
-        return day_hours(window).until_worked(seconds, local) if window else seconds
 
     def _through(self) -> int:
         """Bytes of files that the job is through with, in all its runs."""

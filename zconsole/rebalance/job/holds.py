@@ -14,7 +14,7 @@ from enum import Enum, auto
 from functools import cache, partial
 from math import inf
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import SkipError, StopJobError
@@ -22,7 +22,6 @@ from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.job import AT_FLOOR, Job
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
 from zconsole.rebalance.planning.plan import TOO_LARGE
-from zconsole.rebalance.planning.settings import FLOOR
 from zconsole.system.day_hours import day_hours
 from zconsole.zfs.decode.devices import Blocks
 from zconsole.zfs.raw import Raw
@@ -100,35 +99,32 @@ class PeriodicCheck(Generic[_T]):
         return self._thread is not None and self._thread.is_alive()
 
 
+class PoolLook(NamedTuple):
+    """A pool as it was looked at."""
+
+    why: str | None = None
+    """Why a job on it has to wait."""
+    free: float | None = None
+    """The share of it that is free; None where it does not answer."""
+
+
 def pool_check(
     reader: FactsReader, pool: str, during_scan: bool, clock: Callable[[], float]
-) -> PeriodicCheck[str | None]:
+) -> PeriodicCheck[PoolLook]:
     """Wait while the pool is not ONLINE, moves blocks itself, or scans without permission."""
 
-    def _ask() -> str | None:
+    def _ask() -> PoolLook:
         try:
             state, scanning, moving, _ = reader.condition(pool)
         except UnavailableError as error:
-            return str(error)
+            return PoolLook(str(error))
         if state != "ONLINE":
-            return f"pool {pool} is {state}"
-        if moving:
-            return f"a {moving} is running"
-        return f"a {scanning} is running" if scanning and not during_scan else None
-
-    return PeriodicCheck(_ask, POOL_INTERVAL, clock)
-
-
-def pool_free(
-    reader: FactsReader, pool: str, clock: Callable[[], float]
-) -> PeriodicCheck[float | None]:
-    """The share of the pool that is free; None where it does not answer."""
-
-    def _ask() -> float | None:
-        try:
-            return reader.free(pool)
-        except UnavailableError:
-            return None
+            return PoolLook(f"pool {pool} is {state}")
+        if moving or (scanning and not during_scan):
+            return PoolLook(f"a {moving or scanning} is running")
+        with suppress(UnavailableError):
+            return PoolLook(free=reader.free(pool))
+        return PoolLook()
 
     return PeriodicCheck(_ask, POOL_INTERVAL, clock)
 
@@ -234,7 +230,7 @@ class Holds:
         self.job, self.accounts, self.service = job, accounts, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
-        self._of_pool: tuple[PeriodicCheck[str | None], PeriodicCheck[str | None]] | None = None
+        self._of_pool: tuple[PeriodicCheck[PoolLook], PeriodicCheck[str | None]] | None = None
         if (pool := pool_of(places)) is not None:
             names = sorted({place.dataset.name for place in places if place.dataset})
             if "S" in job.terms.settings.rewrite_options:
@@ -243,7 +239,6 @@ class Holds:
                 pool_check(reader, pool, during_scan, clock),
                 pins_check(reader, pool, names, accounts.notes.append, clock),
             )
-        self._free = pool_free(reader, pool, clock) if pool is not None else None
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:
@@ -272,9 +267,9 @@ class Holds:
         """Wait for the pool, and while what is new would pin more than there is room for."""
         if self._of_pool is None:
             return None
-        condition, new_pins = self._of_pool
-        if why := condition():
-            return why
+        look, new_pins = self._of_pool
+        if (seen := look()) and seen.why:
+            return seen.why
         if pin := new_pins():
             left, room = self.accounts.left() * self.job.terms.stored, self.job.space.room()
             if left > room:
@@ -287,9 +282,9 @@ class Holds:
         if why := self.job.space.why(phase is WorkPhase.BETWEEN):
             return why
         # A dataset near its quota has the same space left while others fill the pool.
-        free = self._free() if self._free and phase is WorkPhase.BETWEEN else None
-        share = self.job.limits.min_free
-        return AT_FLOOR if free is not None and free < (FLOOR if share is None else share) else None
+        seen = self._of_pool[0]() if self._of_pool and phase is WorkPhase.BETWEEN else None
+        is_full = seen and seen.free is not None and seen.free < self.job.limits.floor
+        return AT_FLOOR if is_full else None
 
     def _target(self, phase: WorkPhase) -> str | None:
         """End the job where the wanted spread is reached: not while copies are on their way."""

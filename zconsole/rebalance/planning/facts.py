@@ -236,7 +236,12 @@ class FactsReader:
             *numbers, clones = line.split("\t")
             created, held = (_whole(word) or 0 for word in numbers)
             snapshots.append(Snapshot(created, held, clones not in ("-", "")))
-        return Dataset(name, _pairs(text), tuple(snapshots), self._bookmarked(name))
+        bookmarks = "-t", "bookmark", "-d", "1", "-s", "creation", "-o", "creation"
+        newest = None
+        with contextlib.suppress(UnavailableError):
+            made = self._ask("zfs", "list", "-Hp", *bookmarks, name).split()
+            newest = _whole(made[-1]) if made else None
+        return Dataset(name, _pairs(text), tuple(snapshots), newest)
 
     def pool(self, name: str) -> PoolFacts:
         """A pool as it is now. Raises UnavailableError for a suspended one, without asking it."""
@@ -332,14 +337,6 @@ class FactsReader:
     def sync(self, pool: str) -> None:
         """Return when everything written to the pool is on its disks."""
         self._ask("zpool", "sync", pool, deadline=600.0)
-
-    def _bookmarked(self, name: str) -> int | None:
-        argv = ("-t", "bookmark", "-d", "1", "-s", "creation", "-o", "creation", name)
-        try:
-            listed = self._ask("zfs", "list", "-Hp", *argv).split()
-        except UnavailableError:
-            return None
-        return _whole(listed[-1]) if listed else None
 
     def _sector(self, name: str, properties: Mapping[str, str]) -> int | None:
         """By the largest ashift of its vdevs, which tell it from OpenZFS 2.2 on (vdevprops(7))."""

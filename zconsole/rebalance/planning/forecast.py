@@ -24,7 +24,7 @@ from zconsole.rebalance.planning.facts import (
     PoolFacts,
 )
 from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
-from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits
+from zconsole.rebalance.planning.settings import EVEN, Limits
 from zconsole.rebalance.planning.survey import Survey
 
 _NUMBER = re.compile(r"(mirror|raidz|draid).*-(\d+)$")
@@ -236,17 +236,15 @@ class BlockLayout:
 
 def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
     """The layouts of a pool's vdevs, each with the share of new writes it gets."""
-    layouts = (_layout(space, pool.sector or USUAL_SECTOR) for space in pool.spaces)
+    sector, layouts = pool.sector or USUAL_SECTOR, []
+    for space in pool.spaces:
+        layout = BlockLayout(sector)
+        if match := _DRAID.match(space.name):
+            layout = BlockLayout(sector, int(match[1]), int(match[2]), grouped=True)
+        elif (match := _RAIDZ.match(space.name)) and space.disks > int(match[1]):
+            layout = BlockLayout(sector, int(match[1]), space.disks)
+        layouts.append(layout)
     return list(zip(new_write_shares(pool.spaces), layouts, strict=True))
-
-
-def _layout(space: Space, sector: int) -> BlockLayout:
-    if match := _DRAID.match(space.name):
-        return BlockLayout(sector, int(match[1]), int(match[2]), grouped=True)
-    match = _RAIDZ.match(space.name)
-    if match and space.disks > int(match[1]):
-        return BlockLayout(sector, int(match[1]), space.disks)
-    return BlockLayout(sector)
 
 
 def narrowed(extents: Sequence[Extent], pool: PoolFacts) -> float | None:
@@ -405,5 +403,4 @@ def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, t
 
 def above_floor(pool: PoolFacts, limits: Limits) -> float:
     """Bytes that may be written to a pool before the free-space floor is reached."""
-    share = FLOOR if limits.min_free is None else limits.min_free
-    return (pool.number("free") - share * pool.number("size")) / pool.raw_factor
+    return (pool.number("free") - limits.floor * pool.number("size")) / pool.raw_factor

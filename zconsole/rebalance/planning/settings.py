@@ -26,6 +26,11 @@ class Limits:
     min_free: float | None = None
     """A share of the pool."""
 
+    @property
+    def floor(self) -> float:
+        """The share of a pool that stays free."""
+        return FLOOR if self.min_free is None else self.min_free
+
     def changed(self, wanted: Mapping[str, Any]) -> Limits:
         """These limits with some replaced; unknown names are ignored."""
         known = {f.name for f in fields(self)}

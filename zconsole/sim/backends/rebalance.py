@@ -27,7 +27,7 @@ from zconsole.rebalance.planning.engine_choice import COPIES, checked, choose
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.settings import FLOOR, Settings
+from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages, Held, Survey
 from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import ONLINE
@@ -198,7 +198,7 @@ def _limit(job: _Job) -> None:
     work.limit = endless if limits.rate is None else limits.rate * factor
     work.most = endless if limits.max_bytes is None else limits.max_bytes * factor
     work.target = limits.until_spread
-    work.floor = FLOOR if limits.min_free is None else limits.min_free
+    work.floor = limits.floor
 
 
 def _shown(job: _Job) -> JobView:

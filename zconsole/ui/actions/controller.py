@@ -118,7 +118,7 @@ class ActionController:
     def _is_time(self) -> bool:
         """Whether to look now: each look costs as much as a sample, and mostly finds nothing."""
         now = self.context.backend.steady()
-        idle = self.context.app.main_on_top and not self.jobs.at_work
+        idle = self.context.app.main_on_top and not self.jobs.live
         if idle and 0 <= now - self._looked < LOOK_SECONDS:
             return False
         self._looked = now

@@ -104,19 +104,17 @@ class Folders:
 
     def rows(self, now: float) -> tuple[FolderRow, ...]:
         """The lines to show, in order."""
-        return tuple(self._rows(now))
+        found: list[FolderRow] = []
+        for point, source in self.roots.items():
+            dataset = "" if source == point.strip("/") else source
+            found += (self._row(point, point, 0, now, dataset), *self._below(point, 1, now))
+        return tuple(found)
 
     def marked_bytes(self) -> tuple[int, bool]:
         """What is marked holds, as far as it is known, and whether that is all."""
         found = [self.sizes.get(path) for path in self.marked]
         size = sum(entry.bytes or 0 for entry in found if entry is not None)
         return size, all(entry is not None and entry.done for entry in found)
-
-    def _rows(self, now: float) -> Iterator[FolderRow]:
-        for point, source in self.roots.items():
-            dataset = "" if source == point.strip("/") else source
-            yield self._row(point, point, 0, now, dataset)
-            yield from self._below(point, 1, now)
 
     def _below(self, path: str, depth: int, now: float) -> Iterator[FolderRow]:
         if path not in self.opened or path not in self.listed:

@@ -76,11 +76,6 @@ class JobWatch:
         """The jobs that were at work when last looked at."""
         return tuple(job for jobs in self.jobs.values() for job in jobs if job.live)
 
-    @property
-    def at_work(self) -> bool:
-        """Whether any job was at work when last looked at."""
-        return bool(self.live)
-
     def may_change(self, pools: Collection[str]) -> bool:
         """Whether another look can find anything new though no job was begun meanwhile."""
         if self.problem or not self.jobs.keys() >= set(pools):

@@ -30,6 +30,7 @@ from zconsole.rebalance.job.holds import (
     SNAPSHOT_INTERVAL,
     Holds,
     PeriodicCheck,
+    PoolLook,
     SlowDisks,
     WorkPhase,
     pins_check,
@@ -150,19 +151,24 @@ def settle(check: PeriodicCheck[Any]) -> None:
 
 def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
     clock = Clock()
-    run, ready = answering(ONLINE, SCRUB)
+    status, ready = answering(ONLINE, SCRUB)
+
+    def run(argv: Sequence[str], deadline: float) -> Completed:
+        free = Completed(tuple(argv), 0, "50\t100\n", "")
+        return free if argv[1] == "list" else status(argv, deadline)
+
     gate = pool_check(FactsReader(run), "tank", False, clock)
-    assert gate() is None
+    assert gate() == PoolLook(free=0.5)
     clock.now += POOL_INTERVAL
-    assert gate() is None
+    assert gate() == PoolLook(free=0.5)
     ready.set()
     settle(gate)
-    assert gate() == "a scrub is running"
+    assert gate() == PoolLook("a scrub is running")
 
 
 def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     run, _ = answering(SCRUB)
-    assert pool_check(FactsReader(run), "tank", False, Clock())() == "a scrub is running"
+    assert pool_check(FactsReader(run), "tank", False, Clock())() == PoolLook("a scrub is running")
 
 
 REMOVAL = (
@@ -182,7 +188,8 @@ def test_a_pool_that_moves_blocks_itself_is_waited_for_though_scans_are_not(
     text: str, moving: str
 ) -> None:
     run, _ = answering(text)
-    assert pool_check(FactsReader(run), "tank", True, Clock())() == f"a {moving} is running"
+    found = pool_check(FactsReader(run), "tank", True, Clock())()
+    assert found == PoolLook(f"a {moving} is running")
 
 
 class Snapshotted:
@@ -205,7 +212,7 @@ class Snapshotted:
         holds.accounts = SimpleNamespace(left=lambda: 20)
         terms = SimpleNamespace(stored=0.5)
         holds.job = SimpleNamespace(space=SimpleNamespace(room=lambda: room), terms=terms)
-        holds._of_pool = (lambda: None, self.check)
+        holds._of_pool = (PoolLook, self.check)
         self.why: Callable[[], str | None] = holds._pool
 
     def later(self) -> str | None:
