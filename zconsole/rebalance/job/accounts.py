@@ -225,7 +225,17 @@ class JobAccounts:
 
     def left(self) -> int:
         """Bytes of files to go: to the last, or sooner to the byte limit or wanted spread."""
-        return self._to_do(self._through())
+        if self.state == "finished":
+            return 0
+        handled, limits = self._through(), self.job.limits
+        left = [self.bytes_total - handled]
+        if limits.max_bytes is not None:
+            spared = self.ended_bytes["skipped"] + self.ended_bytes["failed"]
+            left.append(limits.max_bytes - (handled - spared))
+        if limits.until_spread is not None:
+            to_target = self.watch.left(limits.until_spread, self.handled)
+            left += [] if to_target is None else [to_target]
+        return max(0, min(left))
 
     def work(self, count: int) -> None:
         """Account for bytes handled; emits how far the job is every PUBLISH seconds."""
@@ -275,7 +285,7 @@ class JobAccounts:
         """How far the job is now."""
         rate = self.rate() if self.state == "running" else None
         handled = self._through()
-        left = self._to_do(handled)
+        left = self.left()
         eta = left / rate if rate else None
         if eta is not None and (window := self.job.limits.window):  # outside of it the job waits
             eta = day_hours(window).until_worked(eta, self.job.clocks.local())
@@ -305,18 +315,6 @@ class JobAccounts:
     def _through(self) -> int:
         """Bytes of files that the job is through with, in all its runs."""
         return min(self.bytes_total, self.ended_bytes.total() + self.unfinished)
-
-    def _to_do(self, handled: int) -> int:
-        if self.state == "finished":
-            return 0
-        limits, left = self.job.limits, [self.bytes_total - handled]
-        if limits.max_bytes is not None:
-            spared = self.ended_bytes["skipped"] + self.ended_bytes["failed"]
-            left.append(limits.max_bytes - (handled - spared))
-        if limits.until_spread is not None:
-            to_target = self.watch.left(limits.until_spread, self.handled)
-            left += [] if to_target is None else [to_target]
-        return max(0, min(left))
 
     def count(self) -> None:
         """Take the counts of the whole job from the journal."""

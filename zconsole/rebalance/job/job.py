@@ -213,10 +213,6 @@ class Trend:
         while now - self._seen[0][0] > WINDOW:
             self._seen.popleft()
 
-    def forget(self) -> None:
-        """The floor has been moved: what was seen is of another."""
-        self._seen.clear()
-
     def outlook(self) -> str | None:
         """When the floor will be reached if it goes on like that; None when not within a day."""
         seen = list(self._seen)
@@ -266,7 +262,7 @@ class FreeSpace:
     def _look(self, reserves: Mapping[str, int]) -> Mapping[int, int]:
         if reserves != self._reserves:
             self._reserves = reserves
-            self.trend.forget()
+            self.trend = Trend()  # what was seen is of another floor
         rooms: dict[int, int] = {}
         self.is_tight = False
         for root, reserve in reserves.items():

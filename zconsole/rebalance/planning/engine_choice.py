@@ -61,13 +61,12 @@ def choose(
     dataset, wanted = place.dataset, settings.engine
     if place.read_only:
         return Choice(None, "mounted read-only")
+    no_copy = _no_copy(settings, place, version, unseen, bar)
     if dataset is None:
-        no_copy = _no_copy_elsewhere(settings, place.kind, unseen, bar)
         return Choice(None, no_copy) if no_copy else Choice("copy", f"{place.kind} has no rewrite")
     if dataset.is_on("dedup") and settings.aim in ("balance", "width"):
         return Choice(None, "dedup is on: the same content again only adds a reference")
     no_rewrite = _no_rewrite(settings, dataset, version)
-    no_copy = bar or _no_copy(settings, dataset, version, unseen)
     if wanted == "rewrite" or (wanted == "auto" and not no_rewrite):
         return Choice(None, no_rewrite) if no_rewrite else Choice("rewrite", IN_PLACE)
     if no_copy:
@@ -76,19 +75,6 @@ def choose(
     before = f"{no_rewrite}; " if wanted == "auto" else ""
     after = "" if no_rewrite else "; rewrite would keep every inode (--engine=rewrite)"
     return Choice("copy", f"{before}{VERIFIED}{after}")
-
-
-def _no_copy_elsewhere(settings: Settings, kind: str, unseen: str, bar: str) -> str:
-    """Why files of a filesystem other than ZFS cannot be copied; empty when they can."""
-    if not settings.allow_non_zfs:
-        return f"not on ZFS but {kind} (--allow-non-zfs to copy all the same)"
-    if settings.engine == "rewrite":
-        return f"{kind} has no rewrite"
-    if bar or settings.accept_races:
-        return bar
-    if kind not in EXCHANGING:
-        return f"{kind} cannot exclude lost writes (--accept-races)"
-    return f"{unseen} (--accept-races)" if unseen else ""
 
 
 def _no_rewrite(settings: Settings, dataset: Dataset, version: Version) -> str:
@@ -107,11 +93,20 @@ def _no_rewrite(settings: Settings, dataset: Dataset, version: Version) -> str:
     return ""
 
 
-def _no_copy(settings: Settings, dataset: Dataset, version: Version, unseen: str) -> str:
-    """Why files on ZFS cannot be copied; empty when they can."""
-    if settings.accept_races:
-        return ""
-    if version < EXCHANGE:
+def _no_copy(
+    settings: Settings, place: JobDirectory, version: Version, unseen: str, bar: str
+) -> str:
+    """Why files cannot be copied; empty when they can. ``bar``: why not even where races are."""
+    dataset, kind = place.dataset, place.kind
+    if dataset is None and not settings.allow_non_zfs:
+        return f"not on ZFS but {kind} (--allow-non-zfs to copy all the same)"
+    if dataset is None and settings.engine == "rewrite":
+        return f"{kind} has no rewrite"
+    if bar or settings.accept_races:
+        return bar
+    if dataset is None and kind not in EXCHANGING:
+        return f"{kind} cannot exclude lost writes (--accept-races)"
+    if dataset is not None and version < EXCHANGE:
         return "names cannot be exchanged before OpenZFS 2.2 (--accept-races)"
     shared = why_shared(dataset, unseen)
     return f"{shared} (--accept-races)" if shared else ""

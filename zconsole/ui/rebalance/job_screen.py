@@ -147,7 +147,11 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
     parts: list[Line] = []
     if job.state == "running":
         parts.append((Span("at ", "dim"), Span(look.rate(job.rate))))
-        parts.append(_eta(job, now, look))
+        eta: Line = (Span("none yet"),)
+        if job.eta_seconds is not None:
+            when = look.when(now + job.eta_seconds, now)
+            eta = (Span(units.duration(job.eta_seconds), "bold"), Span(f"  {when}"))
+        parts.append((Span("ETA ", "dim"), *eta))
     if job.files_total is not None:
         parts.append((Span(_files(job)),))
     endless = job.settings.aim == "balance"  # there a target is the rule
@@ -174,16 +178,6 @@ def _files(job: JobView) -> str:
     failed = sum(job.failed.values())
     but = ((job.replaced, "need no move"), (job.files_unmoved, "skipped"), (failed, "failed"))
     return ", ".join((done, *(f"{n:,} {word}" for n, word in but if n)))
-
-
-def _eta(job: JobView, now: float, look: DisplayFormat) -> Line:
-    if job.eta_seconds is None:
-        return (Span("ETA ", "dim"), Span("none yet"))
-    return (
-        Span("ETA ", "dim"),
-        Span(units.duration(job.eta_seconds), "bold"),
-        Span(f"  {look.when(now + job.eta_seconds, now)}"),
-    )
 
 
 def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -367,17 +361,15 @@ class JobScreen(Dialog[None]):
         """Draw what is known."""
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
-            view.show(self._gone(width), (Span(f" REBALANCE  {self._job}", "title"),))
+            words = self._watch.rebalance_backend.last_words(self._job) or "no such job"
+            said = tuple(wrapped(words, "error", self._look, width, " "))
+            view.show(said, (Span(f" REBALANCE  {self._job}", "title"),))
         else:
             frame = self._flow.frame_of(self._pool)
             fills = {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
             lines = job_lines(job, frame.t if frame else 0.0, fills, self._look, width)
             view.show(lines, job_title(job, self._look))
         self.query_one("#hint", FooterView).show_below(view, self._hint(job))
-
-    def _gone(self, width: int) -> tuple[Line, ...]:
-        words = self._watch.rebalance_backend.last_words(self._job) or "no such job"
-        return tuple(wrapped(words, "error", self._look, width, " "))
 
     def _hint(self, job: JobView | None) -> tuple[Line, ...]:
         problem = self._said or self._watch.problem

@@ -65,7 +65,9 @@ class JobWatch:
         before = self.jobs.get(pool)
         self.jobs[pool] = now
         if before is None:
-            return tuple(_found(now))
+            cut_off = (told_of(job.job) for job in now if job.interrupted)
+            said = "was interrupted; B shows it, P there resumes it."
+            return tuple(News(f"{told}{said}", "warning") for told in cut_off)
         happened = tuple(_changed(before, now))
         for news in happened:
             self.keep(pool, news)
@@ -127,14 +129,6 @@ def _left_out(job: JobView) -> str:
 def reason(job: JobView) -> str:
     """Why a job is as it is, unless its state says it: a stopped job had an order to stop."""
     return "" if job.why in (None, job.state, "stop") else job.why
-
-
-def _found(jobs: tuple[JobView, ...]) -> Iterator[News]:
-    """What a console that has just started should announce."""
-    for job in jobs:
-        if job.interrupted:
-            text = f"{told_of(job.job)}was interrupted; B shows it, P there resumes it."
-            yield News(text, "warning")
 
 
 def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[News]:
