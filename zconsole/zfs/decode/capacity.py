@@ -12,8 +12,15 @@ from typing import Any
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, Vdev
 from zconsole.zfs.decode.builders import MOST_VDEVS
-from zconsole.zfs.decode.documents import documents_of, has_documents, together
-from zconsole.zfs.decode.values import is_cell, mapping, number, unspaced
+from zconsole.zfs.decode.values import (
+    documents_of,
+    has_documents,
+    is_cell,
+    mapping,
+    number,
+    together,
+    unspaced,
+)
 from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 
 _FIELDS = {

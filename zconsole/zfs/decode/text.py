@@ -19,8 +19,13 @@ from zconsole.pool.topology import data_vdevs
 from zconsole.zfs.decode.builders import check_rows, pool_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import in_order
-from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of
-from zconsole.zfs.decode.text_rows import KNOWN_STATES, Columns, looks_like_row
+from zconsole.zfs.decode.text_config import (
+    KNOWN_STATES,
+    UNKNOWN_STATE,
+    Columns,
+    config_of,
+    looks_like_row,
+)
 from zconsole.zfs.decode.text_scan import activity_of, scan_of
 from zconsole.zfs.decode.values import unspaced
 from zconsole.zfs.decode.words import suspension
@@ -230,7 +235,7 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     name = block.first("pool")
     read = [(section, scan_of(section.lines, zone)) for section in block.all(*_SCANS)]
     scans = in_order([scan for _, scan in read if scan is not None])
-    work = [(s, activity_of(s.tag, s.lines, zone)) for s in block.all(*_WORK)]
+    work = [(s, activity_of(s.lines, zone)) for s in block.all(*_WORK)]
     activities = tuple(activity for _, activity in work if activity is not None)
     nothing = ("", "none requested")
     unread = [

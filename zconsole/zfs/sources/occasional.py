@@ -25,7 +25,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, TypedDict
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.damage import destroyed_ids
+from zconsole.pool.health import destroyed_ids
 from zconsole.pool.model import NOTHING, Sample, parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.process import DeadlineError

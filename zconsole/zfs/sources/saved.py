@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import TextIO
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.zfs.decode.documents import documents_of, has_documents, together
-from zconsole.zfs.decode.values import POOL_LINE, moment, parse_date
+from zconsole.zfs.decode.values import (
+    POOL_LINE,
+    documents_of,
+    has_documents,
+    moment,
+    parse_date,
+    together,
+)
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.open_text import DAMAGE, STDIN, lines, place_of, reading
-from zconsole.zfs.sources.recording_lines import (
+from zconsole.zfs.sources.recording import (
     MOST_MEMORY,
     MOST_POOLS,
     Gaps,

@@ -10,7 +10,7 @@ from typing import Any
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.pipe_io import ByteProcess
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
-from zconsole.zfs.sources.kernel.wire import Answers, requests
+from zconsole.zfs.sources.kernel.helper import Answers, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
 COMMAND = own("zconsole.zfs.sources.kernel.helper")

@@ -21,15 +21,20 @@ from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.sources.kernel.client import COMMAND, CRASHES_ALLOWED, KernelReader
 from zconsole.zfs.sources.kernel.helper import (
+    AT_ONCE,
     DESTINATION,
     DESTINATION_AT,
     LARGEST,
     POOL_STATS,
+    RECORD,
+    Answers,
     Helper,
     KernelPool,
+    encoded,
+    requested,
+    requests,
 )
 from zconsole.zfs.sources.kernel.nvlist import NvlistError
-from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, Answers, encoded, requested, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
 READY = encoded({"ready": "x"})
@@ -342,7 +347,7 @@ async def test_a_helper_that_never_starts_is_unusable():
 
 STUCK_HELPER = """
 import os, time
-from zconsole.zfs.sources.kernel.wire import encoded
+from zconsole.zfs.sources.kernel.helper import encoded
 os.write(1, encoded({"ready": "fake"}))
 while True: time.sleep(60)
 """
