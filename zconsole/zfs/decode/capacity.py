@@ -32,6 +32,13 @@ _FIELDS = {
     "FRAG": "frag",
     "HEALTH": "health",
 }
+_PROPERTIES = {
+    "size": "size",
+    "allocated": "alloc",
+    "free": "free",
+    "fragmentation": "frag",
+    "health": "health",
+}
 _MODERN = ("NAME", "SIZE", "ALLOC", "FREE", "CKPOINT", "EXPANDSZ", "FRAG", "CAP", "DEDUP", "HEALTH")
 _BARE_LAYOUTS = {
     11: (*_MODERN, "ALTROOT"),
@@ -107,20 +114,17 @@ def _from_text(text: str) -> Iterator[Vdev]:
         else:
             if found is not None:
                 yield found._replace(children=tuple(tops))
-            tops, columns, vclass = [], columns or _bare_layout(line), "normal"
-            name, cells = _cells(line, columns)
-            row = _row(name, "root", "normal", cells)
+            tops, vclass = [], "normal"
+            if not columns:
+                cells = line.split("\t")
+                layout = _BARE_LAYOUTS.get(len(cells), ())
+                is_pool = layout and _HEALTH.fullmatch(cells[layout.index("HEALTH")])
+                columns = layout if is_pool else ()
+            row = _row(*_cells(line, columns), "root", "normal")
             reading = row.size_bytes is not None or bool(row.state)
             found = row if reading else None  # the table is over: other output follows
     if found is not None:
         yield found._replace(children=tuple(tops))
-
-
-def _bare_layout(line: str) -> Sequence[str]:
-    """The columns of a pool's line without a heading above it; () if it is not a pool's."""
-    cells = line.split("\t")
-    layout = _BARE_LAYOUTS.get(len(cells), ())
-    return layout if layout and _HEALTH.fullmatch(cells[layout.index("HEALTH")]) else ()
 
 
 def _is_vdev(line: str, columns: Sequence[str]) -> bool:
@@ -142,7 +146,7 @@ def _add_vdev(tops: list[Vdev], vclass: str, line: str, columns: Sequence[str]) 
     name, cells = _cells(line, columns)
     if not cells:
         return
-    row = _row(name, kind_of(name) or leaf_kind(name), vclass, cells)
+    row = _row(name, cells, kind_of(name) or leaf_kind(name), vclass)
     indent = len(line) - len(line.lstrip(" "))
     if row.alloc_bytes is not None or (indent == 2 and line[0] == " "):
         tops.append(row)
@@ -168,7 +172,7 @@ def _split(line: str) -> tuple[str, list[str]]:
     return " ".join(words[:end]), words[end:]
 
 
-def _row(name: str, kind: str, vclass: str, cells: Mapping[str, Any]) -> Vdev:
+def _row(name: str, cells: Mapping[str, Any], kind: str, vclass: str) -> Vdev:
     health = cells.get("health")
     return Vdev(
         name,
@@ -196,42 +200,30 @@ def _from_json(document: Mapping[str, Any]) -> Iterator[Vdev]:
         cells = _properties(node)
         if not cells:
             raise NotUnderstoodError(f"not `zpool list -j` output: pool {key!r} has no properties")
-        row = _row(str(node.get("name", key)), "root", "normal", cells)
-        tops = _json_tops(mapping(node.get("vdevs"), "vdevs"))
-        yield row._replace(
-            children=tuple(_json_row(name, vdev, vclass) for vclass, name, vdev in tops)
-        )
-
-
-def _json_tops(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Class, name and object of each top-level vdev; groups sit among them in this document."""
-    for key, value in vdevs.items():
-        node = mapping(value, key)
-        if key in CLASSES and "properties" not in node:
-            for name, member in node.items():
-                yield CLASSES[key], name, mapping(member, name)
-        else:
-            yield "normal", key, node
+        # Groups of the other classes sit among the normal top-level vdevs.
+        tops: list[Vdev] = []
+        for name, each in mapping(node.get("vdevs"), "vdevs").items():
+            vdev = mapping(each, name)
+            if name in CLASSES and "properties" not in vdev:
+                members = ((inner, mapping(m, inner)) for inner, m in vdev.items())
+                tops += [_json_row(inner, member, CLASSES[name]) for inner, member in members]
+            else:
+                tops.append(_json_row(name, vdev, "normal"))
+        row = _row(str(node.get("name", key)), cells, "root", "normal")
+        yield row._replace(children=tuple(tops))
 
 
 def _json_row(key: str, node: Mapping[str, Any], vclass: str) -> Vdev:
     name = str(node.get("name", key))
     if node.get("vdev_type") == "disk" and name.startswith("/"):
         name = disk_name(name, None)
-    return _row(name, kind_of(name) or leaf_kind(name), vclass, _properties(node))
+    return _row(name, _properties(node), kind_of(name) or leaf_kind(name), vclass)
 
 
 def _properties(node: Mapping[str, Any]) -> dict[str, Any]:
-    names = {
-        "size": "size",
-        "allocated": "alloc",
-        "free": "free",
-        "fragmentation": "frag",
-        "health": "health",
-    }
     properties = mapping(node.get("properties"), "properties")
     return {
         short: mapping(properties[name], name).get("value")
-        for name, short in names.items()
+        for name, short in _PROPERTIES.items()
         if name in properties
     }

@@ -112,7 +112,9 @@ class Devices:
 
     def __init__(self, raw: Raw) -> None:
         self.blocks = Blocks(raw) if raw.get("diskstats") else None
-        self.disks = disks_of(raw)
+        found = raw.get("disks")
+        forms = found.items() if isinstance(found, Mapping) else ()
+        self.disks = {path: _disk(form) for path, form in forms if isinstance(form, Mapping)}
         self.names: Mapping[str, str] = mapping(raw.get("names"), "names")
         """Path to the name that zpool prints, where the form has one of them only."""
 
@@ -131,14 +133,6 @@ class Devices:
             "block": self.blocks.of(path or name) if self.blocks else None,
             "disk": self.disks.get(path) if path else None,
         }
-
-
-def disks_of(raw: Raw) -> Mapping[str, LeafDisk]:
-    """Leaf path to the disk below it."""
-    found = raw.get("disks")
-    if not isinstance(found, Mapping):
-        return {}
-    return {path: _disk(each) for path, each in found.items() if isinstance(each, Mapping)}
 
 
 def enclosures_of(raw: Raw) -> Collection[Enclosure]:

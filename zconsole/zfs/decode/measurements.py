@@ -111,9 +111,18 @@ def enriched(pool: Pool, raw: Raw) -> Pool:
     if raw.get("sitting_out"):
         root = _mapped(root, _sitting_out(raw["sitting_out"]))
     if raw.get("autosit"):
-        root = _with_autosit(root, raw["autosit"])
-    if raw.get("disks") and any(v.disk and v.state in FAILED for v in root.leaves()):
-        root = _mapped(root, _without_others_disks(root))
+        known = {
+            top.get(key): top.get("value") for top in raw["autosit"] for key in ("guid", "name")
+        }
+        values = ((top, known.get(top.guid or top.name)) for top in root.children)
+        tops = (top if on is None else top._replace(autosit=on == "on") for top, on in values)
+        root = root._replace(children=tuple(tops))
+    if raw.get("disks"):
+        found = [(v, v.disk) for v in root.leaves() if v.disk and v.state in FAILED]
+        # The path of a failed leaf may lead to another disk by now.
+        lost = {id(v) for v, disk in found if is_taken(v, root, disk.serial, disk.wwn)}
+        if lost:
+            root = _mapped(root, lambda v: {"disk": None} if id(v) in lost else NOTHING)
     if raw.get("wait"):
         scans = _with_remaining(scans, str(raw["wait"]))
     return replace(pool, root=root, scans=scans)
@@ -143,17 +152,6 @@ def _sitting_out(listed: Sequence[Mapping[str, str]]) -> Change:
     return _noted
 
 
-def _without_others_disks(root: Vdev) -> Change:
-    """No disk for a failed leaf whose path leads to another one by now."""
-
-    def _lost(vdev: Vdev) -> Mapping[str, Any]:
-        disk = vdev.disk
-        taken = disk is not None and is_taken(vdev, root, disk.serial, disk.wwn)
-        return {"disk": None} if taken else NOTHING
-
-    return _lost
-
-
 def _rates(rows: Sequence[IostatRow]) -> Change:
     """Rates from ``zpool iostat`` rows, matched by GUID, path or printed name, in that order."""
     by_name: dict[str, list[IostatRow]] = {}
@@ -171,16 +169,6 @@ def _rates(rows: Sequence[IostatRow]) -> Change:
         return NOTHING
 
     return _measured
-
-
-def _with_autosit(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
-    values = {top.get(key): top.get("value") == "on" for top in listed for key in ("guid", "name")}
-
-    def _switched(vdev: Vdev) -> Vdev:
-        found = values.get(vdev.guid or vdev.name)
-        return vdev if found is None else vdev._replace(autosit=found)
-
-    return root._replace(children=tuple(map(_switched, root.children)))
 
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
@@ -221,17 +209,16 @@ def _with_remaining(scans: tuple[Scan, ...], row: str) -> tuple[Scan, ...]:
     between samples are exact: resolution 0. A rebuild's total is re-estimated while it runs; its
     difference would not be exact, so it stays as printed.
     """
-    words = row.split()
+    words, refined = row.split(), list[Scan]()
     remaining = dict(zip(_WAIT_COLUMNS.get(len(words), ()), words, strict=False))
-    return tuple(_refined(scan, remaining.get(scan.function)) for scan in scans)
-
-
-def _refined(scan: Scan, remaining: str | None) -> Scan:
-    usable = remaining is not None and remaining.isdigit() and int(remaining) > 0
-    if not usable or scan.state != "running" or not scan.resolution or scan.total_bytes is None:
-        return scan
-    issued = max(0, scan.total_bytes - int(remaining or 0))
-    return scan._replace(issued_bytes=issued, resolution=0.0)
+    for scan in scans:
+        left, total = remaining.get(scan.function, ""), scan.total_bytes
+        usable = left.isdigit() and int(left) > 0 and scan.state == "running" and scan.resolution
+        if usable and total is not None:
+            refined.append(scan._replace(issued_bytes=max(0, total - int(left)), resolution=0.0))
+        else:
+            refined.append(scan)
+    return tuple(refined)
 
 
 SAME = 2.0

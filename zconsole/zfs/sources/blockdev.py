@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from zconsole.system.host import ROOT, bytes_in, text_in
+from zconsole.zfs.sources.kstat import find_psutil
 
 SECTOR = 512
 """Bytes; what /sys/block/*/size counts in, whatever the device's sectors are."""
@@ -92,30 +93,28 @@ def _class(root: Path, name: str) -> Path:
     return root / "sys/class/block" / name.replace("/", "!")
 
 
+_PSUTIL_KEYS = (
+    *("read_count", "read_bytes", "read_time", "write_count", "write_bytes", "write_time"),
+    "busy_time",
+)
 _PART = re.compile(r"(?:p\d+|s\d+[a-h]?)(?:\.eli)?$")
 """A GPT partition or an MBR slice behind a disk's name (gpart(8))."""
 
 
 def _psutil_rows() -> Mapping[str, str]:
-    """A line in the form of /proc/diskstats for every disk; empty where psutil has none."""
-    try:
-        import psutil
-    except ImportError:  # a program of one file comes without compiled modules
-        return {}
-    counters = psutil.disk_io_counters(perdisk=True, nowrap=False) or {}
-    return {name: _psutil_line(name, found) for name, found in counters.items()}
+    """A line in the form of /proc/diskstats for every disk; empty where psutil has none.
 
-
-def _psutil_line(name: str, found: object) -> str:
-    """Fields 1 to 14 of iostats.rst; merged and in-flight requests are unknown here."""
-    keys = ("read_count", "read_bytes", "read_time", "write_count", "write_bytes", "write_time")
-    reads, read, read_ms, writes, written, write_ms = (_count(found, key) for key in keys)
-    moved = f"{reads} 0 {read // SECTOR} {read_ms} {writes} 0 {written // SECTOR} {write_ms}"
-    return f"0 0 {name} {moved} 0 {_count(found, 'busy_time')} 0"
-
-
-def _count(found: object, key: str) -> int:
-    return int(getattr(found, key, 0))
+    Fields 1 to 14 of iostats.rst; merged and in-flight requests are unknown here.
+    """
+    psutil = find_psutil()
+    counters = (psutil.disk_io_counters(perdisk=True, nowrap=False) or {}) if psutil else {}
+    rows = {}
+    for name, found in counters.items():
+        counts = (int(getattr(found, key, 0)) for key in _PSUTIL_KEYS)
+        reads, read, read_ms, writes, written, write_ms, busy = counts
+        moved = f"{reads} 0 {read // SECTOR} {read_ms} {writes} 0 {written // SECTOR} {write_ms}"
+        rows[name] = f"0 0 {name} {moved} 0 {busy} 0"
+    return rows
 
 
 def _disk_row(path: str, known: Iterable[str]) -> tuple[str, ...]:

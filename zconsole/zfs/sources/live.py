@@ -215,22 +215,20 @@ class LiveSource:
         The last answer where there is none in time. Raises UnavailableError where there never
         was: that no pool is imported must not be guessed.
         """
+        root, patience = self._system.root, self._system.deadline
         try:
-            states = await self._names_and_states()
+            if (root / "proc/spl").exists():
+                seconds = FILES_DEADLINE if self._listed else max(FILES_DEADLINE, patience)
+                states = await self._files.run(lambda: pool_states(root), seconds)
+            else:
+                names = pool_names(await Commands(self._system.runner, patience).output(*POOLS))
+                states = dict.fromkeys(names, "")
         except (DeadlineError, ReadFailedError, PoolGoneError, ReaderUnusableError) as error:
             if not self._listed:
                 raise UnavailableError(f"cannot tell which pools are imported: {error}") from None
             return self._states
         self._listed = True
         return states
-
-    async def _names_and_states(self) -> Mapping[str, str]:
-        root, patience = self._system.root, self._system.deadline
-        if (root / "proc/spl").exists():
-            seconds = FILES_DEADLINE if self._listed else max(FILES_DEADLINE, patience)
-            return await self._files.run(lambda: pool_states(root), seconds)
-        commands = Commands(self._system.runner, patience)
-        return dict.fromkeys(pool_names(await commands.output(*POOLS)), "")
 
     async def _survey(
         self, readings: Mapping[PoolPoller, Raw | None]
@@ -295,14 +293,12 @@ class LiveSource:
             return False
         if len(polled) > 1 or len(healthy) < len(self._states):
             return True
-        return self._probe_hangs(self._pollers, [n for n in healthy if n not in polled])
-
-    def _probe_hangs(self, pollers: PoolPollers, others: Sequence[str]) -> bool:
-        """Ask a pool that is not watched; the answer, or its lack, is known at a later sample."""
+        # Ask a pool that is not watched; the answer, or its lack, is known at a later sample.
+        others = [name for name in healthy if name not in polled]
         if self._probe is None or self._probe.name not in others:
             if not others:
                 return False
-            self._probe = pollers.make(others[0])
+            self._probe = self._pollers.make(others[0])
         self._probe.take()
         self._probe.begin(self._states.get(self._probe.name))
         return self._probe.hanging

@@ -203,7 +203,14 @@ def _unframed(text: str, begins: re.Pattern[str]) -> str:
             sides.add(line[0])
     if not sides:
         return text
-    return "\n".join(_inside(line, sides) for line in text.split("\n"))
+    inside = []
+    for line in text.split("\n"):
+        bare = line.rstrip()
+        if bare[:1] in sides and bare[1:].endswith(bare[0]):
+            inside.append(bare[:-1].rstrip())
+        else:
+            inside.append(line if bare.strip(_EDGES) else "")
+    return "\n".join(inside)
 
 
 def _places(text: str, begins: re.Pattern[str]) -> Iterator[int]:
@@ -213,13 +220,6 @@ def _places(text: str, begins: re.Pattern[str]) -> Iterator[int]:
         yield match.start()
         end = text.find("\n", match.start())
         match = begins.search(text, end) if end >= 0 else None
-
-
-def _inside(line: str, sides: set[str]) -> str:
-    bare = line.rstrip()
-    if bare[:1] in sides and bare[1:].endswith(bare[0]):
-        return bare[:-1].rstrip()
-    return line if bare.strip(_EDGES) else ""
 
 
 def _margins(text: str, begins: re.Pattern[str]) -> Iterator[str]:

@@ -46,7 +46,12 @@ class KernelReader:
         while True:
             try:
                 helper = await self._running()
-                answer = await self._ask(helper, pool, deadline)
+                async with asyncio.timeout(deadline):
+                    answer = await helper.ask(pool)
+            except TimeoutError:
+                self._replace(helper)
+                text = f"the kernel gave no answer in {deadline:.3g} s"
+                raise DeadlineError(text, helper.alive) from None
             except _HelperReplacedError:
                 continue
             except _HelperEndedError as error:
@@ -61,15 +66,6 @@ class KernelReader:
                 raise PoolGoneError
             why = answer.get("error", "the libzfs helper gave an invalid answer")
             raise ReaderUnusableError(str(why))
-
-    async def _ask(self, helper: _Helper, pool: str, deadline: float) -> Mapping[str, Any]:
-        """The helper's answer; abandons a helper that gives none in time."""
-        try:
-            return await helper.ask(pool, deadline)
-        except TimeoutError:
-            self._replace(helper)
-            text = f"the kernel gave no answer in {deadline:.3g} s"
-            raise DeadlineError(text, helper.alive) from None
 
     async def aclose(self) -> None:
         """See PoolReader.aclose."""
@@ -153,20 +149,16 @@ class _Helper:
         if "ready" not in hello:
             raise ReaderUnusableError(str(hello.get("unusable", "unknown helper")))
 
-    async def ask(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """Its answer about one pool. Raises TimeoutError after ``deadline`` seconds."""
+    async def ask(self, pool: str) -> Mapping[str, Any]:
+        """Its answer about one pool."""
         if self._ended is not None:
             raise self._ended
         answer: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self._waiting[pool] = answer
-        late = self._loop.call_later(deadline, _expire, answer)
         if not self._unsent:
             self._loop.call_soon(self._send)
         self._unsent.append(pool)
-        try:
-            return await answer
-        finally:
-            late.cancel()
+        return await answer
 
     def _send(self) -> None:
         """Ask for all pools in one write, which wakes one thread of the helper.
@@ -222,8 +214,3 @@ class _Helper:
                 future.exception()  # asyncio logs an exception that is never retrieved
         self._waiting.clear()
         self._unsent.clear()
-
-
-def _expire(answer: asyncio.Future[Mapping[str, Any]]) -> None:
-    if not answer.done():
-        answer.set_exception(TimeoutError())
