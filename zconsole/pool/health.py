@@ -54,6 +54,7 @@ MILDER = ("OFFLINE", "DEGRADED")
 the second still reads."""
 
 
+UNCOUNTED = "data errors (number unknown)"
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
@@ -81,7 +82,12 @@ def health(
     staying = tuple(_counters(stay)) if errors else ()
     blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()
     hidden = (unchecked,) if unchecked else ()
-    reasons = (*unrestored, *blocked, *_data_errors(pool), *hidden, *_devices(away), *idle, *lacks)
+    files: tuple[str, ...] = ()
+    if pool.error_count or pool.damaged:
+        known = counted(pool.error_count, "data error") if pool.error_count else UNCOUNTED
+        failed = ", I/O that could not be done included: scrub once I/O resumes"
+        files = (known + (failed if pool.suspended else ": files are damaged"),)
+    reasons = (*unrestored, *blocked, *files, *hidden, *_devices(away), *idle, *lacks)
     if pool.suspended or pool.state in LOST_STATES:
         word = "SUSPENDED" if pool.suspended else pool.state
         return Health(word or "", "error", (*_lost(pool, away), *reasons, *staying))
@@ -99,8 +105,8 @@ def health(
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", (*reasons, *staying))
     if bare or lacks:
-        known = (reason for reason in reasons if reason not in lacks)
-        return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
+        rest = (reason for reason in reasons if reason not in lacks)
+        return Health("UNKNOWN", "notice", (*lacks, *doubts, *rest))
     told = ("", "UNKNOWN", "OFFLINE")  # nothing is wrong with one that was put offline
     uncached = any(v.vclass == "cache" and v.state not in told for v in away)
     amiss = uncached or any(spare.severity == "warning" for spare in spares)
@@ -169,14 +175,6 @@ def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
     yield from canceled_repair(pool)
 
 
-def _data_errors(pool: Pool) -> Iterator[str]:
-    if pool.error_count or pool.damaged:
-        count, unknown = pool.error_count, "data errors (number unknown)"
-        said = counted(count, "data error") if count else unknown
-        failed = ", I/O that could not be done included: scrub once I/O resumes"
-        yield said + (failed if pool.suspended else ": files are damaged")
-
-
 def _devices(away: Iterable[Vdev]) -> Iterator[str]:
     """Devices that are not ONLINE, and vdevs that have lost too many of them to be read."""
     shown = [v for v in away if v.state and v.kind != "root" and v.vclass != "spare"]
@@ -191,10 +189,6 @@ def _devices(away: Iterable[Vdev]) -> Iterator[str]:
         yield f"{vdev.name} {vdev.state}{detail}"
 
 
-def _has_errors(vdev: Vdev) -> bool:
-    return any(vdev.errors[:3])
-
-
 def _counters(every: Iterable[Vdev]) -> Iterator[str]:
     """Devices with errors since the last clear, the most first: ``bay03: 12 checksum errors``.
 
@@ -202,7 +196,7 @@ def _counters(every: Iterable[Vdev]) -> Iterator[str]:
     counts there alone, and zpool's sentences are about devices (find_vdev_problem,
     lib/libzfs/libzfs_status.c).
     """
-    noisy = [v for v in every if _has_errors(v) and not any(map(_has_errors, v.children))]
+    noisy = [v for v in every if v.errors.total and not any(c.errors.total for c in v.children)]
     for vdev in sorted(noisy, key=lambda v: -v.errors.total):
         read, write, cksum, _ = vdev.errors
         counts = ((read, "read"), (write, "write"), (cksum, "checksum"))

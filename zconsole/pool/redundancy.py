@@ -6,7 +6,7 @@ check_replication in cmd/zpool/zpool_vdev.c (2.2.11).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -287,8 +287,8 @@ def least_redundant(root: Vdev) -> int:
 
     Vdevs without redundancy don't count: that one was added by mistake is no reason for another.
     """
-    tops = (replication_of(v).survives for v in data_vdevs(root) if v.vclass == "normal")
-    return min((count for count in tops if count), default=1)
+    tops = map(parity, (v for v in data_vdevs(root) if v.vclass == "normal"))
+    return min(filter(None, tops), default=1)
 
 
 def mismatch(root: Vdev, new: Replication, sizes: Iterable[int] = ()) -> str | None:
@@ -323,14 +323,14 @@ def _is_consistent(tops: tuple[Vdev, ...]) -> bool:
     return bool(tops) and alike and all(sizes_differ(_sizes(top)) is None for top in tops)
 
 
-def _sizes(top: Vdev) -> list[int]:
+def _sizes(top: Vdev) -> Iterator[int]:
     """Sizes of its devices; of a replacing or spare group that of the first."""
-    leaves = (_first(member) for member in top.children)
-    return [leaf.size_bytes for leaf in leaves if leaf.size_bytes]
-
-
-def _first(member: Vdev) -> Vdev:
-    return _first(member.children[0]) if is_group(member) else member
+    for member in top.children:
+        leaf = member
+        while is_group(leaf):
+            leaf = leaf.children[0]
+        if leaf.size_bytes:
+            yield leaf.size_bytes
 
 
 def _differ(a: Replication, b: Replication, among_present: bool = False) -> bool:

@@ -77,6 +77,11 @@ class ProbeResults(NamedTuple):
     before: SmartCounts | None = None
     """Its counts when first asked: only counts that grew since are new."""
 
+    @property
+    def log(self) -> str:
+        """The kernel's messages, a line each, in small letters."""
+        return "\n".join(self.kernel).lower()
+
 
 class DeviceFault(NamedTuple):
     """One device with new errors, or that disconnected."""
@@ -144,7 +149,7 @@ def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Iterator[_Si
     lone = deltas.cksum > FAR_MORE * max(1, deltas.read) and not deltas.is_shared
     if lone and not (signs.smart and signs.smart.pending):
         yield _Sign("it returns damaged data without an error")
-    if _says(signs.kernel, LINK_WORDS):
+    if any(word in signs.log for word in LINK_WORDS):
         yield _Sign("the kernel resets its link")
 
 
@@ -156,7 +161,7 @@ def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Iterator[_Sign]:
     yield from _counted(signs, "reallocated", "reallocated sectors")
     if deltas.read > FAR_MORE * max(1, deltas.cksum):
         yield _Sign("the disk itself reports read errors")
-    if _says(signs.kernel, DISK_WORDS):
+    if any(word in signs.log for word in DISK_WORDS):
         yield _Sign("the kernel reports bad sectors")
 
 
@@ -186,10 +191,6 @@ LINK_WORDS = (
 
 DISK_WORDS = ("medium error", "unrecovered read error", "critical medium", "unc ", "{ unc }")
 """Kernel messages about a bad medium (drivers/scsi/constants.c, block/blk-core.c)."""
-
-
-def _says(lines: Sequence[str], words: Sequence[str]) -> bool:
-    return any(word in line.lower() for line in lines for word in words)
 
 
 SUSPECTS = {

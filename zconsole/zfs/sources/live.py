@@ -146,7 +146,14 @@ class LiveSource:
     async def _open(self) -> PoolPollers:
         """Find out what this machine offers. Raises UnavailableError."""
         system = self._system
-        check_zfs(system.root)
+        device = system.root / "dev/zfs"
+        if not device.exists():
+            installed = find_command("zpool") is not None
+            why = "the ZFS kernel module is not loaded" if installed else "zpool is not installed"
+            text = f"ZFS not found: {device} is missing and {why}. Try: zconsole demo"
+            raise UnavailableError(text)
+        if not os.access(device, os.R_OK | os.W_OK):
+            raise UnavailableError(f"{device}: permission denied. Run it as root (sudo)")
         self._version = module_version(system.root) or await zpool_version(
             system.runner, system.deadline
         )
@@ -160,12 +167,8 @@ class LiveSource:
 
     def _options(self) -> tuple[ReaderOption, ...]:
         system = self._system
-        linux = (system.root / "proc/spl").exists()
-        libzfs = ReaderOption(
-            "libzfs",
-            lambda: KernelReader(system.spawner),
-            "" if linux else "libzfs is read on Linux only",
-        )
+        other = "" if (system.root / "proc/spl").exists() else "libzfs is read on Linux only"
+        libzfs = ReaderOption("libzfs", lambda: KernelReader(system.spawner), other)
         runners = system.runner, system.spawner
         return (libzfs, *zpool_readers(*runners, BESIDE, self._version, system.clocks))
 
@@ -302,17 +305,6 @@ class LiveSource:
         self._probe.take()
         self._probe.begin(self._states.get(self._probe.name))
         return self._probe.hanging
-
-
-def check_zfs(root: Path = ROOT) -> None:
-    """Raise UnavailableError, with the reason, where no pool can be read at all."""
-    device = root / "dev/zfs"
-    if not device.exists():
-        installed = find_command("zpool") is not None
-        why = "the ZFS kernel module is not loaded" if installed else "zpool is not installed"
-        raise UnavailableError(f"ZFS not found: {device} is missing and {why}. Try: zconsole demo")
-    if not os.access(device, os.R_OK | os.W_OK):
-        raise UnavailableError(f"{device}: permission denied. Run it as root (sudo)")
 
 
 def load_lzc() -> ModuleType | None:
