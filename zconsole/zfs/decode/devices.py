@@ -158,15 +158,14 @@ def _made(degrees: float | None, *words: str) -> LeafDisk:
 def _enclosure(found: Mapping[str, object]) -> Enclosure:
     slots = found.get("slots")
     rows = slots[:MOST] if isinstance(slots, list | tuple) else ()
-    return Enclosure(_word(found.get("key")), _word(found.get("name")), tuple(_slots(rows)))
-
-
-def _slots(rows: object) -> Iterator[Slot]:
-    for row in rows if isinstance(rows, list | tuple) else ():
+    places = []
+    for row in rows:
         if isinstance(row, list | tuple) and len(row) > 1:
             number, name, *disks = row
             known = isinstance(number, int) and not isinstance(number, bool)
-            yield Slot(_word(name), number if known else None, tuple(map(_word, disks[:MOST])))
+            words = tuple(map(_word, disks[:MOST]))
+            places.append(Slot(_word(name), number if known else None, words))
+    return Enclosure(_word(found.get("key")), _word(found.get("name")), tuple(places))
 
 
 def _word(value: object) -> str:

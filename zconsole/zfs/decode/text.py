@@ -250,8 +250,7 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         "damaged": count is None
         and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
-    if _ends_in_table(block):
-        root = _cut_short(root, unopened)
+    root = _cut_short(block, root, unopened)
     # Before 2.2 its row does not say that a vdev is being removed.
     if leaving := {a.vdev for a in activities if a.kind == "removal" and a.state == "running"}:
         tops = (v._replace(removing=v.removing or v.name in leaving) for v in root.children)
@@ -334,25 +333,21 @@ def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str |
     return f"its {cut}: line is cut off, or of no known form" if cut else None
 
 
-def _ends_in_table(block: _Block) -> bool:
-    """Whether the text was cut off amid its table, as zpool prints a blank line below one.
+def _cut_short(block: _Block, root: Vdev, unopened: bool) -> Vdev:
+    """The tree of a text that was cut off amid its table, below which zpool prints a blank line.
 
-    Not one without ``config:``, which is no beginning of zpool's output: somebody shortened it.
+    Its last top-level vdev, if it holds data, may have more devices than shown. Not of a table
+    without ``config:``, which is no beginning of zpool's output: somebody shortened it. In a pool
+    that could not be opened nothing is resilvered: a vdev that is ONLINE lacks none.
     """
-    last = block.sections[-1]
+    ending = block.sections[-1]
     # What the last newline ends, perhaps with the blanks that the next row would begin with.
-    below = last.lines if last.lines[-1].strip() else last.lines[:-1]
-    amid = last.tag == "config" and bool(below and below[-1].strip())
-    return amid and not _lists_imports(block)
-
-
-def _cut_short(root: Vdev, unopened: bool) -> Vdev:
-    """The tree whose last top-level vdev, if it holds data, may have more devices than shown.
-
-    In a pool that could not be opened nothing is resilvered: a vdev that is ONLINE lacks none.
-    """
+    below = ending.lines if ending.lines[-1].strip() else ending.lines[:-1]
+    amid = ending.tag == "config" and bool(below and below[-1].strip())
     last = root.children[-1] if root.children else None
-    if last is None or last not in data_vdevs(root) or (unopened and last.state == "ONLINE"):
+    if not amid or _lists_imports(block) or last is None or last not in data_vdevs(root):
+        return root
+    if unopened and last.state == "ONLINE":
         return root
     return root._replace(children=(*root.children[:-1], last._replace(partial=True)))
 

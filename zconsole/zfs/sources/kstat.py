@@ -130,17 +130,15 @@ class LoadMeter:
             values = {name: number_in(folder / name) for name in PARAMETERS}
             self._tunables = {name: value for name, value in values.items() if value is not None}
             self._read_at = now
-        found = {"cpu": self._cpu_share(), **self._memory}
+        spent, before = cpu_time(self._root), self._before
+        self._before = spent
+        cpu = None
+        if spent is not None and before is not None and spent.total > before.total:
+            busy = 1 - (spent.idle - before.idle) / (spent.total - before.total)
+            cpu = min(1.0, max(0.0, busy))  # the kernel's idle and iowait can run back
+        found = {"cpu": cpu, **self._memory}
         host = {key: value for key, value in found.items() if value is not None}
         return {"host": host, "tunables": self._tunables}
-
-    def _cpu_share(self) -> float | None:
-        now, before = cpu_time(self._root), self._before
-        self._before = now
-        if now is None or before is None or now.total <= before.total:
-            return None
-        busy = 1 - (now.idle - before.idle) / (now.total - before.total)
-        return min(1.0, max(0.0, busy))  # the kernel's idle and iowait can run back
 
 
 def cpu_time(root: Path = ROOT) -> CpuTime | None:

@@ -354,33 +354,24 @@ def past_scrubs(text: str, zone: tzinfo | None = None) -> PastScrubs:
     first = _FIRST.search(text)
     newest: PastScrub | None = None
     full: PastScrub | None = None
-    for scrub in _scrubs(text, zone):
-        newest = scrub
-        if scrub["full"] and scrub["end"] is not None:
-            full = scrub
+    running = False
+    for date, txg, what, rest in _SCAN.findall(text):  # the oldest first
+        t = _time(date, zone)
+        if t is None:
+            continue
+        if newest is not None and running and what == "done":
+            newest["end"] = t
+            full = newest if newest["full"] else full
+        setup = _SETUP.match(rest) if what == "setup" else None
+        running = setup is not None and int(setup["func"]) == SCRUB
+        if setup is not None and running:
+            whole = int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(txg)
+            newest = {"start": t, "end": None, "full": whole}
     found = [scrub for scrub in (newest, full) if scrub is not None]
     return {
         "created": _time(first[1], zone) if first else None,
         "scrubs": found[:1] if newest is full else found,
     }
-
-
-def _scrubs(text: str, zone: tzinfo | None) -> Iterator[PastScrub]:
-    """Every scrub, oldest first."""
-    running: PastScrub | None = None
-    for date, txg, what, rest in _SCAN.findall(text):
-        t = _time(date, zone)
-        if t is None:
-            continue
-        if running is not None:
-            yield {**running, "end": t if what == "done" else None}
-            running = None
-        setup = _SETUP.match(rest) if what == "setup" else None
-        if setup is not None and int(setup["func"]) == SCRUB:
-            full = int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(txg)
-            running = {"start": t, "end": None, "full": full}
-    if running is not None:
-        yield running
 
 
 def _time(date: str, zone: tzinfo | None) -> float | None:

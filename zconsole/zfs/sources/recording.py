@@ -246,7 +246,12 @@ class Recorder:
             if not is_raw(first):
                 os.close(file)
                 raise UsageError(f"{self._path} exists and is not a recording")
-            end = _end_of_last_line(existing.fileno(), size)
+            # Behind the last newline.
+            end, newline = size, -1
+            while end > 0 and newline < 0:
+                start = max(0, end - 65536)
+                newline = os.pread(existing.fileno(), end - start, start).rfind(b"\n")
+                end = start + newline + 1
         if end != size:
             os.ftruncate(file, end)
 
@@ -258,15 +263,3 @@ def _others_write(place: Path) -> bool:
             return False
     except StateError:
         return True
-
-
-def _end_of_last_line(file: int, size: int) -> int:
-    """The offset behind the last newline."""
-    end = size
-    while end > 0:
-        start = max(0, end - 65536)
-        newline = os.pread(file, end - start, start).rfind(b"\n")
-        if newline >= 0:
-            return start + newline + 1
-        end = start
-    return 0

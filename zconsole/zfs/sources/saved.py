@@ -183,8 +183,14 @@ def as_printed(text: str, begins: re.Pattern[str]) -> str:
     if has_documents(text):
         return text
     shown = _unframed(_OVERWRITTEN.sub("", text), begins)
-    margins = dict.fromkeys(_alike(each) for each in _margins(shown, begins))
-    before = list(itertools.islice(margins, MOST_MARGINS))
+    margins: dict[str, None] = {}
+    for place in _places(shown, begins):
+        margin = shown[shown.rfind("\n", 0, place) + 1 : place]
+        said = begins is LIST or margin.strip() not in ("", "config:")
+        if 0 < len(margin) <= LONGEST_MARGIN and said:
+            # One tag, many lines.
+            margins[_alike(margin.rstrip() if margin.startswith("<") else margin)] = None
+    before = list(margins)[:MOST_MARGINS]
     if not before:
         return shown
     return re.sub(f"^(?:{'|'.join(before)})", "", shown, flags=re.MULTILINE)
@@ -220,15 +226,6 @@ def _places(text: str, begins: re.Pattern[str]) -> Iterator[int]:
         yield match.start()
         end = text.find("\n", match.start())
         match = begins.search(text, end) if end >= 0 else None
-
-
-def _margins(text: str, begins: re.Pattern[str]) -> Iterator[str]:
-    for place in _places(text, begins):
-        margin = text[text.rfind("\n", 0, place) + 1 : place]
-        if 0 < len(margin) <= LONGEST_MARGIN and (
-            begins is LIST or margin.strip() not in ("", "config:")
-        ):
-            yield margin.rstrip() if margin.startswith("<") else margin  # one tag, many lines
 
 
 def _alike(margin: str) -> str:

@@ -46,8 +46,7 @@ class KernelReader:
         while True:
             try:
                 helper = await self._running()
-                async with asyncio.timeout(deadline):
-                    answer = await helper.ask(pool)
+                answer = await helper.ask(pool, deadline)
             except TimeoutError:
                 self._replace(helper)
                 text = f"the kernel gave no answer in {deadline:.3g} s"
@@ -149,16 +148,23 @@ class _Helper:
         if "ready" not in hello:
             raise ReaderUnusableError(str(hello.get("unusable", "unknown helper")))
 
-    async def ask(self, pool: str) -> Mapping[str, Any]:
-        """Its answer about one pool."""
+    async def ask(self, pool: str, deadline: float) -> Mapping[str, Any]:
+        """Its answer about one pool. Raises TimeoutError after ``deadline`` seconds.
+
+        Not by asyncio.timeout(), which drops an answer that came while this process was stopped.
+        """
         if self._ended is not None:
             raise self._ended
         answer: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self._waiting[pool] = answer
+        late = self._loop.call_later(deadline, _expire, answer)
         if not self._unsent:
             self._loop.call_soon(self._send)
         self._unsent.append(pool)
-        return await answer
+        try:
+            return await answer
+        finally:
+            late.cancel()
 
     def _send(self) -> None:
         """Ask for all pools in one write, which wakes one thread of the helper.
@@ -214,3 +220,8 @@ class _Helper:
                 future.exception()  # asyncio logs an exception that is never retrieved
         self._waiting.clear()
         self._unsent.clear()
+
+
+def _expire(answer: asyncio.Future[Mapping[str, Any]]) -> None:
+    if not answer.done():
+        answer.set_exception(TimeoutError())

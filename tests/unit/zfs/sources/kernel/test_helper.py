@@ -489,3 +489,15 @@ def test_another_device_gives_no_config() -> None:
 def test_what_is_no_config_is_an_error() -> None:
     with pytest.raises(NvlistError):
         KernelPool("tank", -1, lambda *_: 0).read()
+
+
+async def test_an_answer_that_has_come_counts_however_late_the_console_looks():
+    channel = helper(lambda pool: None)
+    source = KernelReader(FakeSpawner({"helper": lambda: channel}))
+    reading = asyncio.create_task(source.read("tank", 0.05))
+    while not channel.written:
+        await asyncio.sleep(0)
+    channel.say(encoded({"pool": "tank", "config": {"name": "tank"}}))
+    time.sleep(0.1)  # noqa: ASYNC251 - as one that was stopped and goes on
+    assert await reading == {"libzfs": {"name": "tank"}}
+    await source.aclose()
