@@ -24,9 +24,9 @@ from zconsole.diagnosis.bottleneck.evidence import (
     Evidence,
     middle,
 )
-from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Suggestion, Verdict
+from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Figure, Suggestion, Verdict
 from zconsole.pool.model import NOTHING
-from zconsole.units import duration, latency, percent, rate, size
+from zconsole.units import duration, latency, percent, size
 
 LEAST_SECONDS = 5.0
 """Less than a transaction group (zfs_txg_timeout) is not enough to judge."""
@@ -64,21 +64,6 @@ class LimitRule(NamedTuple):
     """Parts of the text, formatted with ``disk``, the figures, and what else is said: ``{busy:%}``.
     A part that tells a figure which is not known is left out."""
     suggest: Callable[[Evidence, Disk], Suggestion] = advice.says("")
-
-
-_UNITS: Mapping[str, Callable[[float], str]] = {
-    "%": percent,
-    "B/s": rate,
-    "B": size,
-    "s": latency,
-}
-
-
-class Figure(float):
-    """A number that words tell with its unit."""
-
-    def __format__(self, unit: str) -> str:
-        return _UNITS[unit](self) if unit in _UNITS else super().__format__(unit)
 
 
 def judge(seen: Evidence) -> Verdict | None:
