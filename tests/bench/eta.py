@@ -24,7 +24,7 @@ from zconsole.pool.model import Sample, SampleFailure, Scan
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.zfs.decode import decode
-from zconsole.zfs.sources.recording_lines import NotRawError, raw_of
+from zconsole.zfs.sources.recording import NotRawError, raw_of
 
 BAR_RATIO, BAR_WORSE, BAR_COVERED, BAR_EACH, BAR_WIDTH = 0.28, 0.02, 0.85, 0.5, 0.9
 FIRST, LAST = 0.05, 0.95

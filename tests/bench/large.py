@@ -24,8 +24,8 @@ from zconsole.sim.source import EPOCH, raw
 from zconsole.sim.state import SCRUB
 from zconsole.sim.topology import Top
 from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.kernel.helper import Answers, encoded
 from zconsole.zfs.sources.kernel.nvlist import ConfigReader
-from zconsole.zfs.sources.kernel.wire import Answers, encoded
 from zconsole.zfs.sources.pool_poller import leaf_paths
 
 WIDTH = 10

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zconsole.sim.source import samples
-from zconsole.zfs.sources.record import Recorder
+from zconsole.zfs.sources.recording import Recorder
 
 ZCONSOLE = (sys.executable, "-m", "zconsole")
 WARM_UP = 5.0

@@ -310,7 +310,7 @@ def watch(words: Sequence[str]) -> int:
     """Watch a simulated pool with a history on disk, and be killed."""
     from zconsole.cli import local
     from zconsole.sim.source import World
-    from zconsole.zfs.sources.record import Recorder
+    from zconsole.zfs.sources.recording import Recorder
 
     world, session = World(words[0], 7), local.session(keep=True)
     interval, seconds, later = WATCHED[words[0]]

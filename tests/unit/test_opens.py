@@ -49,7 +49,7 @@ ELSEWHERE = {
     "zfs/sources/kernel/helper.py": KERNEL,
     "zfs/sources/open_text.py": NAMED,
     "zfs/sources/replay.py": NAMED,
-    "zfs/sources/record.py": NAMED,
+    "zfs/sources/recording.py": NAMED,
     "zfs/sources/remote.py": NAMELESS,
     "system/async_process.py": NAMELESS,
     "system/broken_pipe.py": KERNEL,

@@ -26,7 +26,7 @@ from zconsole.actions.layout import Layout, ashift_option, wanted_shift
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import find_path
 from zconsole.hardware.device import Device
-from zconsole.pool.replication import Replication, least_redundant, mismatch
+from zconsole.pool.redundancy import Replication, least_redundant, mismatch
 from zconsole.units import counted
 
 

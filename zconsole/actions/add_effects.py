@@ -11,7 +11,7 @@ from zconsole.actions.target import failed
 from zconsole.hardware.device import Device
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.model import Vdev
-from zconsole.pool.replication import (
+from zconsole.pool.redundancy import (
     Replication,
     least_redundant,
     mismatch,

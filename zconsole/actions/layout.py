@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Vdev
-from zconsole.pool.replication import Replication, least_redundant, replication_of
+from zconsole.pool.redundancy import Replication, least_redundant, replication_of
 from zconsole.pool.spares import least_bytes
 from zconsole.pool.topology import data_vdevs
 

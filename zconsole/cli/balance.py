@@ -20,7 +20,7 @@ from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
 from zconsole.timeline.frame import range_words
 from zconsole.units import duration
-from zconsole.zfs.decode.capacity import capacities, space_of
+from zconsole.zfs.decode.measurements import capacities, space_of
 from zconsole.zfs.sources.saved import LIST, read_text
 
 

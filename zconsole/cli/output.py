@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from zconsole.output import json, text
 from zconsole.system.printable import clean
 from zconsole.timeline.frame import Frame
-from zconsole.zfs.sources.recording_lines import Gaps
+from zconsole.zfs.sources.recording import Gaps
 
 
 def say(message: str) -> None:

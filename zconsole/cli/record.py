@@ -14,7 +14,7 @@ from zconsole.timeline.feed import SessionFeed
 from zconsole.units import counted
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities, Source
-from zconsole.zfs.sources.record import Recorder
+from zconsole.zfs.sources.recording import Recorder
 
 
 class RecordedSource:

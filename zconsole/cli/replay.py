@@ -10,7 +10,7 @@ from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode
 from zconsole.timeline.feed import ReplayFeed
 from zconsole.timeline.session import Session
-from zconsole.zfs.sources.recording_lines import Gaps
+from zconsole.zfs.sources.recording import Gaps
 from zconsole.zfs.sources.replay import ReplaySource
 
 

@@ -24,7 +24,7 @@ from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
 from zconsole.units import duration, parse_whole, size
 from zconsole.zfs.sources.open_text import lines, reading
-from zconsole.zfs.sources.recording_lines import Gaps, is_raw
+from zconsole.zfs.sources.recording import Gaps, is_raw
 from zconsole.zfs.sources.replay import ReplaySource
 
 ANSWER = 20.0

@@ -16,7 +16,7 @@ from zconsole.timeline.session import Session
 from zconsole.units import duration
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER
-from zconsole.zfs.sources.recording_lines import Gaps
+from zconsole.zfs.sources.recording import Gaps
 from zconsole.zfs.sources.saved import read_states
 
 NONE = "no pools are imported"

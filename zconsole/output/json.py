@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.pool.balance import Balance
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.damage import notes
+from zconsole.pool.health import notes
 from zconsole.pool.model import Scan
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import Comparison

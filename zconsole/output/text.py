@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 
 from zconsole.pool.balance import Balance, VdevBalance
-from zconsole.pool.damage import explained
+from zconsole.pool.health import explained
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy, unmarked_repairs
 from zconsole.system.printable import clean

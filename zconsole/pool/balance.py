@@ -119,18 +119,19 @@ def _free(vdev: Vdev) -> int | None:
 
 def _entry(vdev: Vdev, target: float | None, weight: float, weights: float) -> VdevBalance:
     size, alloc, free = vdev.size_bytes, vdev.alloc_bytes, _free(vdev)
-    known = alloc is not None and bool(size)
+    fill, surplus = None, None
+    if alloc is not None and size:
+        fill = alloc / size
+        surplus = None if target is None else alloc - target * size
     return VdevBalance(
         name=vdev.name,
         kind=vdev.kind,
         size_bytes=size,
         alloc_bytes=alloc,
         free_bytes=free,
-        fill=alloc / size if known and alloc is not None and size else None,
+        fill=fill,
         frag=vdev.fragmentation,
-        surplus_bytes=alloc - target * size
-        if known and alloc is not None and size and target is not None
-        else None,
+        surplus_bytes=surplus,
         new_write_share=weight / weights if free is not None and weights else None,
         data_share=data_share(vdev),
     )

@@ -119,11 +119,9 @@ class ChassisLayout(NamedTuple):
     def _block(self, start: int, slots: int) -> Iterable[tuple[int | None, ...]]:
         rows = range(self.rows)
         for row in reversed(rows) if self.from_bottom else rows:
-            numbers = (start + self._number(row, column) for column in range(self.columns))
+            down, right = (1, self.rows) if self.by_column else (self.columns, 1)
+            numbers = (start + row * down + column * right for column in range(self.columns))
             yield tuple(number if number < slots else None for number in numbers)
-
-    def _number(self, row: int, column: int) -> int:
-        return column * self.rows + row if self.by_column else row * self.columns + column
 
 
 def parse_layout(text: str) -> ChassisLayout:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from zconsole.pool.model import Version, parse_version
 
@@ -43,9 +43,13 @@ def hazards(action: str, version: Version, kinds: Iterable[str] = ()) -> tuple[s
     return tuple(words for words in found if words)
 
 
-def _hazard(row: Mapping[str, Any]) -> Hazard:
-    ranges = ((parse_version(a), parse_version(b), mended) for a, b, mended in row["affected"])
-    return Hazard(**{**row, "actions": tuple(row["actions"]), "affected": tuple(ranges)})
-
-
-HAZARDS = tuple(map(_hazard, tomllib.loads(TABLE.read_text("utf-8"))["hazards"]))
+HAZARDS = tuple(
+    Hazard(
+        **{
+            **row,
+            "actions": tuple(row["actions"]),
+            "affected": tuple((*map(parse_version, (a, b)), c) for a, b, c in row["affected"]),
+        }
+    )
+    for row in tomllib.loads(TABLE.read_text("utf-8"))["hazards"]
+)

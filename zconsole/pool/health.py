@@ -1,9 +1,15 @@
-"""The health of a pool: one word, and the reasons, worst first."""
+"""The health of a pool: one word, and the reasons, worst first; what its error list means.
+
+zpool prints the path of a damaged file where it can find one, else the number of the object, of the
+dataset, or of both (zpool_obj_to_path_impl in lib/libzfs/libzfs_pool.c, 2.1 to master). An entry
+leaves the list once two scrubs in a row have completed without it (spa_errlog_rotate in
+module/zfs/spa_errlog.c).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from zconsole.pool.model import GROUP_KINDS, MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Scan, Vdev
@@ -48,6 +54,7 @@ MILDER = ("OFFLINE", "DEGRADED")
 the second still reads."""
 
 
+UNCOUNTED = "data errors (number unknown)"
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
@@ -75,7 +82,12 @@ def health(
     staying = tuple(_counters(stay)) if errors else ()
     blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()
     hidden = (unchecked,) if unchecked else ()
-    reasons = (*unrestored, *blocked, *_data_errors(pool), *hidden, *_devices(away), *idle, *lacks)
+    files: tuple[str, ...] = ()
+    if pool.error_count or pool.damaged:
+        known = counted(pool.error_count, "data error") if pool.error_count else UNCOUNTED
+        failed = ", I/O that could not be done included: scrub once I/O resumes"
+        files = (known + (failed if pool.suspended else ": files are damaged"),)
+    reasons = (*unrestored, *blocked, *files, *hidden, *_devices(away), *idle, *lacks)
     if pool.suspended or pool.state in LOST_STATES:
         word = "SUSPENDED" if pool.suspended else pool.state
         return Health(word or "", "error", (*_lost(pool, away), *reasons, *staying))
@@ -93,8 +105,8 @@ def health(
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", (*reasons, *staying))
     if bare or lacks:
-        known = (reason for reason in reasons if reason not in lacks)
-        return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
+        rest = (reason for reason in reasons if reason not in lacks)
+        return Health("UNKNOWN", "notice", (*lacks, *doubts, *rest))
     told = ("", "UNKNOWN", "OFFLINE")  # nothing is wrong with one that was put offline
     uncached = any(v.vclass == "cache" and v.state not in told for v in away)
     amiss = uncached or any(spare.severity == "warning" for spare in spares)
@@ -163,14 +175,6 @@ def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
     yield from canceled_repair(pool)
 
 
-def _data_errors(pool: Pool) -> Iterator[str]:
-    if pool.error_count or pool.damaged:
-        count, unknown = pool.error_count, "data errors (number unknown)"
-        said = counted(count, "data error") if count else unknown
-        failed = ", I/O that could not be done included: scrub once I/O resumes"
-        yield said + (failed if pool.suspended else ": files are damaged")
-
-
 def _devices(away: Iterable[Vdev]) -> Iterator[str]:
     """Devices that are not ONLINE, and vdevs that have lost too many of them to be read."""
     shown = [v for v in away if v.state and v.kind != "root" and v.vclass != "spare"]
@@ -185,10 +189,6 @@ def _devices(away: Iterable[Vdev]) -> Iterator[str]:
         yield f"{vdev.name} {vdev.state}{detail}"
 
 
-def _has_errors(vdev: Vdev) -> bool:
-    return any(vdev.errors[:3])
-
-
 def _counters(every: Iterable[Vdev]) -> Iterator[str]:
     """Devices with errors since the last clear, the most first: ``bay03: 12 checksum errors``.
 
@@ -196,9 +196,56 @@ def _counters(every: Iterable[Vdev]) -> Iterator[str]:
     counts there alone, and zpool's sentences are about devices (find_vdev_problem,
     lib/libzfs/libzfs_status.c).
     """
-    noisy = [v for v in every if _has_errors(v) and not any(map(_has_errors, v.children))]
+    noisy = [v for v in every if v.errors.total and not any(c.errors.total for c in v.children)]
     for vdev in sorted(noisy, key=lambda v: -v.errors.total):
         read, write, cksum, _ = vdev.errors
         counts = ((read, "read"), (write, "write"), (cksum, "checksum"))
         said = ", ".join(f"{size(count)} {word}" for count, word in counts if count)
         yield f"{vdev.name}: {said} error{'s' if vdev.errors.total > 1 else ''}"
+
+
+SCRUB_TWICE = "leaves the list after two scrubs"
+_ID = "0x[0-9a-f]{1,16}"
+_NAMELESS = re.compile(rf"(?:<(?P<gone>{_ID})>|(?P<dataset>.+)):<(?P<object>{_ID})>")
+_METADATA = "<metadata>"
+_OF_DATASET = {0: "its list of objects", 1: "a volume's data, or a filesystem's root metadata"}
+"""Objects with a fixed number: DMU_META_DNODE_OBJECT; ZVOL_OBJ and MASTER_NODE_OBJ."""
+
+
+def explained(entry: str, destroyed: Mapping[str, str]) -> str:
+    """What an entry without a path means and what to do, "" for one with a path.
+
+    ``destroyed``: hexadecimal id to the last name of a dataset, where that is known.
+    """
+    match = _NAMELESS.fullmatch(entry)
+    if match is None:
+        return ""
+    number = int(match["object"], 16)
+    if match["gone"]:
+        name = destroyed.get(match["gone"])
+        what = f"was in {name}, which is destroyed" if name else "a destroyed snapshot or dataset"
+        return f"{what}: {SCRUB_TWICE}"
+    if match["dataset"] == _METADATA:
+        return (
+            "the pool's own metadata, no file: scrub twice; if it is still listed, copy the data"
+            " away and make the pool anew"
+        )
+    if number in _OF_DATASET:
+        return f"{_OF_DATASET[number]}: restore {match['dataset']} from a backup, then scrub twice"
+    return (
+        f"a deleted file (inode {number}): {SCRUB_TWICE}. Unless {match['dataset']} is locked or"
+        " not mounted: load its key, mount it and look again"
+    )
+
+
+def notes(entries: Iterable[str] | None, destroyed: Mapping[str, str]) -> dict[str, str]:
+    """Each entry that needs explaining, and its explanation."""
+    pairs = ((entry, explained(entry, destroyed)) for entry in entries or ())
+    return {entry: note for entry, note in pairs if note}
+
+
+def destroyed_ids(entries: Iterable[str] | None) -> Iterator[str]:
+    """The hexadecimal ids of datasets that are no more, as the entries have them."""
+    for entry in entries or ():
+        if (match := _NAMELESS.fullmatch(entry)) and match["gone"]:
+            yield match["gone"]

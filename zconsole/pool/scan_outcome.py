@@ -256,15 +256,6 @@ def _stands_in(group: Vdev) -> bool:
     return group.kind == "spare" and lost and is_complete(group)
 
 
-def _is_doubled(group: Vdev) -> bool:
-    """Whether a spare is whole beside a device that is, too.
-
-    The kernel takes it out only where that device came back (``vdev_unspare``, module/zfs/vdev.c),
-    not where the spare was put there by hand.
-    """
-    return group.kind == "spare" and all(is_complete(v) and not v.unfilled for v in group.children)
-
-
 def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
     """Replacing and spare vdevs that a good repair would have removed.
 
@@ -273,7 +264,12 @@ def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
     """
     well = newest is None or (newest.state == "finished" and not newest.errors)
     for vdev in filter(is_group, pool.root.walk()):
-        whole = (newest is None and _stands_in(vdev)) or (well and _is_doubled(vdev))
+        # The kernel takes out a spare that is whole beside a device that is, too, only where that
+        # device came back (vdev_unspare, module/zfs/vdev.c), not where it was put there by hand.
+        beside = vdev.kind == "spare" and all(
+            is_complete(v) and not v.unfilled for v in vdev.children
+        )
+        whole = (newest is None and _stands_in(vdev)) or (well and beside)
         if not whole or pool.checkpoint is not None:
             yield vdev
 

@@ -135,16 +135,17 @@ def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vd
             )
         if name not in names:
             raise UsageError(f"no vdev {name!r} in {root.name}: {', '.join(sorted(names))}")
-    kept = [_resized(v, resizes[v.name]) if v.name in resizes else v for v in root.children]
+    kept = []
+    for vdev in root.children:
+        if (shape := resizes.get(vdev.name)) is None:
+            kept.append(vdev)
+            continue
+        size = shape.member_bytes if vdev.kind == "mirror" else shape.raw
+        if vdev.alloc_bytes is not None and size < vdev.alloc_bytes:
+            raise UsageError(f"{vdev.name} holds more data than that")
+        kept.append(vdev._replace(size_bytes=size, free_bytes=None))
     new = [_new(shape, len(root.children) + i) for i, shape in enumerate(adds)]
     return root._replace(children=(*kept, *new))
-
-
-def _resized(vdev: Vdev, shape: Shape) -> Vdev:
-    size = shape.member_bytes if vdev.kind == "mirror" else shape.raw
-    if vdev.alloc_bytes is not None and size < vdev.alloc_bytes:
-        raise UsageError(f"{vdev.name} holds more data than that")
-    return vdev._replace(size_bytes=size, free_bytes=None)
 
 
 def _new(shape: Shape, index: int) -> Vdev:
@@ -158,14 +159,12 @@ def outlook(root: Vdev, after: Vdev, version: str | None = None) -> Outlook:
     """Both balances, and the bytes a rebalance would have to rewrite afterwards."""
     tops = [v for v in data_vdevs(after) if v.vclass == "normal" and v.size_bytes]
     by_disks = weighs_disks(parse_version(version), tops)
-    spaces = [_space(vdev, by_disks) for vdev in tops]
+    spaces = []
+    for vdev in tops:
+        weight = float(data_disks(vdev) or 1) if by_disks else 1.0
+        takes = 0.0 if vdev.allocating is False else weight
+        spaces.append(Space(vdev.name, vdev.size_bytes or 0, float(vdev.alloc_bytes or 0), takes))
     total = sum(space.alloc for space in spaces)
     need = raw_to_target(spaces, LEVEL, total) if total else 0.0
     left = spread(rewritten(spaces, total if need is None else need))
     return Outlook(balance(root, version), balance(after, version), need, left)
-
-
-def _space(vdev: Vdev, by_disks: bool) -> Space:
-    weight = float(data_disks(vdev) or 1) if by_disks else 1.0
-    takes = 0.0 if vdev.allocating is False else weight
-    return Space(vdev.name, vdev.size_bytes or 0, float(vdev.alloc_bytes or 0), takes)

@@ -13,8 +13,7 @@ from typing import TypeVar
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
-from zconsole.diagnosis.device_errors.faults import returned
-from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
+from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, returned
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
 from zconsole.pool.model import Sample, SampleFailure, Scan, Vdev

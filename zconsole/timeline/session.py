@@ -22,7 +22,7 @@ from zconsole.zfs.raw import Raw
 if TYPE_CHECKING:
     from zconsole.system.record_file import AsyncWriter
     from zconsole.timeline.store import HistoryStore
-    from zconsole.zfs.sources.recording_lines import Gaps
+    from zconsole.zfs.sources.recording import Gaps
 
 REST = 60.0
 """Seconds for which answers are not read after one that took too long."""

@@ -19,8 +19,7 @@ from zconsole.pool.chassis import LeafDisk
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.kernel.nvlist import ENCLOSURE
-from zconsole.zfs.sources.record import line_of
-from zconsole.zfs.sources.recording_lines import raw_of
+from zconsole.zfs.sources.recording import line_of, raw_of
 
 
 class Pool:

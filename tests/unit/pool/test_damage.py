@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.table import rows
-from zconsole.pool.damage import destroyed_ids, explained, notes
+from zconsole.pool.health import destroyed_ids, explained, notes
 
 GONE = {"0x21b": "tank/old@monday"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import TIB, disk, pool, top
-from zconsole.pool.replication import FUZZ, Replication, least_redundant, mismatch
+from zconsole.pool.redundancy import FUZZ, Replication, least_redundant, mismatch
 
 MIRROR2, MIRROR3 = Replication("mirror", 2), Replication("mirror", 3)
 RAIDZ2 = Replication("raidz", 6, 2)

@@ -26,7 +26,7 @@ from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
 from zconsole.timeline.store import HistoryStore
 from zconsole.zfs.sources.base import Capabilities
-from zconsole.zfs.sources.recording_lines import Gaps
+from zconsole.zfs.sources.recording import Gaps
 from zconsole.zfs.sources.replay import ReplaySource
 
 

@@ -9,7 +9,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.sim.source import samples
 from zconsole.timeline.session import Session
 from zconsole.timeline.store import HistoryStore
-from zconsole.zfs.sources.recording_lines import Gaps
+from zconsole.zfs.sources.recording import Gaps
 
 
 def rounds(count: int, scenario: str = "resilver"):

@@ -25,14 +25,9 @@ FREEZE = "zfs_scan_suspend_progress"
 """Keeps scans and rebuilds where they are."""
 
 
-def says(words: str) -> Callable[[Evidence, Disk], Suggestion]:
+def says(words: str, act: str = "", tunable: str = "") -> Callable[[Evidence, Disk], Suggestion]:
     """Return a suggestion of these words, ``{disk}`` the name of the disk that is to blame."""
-    return lambda _, disk: Suggestion(words.replace("{disk}", disk.name))
-
-
-def thaw(_: Evidence, __: Disk) -> Suggestion:
-    """For a frozen scan."""
-    return Suggestion("{act}", "restore", FREEZE)
+    return lambda _, disk: Suggestion(words.replace("{disk}", disk.name), act, tunable)
 
 
 class Throttle(NamedTuple):
@@ -185,15 +180,11 @@ def memory(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
     return Suggestion(told, "set", name, better)
 
 
-def reorder(blocks: str) -> Callable[[Evidence, Disk], Suggestion]:
+def reorder(seen: Evidence, _: Disk, blocks: str) -> Suggestion:
     """For a scan whose disks seek between reads of such ``blocks``."""
-
-    def _suggest(seen: Evidence, _: Disk) -> Suggestion:
-        if seen.version and seen.version < FIRST_SORTED:
-            return UNSORTED
-        if seen.scan.function == "rebuild":
-            return NOTHING_TO_DO
-        told = f"{blocks}: {{act}} so that disks reorder more"
-        return _unless_tried(seen, Suggestion(told, "increase", "zfs_vdev_scrub_max_active"))
-
-    return _suggest
+    if seen.version and seen.version < FIRST_SORTED:
+        return UNSORTED
+    if seen.scan.function == "rebuild":
+        return NOTHING_TO_DO
+    told = f"{blocks}: {{act}} so that disks reorder more"
+    return _unless_tried(seen, Suggestion(told, "increase", "zfs_vdev_scrub_max_active"))

@@ -108,19 +108,17 @@ class LeafStats:
         for name, (pending, active) in queues.items():
             self._has_queues = True
             if pending or name in self.pending:
-                self.pending[name] = _mixed(self.pending.get(name, 0.0), pending, weight)
+                old = self.pending.get(name, 0.0)
+                self.pending[name] = old + weight * (pending - old)
             if active or name in self.active:
-                self.active[name] = _mixed(self.active.get(name, 0.0), active, weight)
-                self.flying[name] = _mixed(self.flying.get(name, 0.0), active, average)
+                old, mean = self.active.get(name, 0.0), self.flying.get(name, 0.0)
+                self.active[name] = old + weight * (active - old)
+                self.flying[name] = mean + average * (active - mean)
 
     @property
     def unsteady(self) -> float:
         """How much the recent write rates vary: standard deviation by mean; 0 when unknown."""
         return _variation(self.writes[-16:], 4, 0.0)
-
-
-def _mixed(old: float, new: float, weight: float) -> float:
-    return old + weight * (new - old)
 
 
 def _possible(rate: float | None, ops: float | None, rates: IoRates) -> float:
@@ -231,22 +229,20 @@ class StageCycleTracker:
             return
         changed = self.stage is not None and stage != self.stage
         both = not changed and _both(new, walked, issued)
-        self._keep(_Step(clock, seconds, 2 if both else int(changed), stage == "issuing"))
+        changes, issuing = 2 if both else int(changed), stage == "issuing"
+        last = self._steps[-1] if self._steps else None
+        alike = last is not None and not changes and last.issuing == issuing
+        if last is not None and alike and last.clock // MINUTE == clock // MINUTE:
+            # Steps of one minute in which nothing changed are kept as one.
+            self._steps[-1] = last._replace(clock=clock, seconds=last.seconds + seconds)
+        else:
+            self._steps.append(_Step(clock, seconds, changes, issuing))
         while self._steps[0].clock < clock - WINDOW:
             self._steps.popleft()
         if changed and stage == "scanning":
             self._returned = self._returned or queued(old) > LEFT * self._peak
             self._peak = 0.0
         self.stage = stage
-
-    def _keep(self, step: _Step) -> None:
-        """Steps of one minute in which nothing changed are kept as one."""
-        last = self._steps[-1] if self._steps else None
-        alike = last is not None and not step.changes and last.issuing == step.issuing
-        if last is not None and alike and last.clock // MINUTE == step.clock // MINUTE:
-            self._steps.pop()
-            step = _Step(step.clock, last.seconds + step.seconds, last.changes, step.issuing)
-        self._steps.append(step)
 
 
 def queued(scan: Scan) -> float:
@@ -404,11 +400,6 @@ class Evidence(NamedTuple):
     def targets(self) -> tuple[Disk, ...]:
         """The disks being filled."""
         return tuple(disk for disk in self.disks if disk.target)
-
-    @property
-    def moving(self) -> tuple[Disk, ...]:
-        """The disks with more than a TRICKLE."""
-        return tuple(disk for disk in self.disks if disk.rate > TRICKLE)
 
     @property
     def busy(self) -> float:

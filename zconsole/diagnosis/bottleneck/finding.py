@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from zconsole.pool.model import NOTHING
 from zconsole.tunables.effect import TunableEffect
+from zconsole.units import latency, percent, rate, size
 
 CAUSES = {
     "new-disk": "the new disk's writes",
@@ -156,6 +157,21 @@ class Verdict(NamedTuple):
 
 
 TOO_LITTLE = Verdict("unclear", "unclear yet: too few samples")
+
+
+_UNITS: Mapping[str, Callable[[float], str]] = {
+    "%": percent,
+    "B/s": rate,
+    "B": size,
+    "s": latency,
+}
+
+
+class Figure(float):
+    """A number that words tell with its unit."""
+
+    def __format__(self, unit: str) -> str:
+        return _UNITS[unit](self) if unit in _UNITS else super().__format__(unit)
 
 
 class Ceiling(NamedTuple):

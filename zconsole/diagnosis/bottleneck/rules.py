@@ -24,9 +24,9 @@ from zconsole.diagnosis.bottleneck.evidence import (
     Evidence,
     middle,
 )
-from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Suggestion, Verdict
+from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Figure, Suggestion, Verdict
 from zconsole.pool.model import NOTHING
-from zconsole.units import duration, latency, percent, rate, size
+from zconsole.units import duration, latency, percent, size
 
 LEAST_SECONDS = 5.0
 """Less than a transaction group (zfs_txg_timeout) is not enough to judge."""
@@ -64,21 +64,6 @@ class LimitRule(NamedTuple):
     """Parts of the text, formatted with ``disk``, the figures, and what else is said: ``{busy:%}``.
     A part that tells a figure which is not known is left out."""
     suggest: Callable[[Evidence, Disk], Suggestion] = advice.says("")
-
-
-_UNITS: Mapping[str, Callable[[float], str]] = {
-    "%": percent,
-    "B/s": rate,
-    "B": size,
-    "s": latency,
-}
-
-
-class Figure(float):
-    """A number that words tell with its unit."""
-
-    def __format__(self, unit: str) -> str:
-        return _UNITS[unit](self) if unit in _UNITS else super().__format__(unit)
 
 
 def judge(seen: Evidence) -> Verdict | None:
@@ -325,7 +310,7 @@ def _crowded(seen: Evidence) -> Signs | None:
     Requests in flight count as busy (/proc/diskstats), so a disk that waits for the link looks
     like a working one. Only the sum, which stays the same with any number of disks, shows it.
     """
-    moving, load = seen.moving, seen.load
+    moving, load = [disk for disk in seen.disks if disk.rate > TRICKLE], seen.load
     rates = [disk.rate for disk in moving]
     if len(rates) < MANY or max(rates) > EVEN * min(rates):
         return None
@@ -459,6 +444,7 @@ _SCATTERED = (
     "scattered reads: {ops:.0f} reads/s of {request_bytes:B} ({each:B/s}) per disk, "
     "{busy:%} busy, mostly seeking"
 )
+_SORT_MORE = partial(advice.reorder, blocks="scattered blocks")
 _CHECK_STUCK = advice.says(
     "check the kernel's log and {disk}'s cable, power and SMART; pull it if it stays stuck"
 )
@@ -468,7 +454,7 @@ RULES = (
         "throttle",
         _frozen,
         [f"a throttle or tunable: the scan is frozen, {advice.FREEZE} is 1"],
-        advice.thaw,
+        advice.says("{act}", "restore", advice.FREEZE),
     ),
     LimitRule("unclear", _unmeasured, ["unclear: how busy the disks are is unknown here"]),
     LimitRule(
@@ -579,15 +565,15 @@ RULES = (
             "random I/O: {ops:.0f} reads/s of {request_bytes:B} per disk, {busy:%} busy, "
             "mostly seeking"
         ],
-        advice.reorder("small, scattered blocks"),
+        partial(advice.reorder, blocks="small, scattered blocks"),
     ),
     LimitRule(
         "random",
         _seeks_or_link,
         [_SCATTERED, ", or waiting for a link: a shared one, or USB"],
-        advice.reorder("scattered blocks"),
+        _SORT_MORE,
     ),
-    LimitRule("random", _scattered, [_SCATTERED], advice.reorder("scattered blocks")),
+    LimitRule("random", _scattered, [_SCATTERED], _SORT_MORE),
     LimitRule("disks", _streaming, ["disk throughput: {rate:B/s} each, {order}, {busy:%} busy"]),
     LimitRule(
         "throttle",

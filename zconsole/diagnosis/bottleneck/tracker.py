@@ -203,7 +203,11 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
     }
     if not rates or not all(rates.values()):
         return None
-    total, words = sum(rates.values()), _basis(seen)
+    total, words = sum(rates.values()), "the best observed rates of the disks, summed"
+    if seen.targets:
+        words = "the new disk at its best observed rate"
+    elif all(top.kind == "mirror" for top in seen.tops.values()):
+        words = "the best observed rates of one disk per mirror, summed"
     # What it averaged over the pass it could do, though nobody watched.
     average = float(seen.scan.zpool_issue_rate or 0)
     longest = _longest(seen, rates)
@@ -248,15 +252,6 @@ def _of_top(top: Vdev, disks: list[Disk]) -> float:
     if top.kind == "mirror":
         read = sum(sources)
     return min(write, read) if read else write
-
-
-def _basis(seen: Evidence) -> str:
-    if seen.targets:
-        return "the new disk at its best observed rate"
-    kinds = {top.kind for top in seen.tops.values()}
-    if kinds == {"mirror"}:
-        return "the best observed rates of one disk per mirror, summed"
-    return "the best observed rates of the disks, summed"
 
 
 MOST_RARE = 4 * ENOUGH

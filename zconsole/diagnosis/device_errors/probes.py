@@ -114,28 +114,24 @@ def smart_counts(text: str) -> SmartCounts | None:
         return None
     table = _at(document, "ata_smart_attributes", "table")
     attributes = table if isinstance(table, list) else []
+    # What ATA, NVMe and SCSI disks count, each in its own way.
+    counts: list[tuple[str, object]] = [
+        (ATTRIBUTES[number], _at(row, "raw", "value"))
+        for row in attributes
+        if isinstance(number := _at(row, "id"), int) and number in ATTRIBUTES
+    ]
+    counts.append(("uncorrectable", _at(document, _NVME, "media_errors")))
+    counts.append(("reallocated", _at(document, "scsi_grown_defect_list")))
     passed = _at(document, "smart_status", "passed")
     spare = _first(document, ("spare_available", "current_percent"), (_NVME, "available_spare"))
     found = SmartCounts(
-        **_counts(document, attributes),
+        **{name: count for name, count in counts if isinstance(count, int)},
         passed=passed if isinstance(passed, bool) else None,
         wear=_wear(document, attributes),
         spare=None if spare is None else min(1.0, max(0.0, spare / 100)),
         temperature=_first(document, ("temperature", "current")),
     )
     return None if found == SmartCounts() else found
-
-
-def _counts(document: object, attributes: Sequence[object]) -> dict[str, int]:
-    """What ATA, NVMe and SCSI disks count, each in its own way."""
-    counts: list[tuple[str, object]] = []
-    for row in attributes:
-        number = _at(row, "id")
-        if isinstance(number, int) and number in ATTRIBUTES:
-            counts.append((ATTRIBUTES[number], _at(row, "raw", "value")))
-    counts.append(("uncorrectable", _at(document, _NVME, "media_errors")))
-    counts.append(("reallocated", _at(document, "scsi_grown_defect_list")))
-    return {name: count for name, count in counts if isinstance(count, int)}
 
 
 WORN = ("life", "wear")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from zconsole.pool.damage import explained
+from zconsole.pool.health import explained
 from zconsole.pool.model import Event
 from zconsole.timeline.frame import DONE, OUTCOME, Frame
 from zconsole.ui.display_format import DisplayFormat

@@ -170,7 +170,15 @@ def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
     form = context.read(node)
     if place.top and form.name in context.rebuilding:
         place = place._replace(rebuilt=True)
-    children = _children(form, place, context) if form.below else ()
+    children: tuple[Vdev, ...] = ()
+    if form.below:
+        told = state_word(form.figures.state, form.figures.aux) if form.figures else ""
+        group = form.kind in GROUP_KINDS  # the last device of one is the new one
+        written = not group and (place.written or form.kind.startswith("draid"))
+        under = place._replace(top=False, written=written, above=told or place.above)
+        last = under._replace(written=group or written)
+        *first, newest = form.below
+        children = (*[_vdev(each, under, context) for each in first], _vdev(newest, last, context))
     known = {**_BLANK, "name": form.name, "kind": form.kind, "vclass": place.vclass}
     if form.figures is not None:
         known |= _worked_out(form, form.figures, place, children, context.function)
@@ -186,20 +194,6 @@ def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
     else:
         known |= context.devices.fields(form.name, known["path"])
     return Vdev._make(known.values())
-
-
-def _children(form: VdevForm, place: _VdevPlace, context: _Context) -> tuple[Vdev, ...]:
-    """The vdevs below one; in a replacing or spare group the last device is the new one."""
-    told = state_word(form.figures.state, form.figures.aux) if form.figures else ""
-    written = place.written or form.kind.startswith("draid")
-    under = place._replace(top=False, written=written, above=told or place.above)
-    if form.kind not in GROUP_KINDS:
-        return tuple([_vdev(each, under, context) for each in form.below])
-    last = len(form.below) - 1
-    return tuple(
-        _vdev(each, under._replace(written=index == last), context)
-        for index, each in enumerate(form.below)
-    )
 
 
 def _worked_out(

@@ -32,31 +32,27 @@ def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | SampleFailure, ...]:
     ``zone`` reads the zoneless dates of text, unless the raw form has ``utc_offset``.
     Raises NotUnderstoodError when no form is there or the form is no ZFS output.
     """
+    if not isinstance(raw, Mapping):
+        raise NotUnderstoodError("not a sample: not a JSON object")
+    if not is_time(raw.get("t")):
+        raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
     try:
-        found = _decode(raw, zone)
-        check_size(sample.pool.root for sample in found if isinstance(sample, Sample))
-        return found
+        if any(form in raw for form in FORMS):
+            offset = raw.get("utc_offset")
+            if isinstance(offset, (int, float)) and abs(offset) < 86400:
+                zone = timezone(timedelta(seconds=offset))
+            found = tuple(_sample(raw, *pool) for pool in _pools(raw, zone))
+            check_size(sample.pool.root for sample in found)
+            return found
+        if "problem" in raw:
+            return (_failure(raw),)
+        raise NotUnderstoodError("not a sample: none of libzfs, status, text")
     except RecursionError:
         raise NotUnderstoodError(TOO_DEEP) from None
     except _DAMAGE as error:
         detail = " ".join(str(error).split())[:80]
         damage = f"{type(error).__name__} {detail}".strip()
         raise NotUnderstoodError(f"damaged ZFS output: {damage}") from error
-
-
-def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
-    if not isinstance(raw, Mapping):
-        raise NotUnderstoodError("not a sample: not a JSON object")
-    if not is_time(raw.get("t")):
-        raise NotUnderstoodError("not a sample: no time `t` in epoch seconds")
-    if any(form in raw for form in FORMS):
-        offset = raw.get("utc_offset")
-        if isinstance(offset, (int, float)) and abs(offset) < 86400:
-            zone = timezone(timedelta(seconds=offset))
-        return tuple(_sample(raw, *found) for found in _pools(raw, zone))
-    if "problem" in raw:
-        return (_failure(raw),)
-    raise NotUnderstoodError("not a sample: none of libzfs, status, text")
 
 
 def _pools(raw: Raw, zone: tzinfo) -> Iterator[tuple[str, Pool, bool]]:

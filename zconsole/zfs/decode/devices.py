@@ -112,7 +112,9 @@ class Devices:
 
     def __init__(self, raw: Raw) -> None:
         self.blocks = Blocks(raw) if raw.get("diskstats") else None
-        self.disks = disks_of(raw)
+        found = raw.get("disks")
+        forms = found.items() if isinstance(found, Mapping) else ()
+        self.disks = {path: _disk(form) for path, form in forms if isinstance(form, Mapping)}
         self.names: Mapping[str, str] = mapping(raw.get("names"), "names")
         """Path to the name that zpool prints, where the form has one of them only."""
 
@@ -131,14 +133,6 @@ class Devices:
             "block": self.blocks.of(path or name) if self.blocks else None,
             "disk": self.disks.get(path) if path else None,
         }
-
-
-def disks_of(raw: Raw) -> Mapping[str, LeafDisk]:
-    """Leaf path to the disk below it."""
-    found = raw.get("disks")
-    if not isinstance(found, Mapping):
-        return {}
-    return {path: _disk(each) for path, each in found.items() if isinstance(each, Mapping)}
 
 
 def enclosures_of(raw: Raw) -> Collection[Enclosure]:
@@ -164,15 +158,14 @@ def _made(degrees: float | None, *words: str) -> LeafDisk:
 def _enclosure(found: Mapping[str, object]) -> Enclosure:
     slots = found.get("slots")
     rows = slots[:MOST] if isinstance(slots, list | tuple) else ()
-    return Enclosure(_word(found.get("key")), _word(found.get("name")), tuple(_slots(rows)))
-
-
-def _slots(rows: object) -> Iterator[Slot]:
-    for row in rows if isinstance(rows, list | tuple) else ():
+    places = []
+    for row in rows:
         if isinstance(row, list | tuple) and len(row) > 1:
             number, name, *disks = row
             known = isinstance(number, int) and not isinstance(number, bool)
-            yield Slot(_word(name), number if known else None, tuple(map(_word, disks[:MOST])))
+            words = tuple(map(_word, disks[:MOST]))
+            places.append(Slot(_word(name), number if known else None, words))
+    return Enclosure(_word(found.get("key")), _word(found.get("name")), tuple(places))
 
 
 def _word(value: object) -> str:

@@ -57,7 +57,7 @@ _PLACES = {
     "configured_ashift": 42,
     "physical_ashift": 44,
 }
-"""Where ``vdev_stats`` (see ``canonical``) has what zpool prints by these names."""
+"""Where ``vdev_stats`` (see ``_stats``) has what zpool prints by these names."""
 _numbers_in = itemgetter(*map(_PLACES.__getitem__, NUMBERS))
 _PROGRESS = {"initialize": (28, 23), "trim": (37, 35)}
 """Where it has bytes done, with those in all, state and time behind them; and errors."""
@@ -90,13 +90,9 @@ def pool_of_config(
     tops = tuple(_name(child, devices.names) for child in tree.get("children", ()))
     stats_of_scans, copied = scan_stats(tree, tops), copies(tree)
     scans = scans_of(stats_of_scans, now)
-    values = _stats(tree)
-    stats = canonical(values)
-    figures, told = (
-        _figures(tree, values, stats),
-        {"guid": word(tree.get("guid")), "io": _io(stats)},
-    )
-    form = VdevForm(config["name"], "root", (), figures, told)
+    length, stats = _stats(tree)
+    told = {"guid": word(tree.get("guid")), "io": _io(stats)}
+    form = VdevForm(config["name"], "root", (), _figures(tree, length, stats), told)
     root = root_of(form, _groups(tree), partial(_vdev, names=devices.names), devices, scans)
     printed = {
         **{key: config.get(key) for key in ("pool_guid", "error_count", "comment")},
@@ -131,13 +127,10 @@ def _groups(tree: Node) -> Iterator[tuple[str, list[Node]]]:
         yield CLASSES[key], tree.get(key, ())
 
 
-def _stats(node: Mapping[str, Any]) -> Sequence[int]:
-    return integers(node.get("vdev_stats") or (), "vdev_stats")
+def _stats(node: Node) -> tuple[int, Sequence[int]]:
+    """The number of a vdev's ``vdev_stats``, and those in 2.3's order of 48.
 
-
-def canonical(values: Sequence[int]) -> Sequence[int]:
-    """``vdev_stats`` of any version in 2.3's order of 48; what a version lacks is 0.
-
+    What a version lacks is 0.
     Layouts: include/sys/fs/zfs.h of 0.6.5, 0.7.13, 0.8.6, 2.0.7, 2.1.15, 2.2.9, 2.3.9. By index: 0
     timestamp, 1 state, 2 aux, 3 alloc, 4 space, 6 rsize, 9 and 10 reads and writes, 15 and 16
     bytes read and written, 20 to 22 read, write and checksum errors, 23 initialize_errors, 25
@@ -145,18 +138,17 @@ def canonical(values: Sequence[int]) -> Sequence[int]:
     slow_ios, 35 trim_errors, 36 trim_notsup, 37 to 40 trim, 41 rebuild_processed, 42 and 44
     configured and physical ashift, 45 noalloc, 46 pspace.
     """
-    if not values:
-        return _NO_STATS
+    values = integers(node.get("vdev_stats") or (), "vdev_stats")
     length = len(values)
-    if length >= 48:
-        return values
+    if length >= len(_NO_STATS):
+        return length, values
     # 2.2 put vs_noalloc before vs_pspace, 0.8 vs_initialize_errors behind the checksum errors;
     # all else was added at the end.
     if length == 46:
         values = [*values[:45], 0, values[45]]
     elif 23 < length < 41:
         values = [*values[:23], 0, *values[23:]]
-    return [*values, *_NO_STATS[len(values) :]]
+    return length, [*values, *_NO_STATS[len(values) :]]
 
 
 def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
@@ -183,12 +175,11 @@ def _kind(node: Mapping[str, Any]) -> str:
 
 
 def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
-    values, below = _stats(node), node.get("children", ())
-    stats = canonical(values)
+    (length, stats), below = _stats(node), node.get("children", ())
     told: dict[str, Any] = {key: str(node[key]) for key in _WORDS if node.get(key) is not None}
     if "vdev_stats_ex" in node:
         told |= _extended(node["vdev_stats_ex"] or {})
-    if values:
+    if length:
         told["io"] = _io(stats)
     if stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
         # UINT64_MAX where a space map has no histogram (ZFS_FRAG_INVALID).
@@ -196,17 +187,17 @@ def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
     if not below:
         # Set when it is attached, until all that it lacks was written (vdev_dtl_reassess, vdev.c).
         told["unfilled"] = bool(node.get("resilver_txg") or node.get("rebuild_txg"))
-        told["trimmable"] = not stats[36] if len(values) >= _TRIMS else None
+        told["trimmable"] = not stats[36] if length >= _TRIMS else None
         for name, (at, errors) in _PROGRESS.items():
             if 0 < stats[at + 2] < len(PROGRESS_STATES):
                 done, total, state, time = stats[at : at + 4]
                 ended = PROGRESS_STATES[state]
                 told[name] = progress_of(ended, done, total, epoch(time), stats[errors])
-    return VdevForm(_name(node, names), _kind(node), below, _figures(node, values, stats), told)
+    return VdevForm(_name(node, names), _kind(node), below, _figures(node, length, stats), told)
 
 
-def _figures(node: Node, values: Sequence[int], stats: Sequence[int]) -> Figures:
-    """``stats``: ``canonical(values)``."""
+def _figures(node: Node, length: int, stats: Sequence[int]) -> Figures:
+    """``length`` and ``stats``: see ``_stats``."""
     state, aux = stats[1:3]
     if aux:  # an unknown one reads as corrupted data, as in zpool
         aux_word = AUX_WORDS[aux] if 0 <= aux < len(AUX_WORDS) else "CORRUPT_DATA"
@@ -216,9 +207,9 @@ def _figures(node: Node, values: Sequence[int], stats: Sequence[int]) -> Figures
         str(node.get("path", "")) if "not_present" in node else None,
         *_numbers_in(stats),
     )
-    if len(values) <= _NOALLOC:
+    if length <= _NOALLOC:
         figures = figures._replace(noalloc=None)
-    if len(values) <= _SLOW_IOS:
+    if length <= _SLOW_IOS:
         figures = figures._replace(slow_ios=None)
     ashift = number(node.get("ashift"))
     return figures._replace(configured_ashift=ashift) if ashift else figures

@@ -3,21 +3,34 @@
 Rates are those of ``zpool iostat``: ``-v``, or ``-Hpvlq`` where there are waits and queues, with
 or without ``-P`` or ``-g``. Source: print_iostat_header, print_vdev_stats and the tables of columns
 in cmd/zpool/zpool_main.c (0.7 to 2.4). ``-l`` follows the six plain columns, ``-q`` follows ``-l``.
+
+Capacities are those of ``zpool list [-v]``: plain, ``-H``, ``-Hp`` and JSON, from FreeBSD 9 to
+OpenZFS 2.4. Source: zpool_do_list, print_list_stats and print_one_column there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
+from zconsole.pool.model import GROUP_KINDS, NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
 from zconsole.pool.topology import FAILED, is_taken
 from zconsole.units import parse_size
-from zconsole.zfs.decode.capacity import capacities, space_of
-from zconsole.zfs.decode.values import is_cell, is_time, unspaced
-from zconsole.zfs.decode.words import CLASSES
+from zconsole.zfs.decode.builders import MOST_VDEVS
+from zconsole.zfs.decode.values import (
+    documents_of,
+    has_documents,
+    is_cell,
+    is_time,
+    mapping,
+    number,
+    together,
+    unspaced,
+)
+from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 from zconsole.zfs.raw import QUEUES, Raw
 
 _PLAIN = 6
@@ -44,7 +57,7 @@ def latest(text: str, pool: str) -> tuple[IostatRow, ...]:
 
     They end at the next line that is not indented. Rows of classes have no figures.
     """
-    rows = [_row(line) for line in unspaced(text).splitlines() if line.strip()]
+    rows = [_iostat_row(line) for line in unspaced(text).splitlines() if line.strip()]
     starts = [i for i, row in enumerate(rows) if row.name == pool and not row.indent]
     if not starts:
         return ()
@@ -55,7 +68,7 @@ def latest(text: str, pool: str) -> tuple[IostatRow, ...]:
     )
 
 
-def _row(line: str) -> IostatRow:
+def _iostat_row(line: str) -> IostatRow:
     bare = "\t" in line
     if bare:
         name, *cells = line.strip().split("\t")
@@ -111,9 +124,18 @@ def enriched(pool: Pool, raw: Raw) -> Pool:
     if raw.get("sitting_out"):
         root = _mapped(root, _sitting_out(raw["sitting_out"]))
     if raw.get("autosit"):
-        root = _with_autosit(root, raw["autosit"])
-    if raw.get("disks") and any(v.disk and v.state in FAILED for v in root.leaves()):
-        root = _mapped(root, _without_others_disks(root))
+        known = {
+            top.get(key): top.get("value") for top in raw["autosit"] for key in ("guid", "name")
+        }
+        values = ((top, known.get(top.guid or top.name)) for top in root.children)
+        tops = (top if on is None else top._replace(autosit=on == "on") for top, on in values)
+        root = root._replace(children=tuple(tops))
+    if raw.get("disks"):
+        found = [(v, v.disk) for v in root.leaves() if v.disk and v.state in FAILED]
+        # The path of a failed leaf may lead to another disk by now.
+        lost = {id(v) for v, disk in found if is_taken(v, root, disk.serial, disk.wwn)}
+        if lost:
+            root = _mapped(root, lambda v: {"disk": None} if id(v) in lost else NOTHING)
     if raw.get("wait"):
         scans = _with_remaining(scans, str(raw["wait"]))
     return replace(pool, root=root, scans=scans)
@@ -143,17 +165,6 @@ def _sitting_out(listed: Sequence[Mapping[str, str]]) -> Change:
     return _noted
 
 
-def _without_others_disks(root: Vdev) -> Change:
-    """No disk for a failed leaf whose path leads to another one by now."""
-
-    def _lost(vdev: Vdev) -> Mapping[str, Any]:
-        disk = vdev.disk
-        taken = disk is not None and is_taken(vdev, root, disk.serial, disk.wwn)
-        return {"disk": None} if taken else NOTHING
-
-    return _lost
-
-
 def _rates(rows: Sequence[IostatRow]) -> Change:
     """Rates from ``zpool iostat`` rows, matched by GUID, path or printed name, in that order."""
     by_name: dict[str, list[IostatRow]] = {}
@@ -171,16 +182,6 @@ def _rates(rows: Sequence[IostatRow]) -> Change:
         return NOTHING
 
     return _measured
-
-
-def _with_autosit(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
-    values = {top.get(key): top.get("value") == "on" for top in listed for key in ("guid", "name")}
-
-    def _switched(vdev: Vdev) -> Vdev:
-        found = values.get(vdev.guid or vdev.name)
-        return vdev if found is None else vdev._replace(autosit=found)
-
-    return root._replace(children=tuple(map(_switched, root.children)))
 
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
@@ -221,17 +222,16 @@ def _with_remaining(scans: tuple[Scan, ...], row: str) -> tuple[Scan, ...]:
     between samples are exact: resolution 0. A rebuild's total is re-estimated while it runs; its
     difference would not be exact, so it stays as printed.
     """
-    words = row.split()
+    words, refined = row.split(), list[Scan]()
     remaining = dict(zip(_WAIT_COLUMNS.get(len(words), ()), words, strict=False))
-    return tuple(_refined(scan, remaining.get(scan.function)) for scan in scans)
-
-
-def _refined(scan: Scan, remaining: str | None) -> Scan:
-    usable = remaining is not None and remaining.isdigit() and int(remaining) > 0
-    if not usable or scan.state != "running" or not scan.resolution or scan.total_bytes is None:
-        return scan
-    issued = max(0, scan.total_bytes - int(remaining or 0))
-    return scan._replace(issued_bytes=issued, resolution=0.0)
+    for scan in scans:
+        left, total = remaining.get(scan.function, ""), scan.total_bytes
+        usable = left.isdigit() and int(left) > 0 and scan.state == "running" and scan.resolution
+        if usable and total is not None:
+            refined.append(scan._replace(issued_bytes=max(0, total - int(left)), resolution=0.0))
+        else:
+            refined.append(scan)
+    return tuple(refined)
 
 
 SAME = 2.0
@@ -277,3 +277,209 @@ def _near(a: float | None, b: float | None) -> bool:
 def _time(row: Mapping[str, Any], key: str) -> float | None:
     value = row.get(key)
     return float(value) if is_time(value) else None  # type: ignore[arg-type]
+
+
+_FIELDS = {
+    "SIZE": "size",
+    "ALLOC": "alloc",
+    "USED": "alloc",
+    "FREE": "free",
+    "AVAIL": "free",
+    "FRAG": "frag",
+    "HEALTH": "health",
+}
+_PROPERTIES = {
+    "size": "size",
+    "allocated": "alloc",
+    "free": "free",
+    "fragmentation": "frag",
+    "health": "health",
+}
+_MODERN = ("NAME", "SIZE", "ALLOC", "FREE", "CKPOINT", "EXPANDSZ", "FRAG", "CAP", "DEDUP", "HEALTH")
+_BARE_LAYOUTS = {
+    11: (*_MODERN, "ALTROOT"),
+    10: (*_MODERN[:4], *_MODERN[5:], "ALTROOT"),
+    8: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "DEDUP", "HEALTH", "ALTROOT"),
+    7: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "HEALTH", "ALTROOT"),
+}
+"""Columns of ``-H`` output, which has no heading, by the number of fields of a pool's line."""
+MOST_ROWS = 10 * MOST_VDEVS
+"""Lines of a listing, or of several one after another."""
+_HEALTH = re.compile(r"[A-Z]{3,}")
+_CLOSED = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
+_BROKEN_HEADING = re.compile(r"^NAME +SIZE\b.*\n[A-Z \r]+$", re.MULTILINE)
+"""What a narrow window made of the heading, and of every row below it."""
+_REST = re.compile(r"-$|[\d.,]*[%x]$|(?!NAME$)[A-Z]+$")
+"""A cell of FRAG, CAP, DEDUP, HEALTH or ALTROOT, or the end of one."""
+
+
+def capacities(listing: Mapping[str, Any] | str) -> tuple[Vdev, ...]:
+    """The root of every pool in a listing, a JSON document or text, with its top-level vdevs.
+
+    Sizes are those printed: of a single device (2.1+) its own, which is more than can be allocated
+    (``space_of``). The ``width`` of a vdev in a text is its places for devices: a device that is
+    replaced and the new one share one.
+
+    Raises NotUnderstoodError when it is no ``zpool list`` output.
+    """
+    if isinstance(listing, str) and has_documents(listing):
+        try:
+            listing = together(documents_of(listing))
+        except NotUnderstoodError as error:
+            raise NotUnderstoodError(f"not `zpool list -j` output: {error}") from None
+    if isinstance(listing, str) and listing.count("\n") > MOST_ROWS:
+        raise NotUnderstoodError(f"not `zpool list` output: more than {MOST_ROWS} lines")
+    try:
+        found = tuple(
+            _from_text(listing)
+            if isinstance(listing, str)
+            else _from_json(mapping(listing, "list"))
+        )
+    except RecursionError:
+        raise NotUnderstoodError("not `zpool list` output: nested too deep") from None
+    if not found and not (isinstance(listing, str) and "no pools available" in listing):
+        raise NotUnderstoodError("not `zpool list` output")
+    return found
+
+
+def space_of(top: Vdev) -> int | None:
+    """The bytes that can be allocated in a vdev of a listing: allocated and free ones together."""
+    if top.alloc_bytes is None or top.free_bytes is None:
+        return top.size_bytes
+    return top.alloc_bytes + top.free_bytes
+
+
+def _from_text(text: str) -> Iterator[Vdev]:
+    columns: Sequence[str] = ()
+    headed = reading = False
+    broken = _BROKEN_HEADING.search(text) is not None
+    found: Vdev | None = None
+    tops: list[Vdev] = []
+    vclass = "normal"
+    for line in unspaced(text).splitlines():
+        words = line.split()
+        if words[:2] == ["NAME", "SIZE"]:
+            columns, headed, reading = words, True, True
+        elif not words or (headed and not reading) or (broken and all(map(_REST.match, words))):
+            continue
+        elif words[0] in CLASSES and set(words[1:]) <= {"-"}:
+            vclass = CLASSES[words[0]]
+        elif line[0] in " \t" or (found is not None and _is_vdev(line, columns)):
+            if found is not None:
+                _add_vdev(tops, vclass, line, columns)
+        else:
+            if found is not None:
+                yield found._replace(children=tuple(tops))
+            tops, vclass = [], "normal"
+            if not columns:
+                cells = line.split("\t")
+                layout = _BARE_LAYOUTS.get(len(cells), ())
+                is_pool = layout and _HEALTH.fullmatch(cells[layout.index("HEALTH")])
+                columns = layout if is_pool else ()
+            row = _row(*_cells(line, columns), "root", "normal")
+            reading = row.size_bytes is not None or bool(row.state)
+            found = row if reading else None  # the table is over: other output follows
+    if found is not None:
+        yield found._replace(children=tuple(tops))
+
+
+def _is_vdev(line: str, columns: Sequence[str]) -> bool:
+    """Whether a line without indentation is still a vdev's.
+
+    A vdev has no DEDUP; of pools only those have none that zpool cannot open.
+    """
+    name, values = _split(line)
+    cells = dict(zip(columns[1:], values, strict=False))
+    closed = cells.get("SIZE") == "-" and cells.get("HEALTH") in _CLOSED
+    return kind_of(name) is not None or (cells.get("DEDUP") == "-" and not closed)
+
+
+def _add_vdev(tops: list[Vdev], vclass: str, line: str, columns: Sequence[str]) -> None:
+    """Add one line below a pool's: a top-level vdev, or a device of the last one.
+
+    ``-H`` has no indentation, but only top-level vdevs have numbers of their own in ALLOC.
+    """
+    name, cells = _cells(line, columns)
+    if not cells:
+        return
+    row = _row(name, cells, kind_of(name) or leaf_kind(name), vclass)
+    indent = len(line) - len(line.lstrip(" "))
+    if row.alloc_bytes is not None or (indent == 2 and line[0] == " "):
+        tops.append(row)
+    elif tops:
+        more = -1 if row.kind in GROUP_KINDS else 1
+        tops[-1] = tops[-1]._replace(width=(tops[-1].width or 0) + more)
+
+
+def _cells(line: str, columns: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The name and the cells by field name."""
+    name, values = _split(line)
+    cells = dict(zip(columns[1:], values, strict=False))
+    return name, {_FIELDS[c]: v.strip() for c, v in cells.items() if c in _FIELDS}
+
+
+def _split(line: str) -> tuple[str, list[str]]:
+    """The name, which may contain blanks, and the cells."""
+    if "\t" in line:
+        name, *values = line.strip("\n").lstrip("\t").split("\t")
+        return name, values
+    words = line.split()
+    end = next((i for i, word in enumerate(words) if i and is_cell(word)), len(words))
+    return " ".join(words[:end]), words[end:]
+
+
+def _row(name: str, cells: Mapping[str, Any], kind: str, vclass: str) -> Vdev:
+    health = cells.get("health")
+    return Vdev(
+        name,
+        kind,
+        vclass,
+        state=str(health) if health not in (None, "-") else "",
+        size_bytes=number(cells.get("size")),
+        alloc_bytes=number(cells.get("alloc")),
+        free_bytes=number(cells.get("free")),
+        fragmentation=_share(cells.get("frag")),
+    )
+
+
+def _share(value: object) -> float | None:
+    """A percentage, with or without its sign, as a share."""
+    try:
+        return float(str(value).rstrip("%").replace(",", ".")) / 100
+    except ValueError:
+        return None
+
+
+def _from_json(document: Mapping[str, Any]) -> Iterator[Vdev]:
+    for key, value in mapping(document.get("pools"), "pools").items():
+        node = mapping(value, key)
+        cells = _properties(node)
+        if not cells:
+            raise NotUnderstoodError(f"not `zpool list -j` output: pool {key!r} has no properties")
+        # Groups of the other classes sit among the normal top-level vdevs.
+        tops: list[Vdev] = []
+        for name, each in mapping(node.get("vdevs"), "vdevs").items():
+            vdev = mapping(each, name)
+            if name in CLASSES and "properties" not in vdev:
+                members = ((inner, mapping(m, inner)) for inner, m in vdev.items())
+                tops += [_json_row(inner, member, CLASSES[name]) for inner, member in members]
+            else:
+                tops.append(_json_row(name, vdev, "normal"))
+        row = _row(str(node.get("name", key)), cells, "root", "normal")
+        yield row._replace(children=tuple(tops))
+
+
+def _json_row(key: str, node: Mapping[str, Any], vclass: str) -> Vdev:
+    name = str(node.get("name", key))
+    if node.get("vdev_type") == "disk" and name.startswith("/"):
+        name = disk_name(name, None)
+    return _row(name, _properties(node), kind_of(name) or leaf_kind(name), vclass)
+
+
+def _properties(node: Mapping[str, Any]) -> dict[str, Any]:
+    properties = mapping(node.get("properties"), "properties")
+    return {
+        short: mapping(properties[name], name).get("value")
+        for name, short in _PROPERTIES.items()
+        if name in properties
+    }

@@ -34,10 +34,15 @@ _STATES = {
 _REBUILD_STATES = {"ACTIVE": "running", "CANCELED": "canceled", "COMPLETE": "finished"}
 _Node = Mapping[str, Any]
 
-_FUNCTION_WORDS = ("NONE", "SCRUB", "RESILVER", "ERRORSCRUB")
-_STATE_WORDS = ("NONE", "SCANNING", "FINISHED", "CANCELED", "ERRORSCRUBBING")
-_REBUILD_WORDS = ("NONE", "ACTIVE", "CANCELED", "COMPLETE")
-_CHECKPOINT_WORDS = ("NONE", "EXISTS", "DISCARDING")
+_FUNCTION_WORDS, _STATE_WORDS, _REBUILD_WORDS, _CHECKPOINT_WORDS = (
+    dict(enumerate(words.split()))
+    for words in (
+        "NONE SCRUB RESILVER ERRORSCRUB",
+        "NONE SCANNING FINISHED CANCELED ERRORSCRUBBING",
+        "NONE ACTIVE CANCELED COMPLETE",
+        "NONE EXISTS DISCARDING",
+    )
+)
 _SCAN = (
     *("function", "state", "start_time", "end_time", "to_examine", "examined", "skipped"),
     *("processed", "errors", "bytes_per_scan", "pass_start", "scrub_pause", "scrub_spent_paused"),
@@ -90,7 +95,8 @@ def work_of(
         (mapping(pool.get("checkpoint_stats"), "checkpoint_stats").get("state"), _CHECKPOINT_WORDS),
     ]
     known_scan, known_work = (
-        all(word in (None, *words) for word, words in told) for told in (scan_words, work_words)
+        all(word in (None, *words.values()) for word, words in told)
+        for told in (scan_words, work_words)
     )
     lacks = None if known_work else "its removal, expansion or checkpoint is in no known state"
     if not known_scan or ("function" in scan) != ("state" in scan):
@@ -106,7 +112,7 @@ def work_of(
 def scans_of(scan: _Node, now: float | None, zone: tzinfo = UTC) -> tuple[Scan, ...]:
     """Every scan of a pool's ``scan_stats``, active ones first."""
     scans = []
-    if str(scan.get("function")) in _FUNCTIONS and scan.get("state") in _STATE_WORDS:
+    if str(scan.get("function")) in _FUNCTIONS and scan.get("state") in _STATE_WORDS.values():
         scans.append(_as_printed(completed(_scan(scan, zone), now), scan))
     if scan.get("err_scrub_state") in _STATES:
         scans.append(_error_scrub(scan, zone))
@@ -219,17 +225,15 @@ def _activities(
     if expand.get("state") in _STATES:
         copy = _copy("expansion", expand, expanding, ("to_reflow", "reflowed"), zone)
         found.append(completed_copy(copy, bool(count(expand, "waiting_for_resilver")), now))
-    for what, node in mapping(pool.get("condense"), "condense").items():
-        found.append(_condense(what, mapping(node, what), zone))
+    for what, each in mapping(pool.get("condense"), "condense").items():
+        node = mapping(each, what)
+        times = start, end = tuple(moment(node.get(f"{k}_time"), zone) for k in ("start", "end"))
+        done, total = count(node, "processed"), count(node, "total")
+        # Canceled where it ended before all was done (print_condense_status).
+        state = "running" if end is None else "canceled" if done < total else "finished"
+        unit = str(node.get("unit", "items"))
+        found.append(condense(what, state, (done, total), unit, times))
     return tuple(found)
-
-
-def _condense(what: str, node: _Node, zone: tzinfo) -> Activity:
-    """Canceled where it ended before all was done (print_condense_status)."""
-    start, end = (moment(node.get(f"{key}_time"), zone) for key in ("start", "end"))
-    done, total = count(node, "processed"), count(node, "total")
-    state = "running" if end is None else "canceled" if done < total else "finished"
-    return condense(what, state, (done, total), str(node.get("unit", "items")), (start, end))
 
 
 def _copy(
@@ -252,11 +256,11 @@ def scan_stats(tree: Mapping[str, Any], tops: Sequence[str]) -> dict[str, Any]:
     values = integers(tree.get("scan_stats") or (), "scan_stats")
     found = _named(_SCAN, values, _STATE_WORDS) if values else {}
     if values:
-        found["function"] = _word(_FUNCTION_WORDS, values[0])
+        found["function"] = _FUNCTION_WORDS.get(values[0], "")
     if len(values) < _WITH_SKIPPED:
         found["skipped"] = found["err_scrub_state"] = None
     else:
-        found["err_scrub_state"] = _word(_STATE_WORDS, values[16]) if values[17] else None
+        found["err_scrub_state"] = _STATE_WORDS.get(values[16], "") if values[17] else None
     rebuilds = {}
     for name, top in zip(tops, tree.get("children", ()), strict=True):
         if values := integers(top.get("org.openzfs:rebuild_stats") or (), "rebuild_stats"):
@@ -282,15 +286,13 @@ def copies(tree: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _named(names: Sequence[str], values: Sequence[int], states: Sequence[str]) -> dict[str, Any]:
+def _named(
+    names: Sequence[str], values: Sequence[int], states: Mapping[int, str]
+) -> dict[str, Any]:
     """Values by name, None for what this version's array lacks; the state in a word."""
     found: dict[str, Any] = {**dict.fromkeys(names), **dict(zip(names, values, strict=False))}
-    found["state"] = _word(states, found["state"])
+    found["state"] = states.get(found["state"], "")
     return found
-
-
-def _word(words: Sequence[str], value: int) -> str:
-    return words[value] if 0 <= value < len(words) else ""
 
 
 SLOWEST_ESTIMATE = 10 * 1024 * 1024

@@ -62,7 +62,7 @@ def pools_of(
             raise NotUnderstoodError(f"not a `zpool status -j` document: pool {key!r} has no state")
         scans = scans_of(mapping(node.get("scan_stats"), "scan_stats"), now, zone)
         root = _root(str(node.get("name", key)), node, scans, devices, zone)
-        told = work_of(node, scans, now, (_removed(node), _expanding(node, root)), zone)
+        told = work_of(node, scans, now, _moving(node, root), zone)
         told["lacks"] = _lacks(node, root) or told["lacks"]
         found.append((pool_of(node, root, told), _is_exact(node)))
     return tuple(found)
@@ -91,26 +91,29 @@ def _lacks(pool: Node, root: Vdev) -> str | None:
     return None
 
 
-def _removed(pool: Node) -> str | None:
-    """The vdev that goes, or what is left of it, which the document names without its number."""
-    node = mapping(pool.get("removal_stats"), "removal_stats")
-    name = disk_name(str(node.get("name", "")), None) or None
-    return f"indirect-{number(node.get('removing_vdev'))}" if name == "indirect" else name
+def _moving(pool: Node, root: Vdev) -> tuple[str | None, str | None]:
+    """The vdev that goes, or what is left of it, and the expanding one.
 
-
-def _expanding(pool: Node, root: Vdev) -> str | None:
-    """The printed name of the expanding vdev; the document names it without its number."""
-    node = mapping(pool.get("raidz_expand_stats"), "raidz_expand_stats")
-    suffix = f"-{number(node.get('expanding_vdev'))}"
-    for child in root.children:
-        if child.kind.startswith("raidz") and child.name.endswith(suffix):
-            return child.name
-    return str(node["name"]) if "name" in node else None
+    The document names both without their numbers.
+    """
+    removal, expansion = (
+        mapping(pool.get(key), key) for key in ("removal_stats", "raidz_expand_stats")
+    )
+    gone = disk_name(str(removal.get("name", "")), None) or None
+    if gone == "indirect":
+        gone = f"indirect-{number(removal.get('removing_vdev'))}"
+    suffix = f"-{number(expansion.get('expanding_vdev'))}"
+    raidz = (v.name for v in root.children if v.kind.startswith("raidz"))
+    named = str(expansion["name"]) if "name" in expansion else None
+    return gone, next((name for name in raidz if name.endswith(suffix)), named)
 
 
 def _root(pool: str, node: Node, scans: Sequence[Scan], devices: Devices, zone: tzinfo) -> Vdev:
     vdevs = mapping(node.get("vdevs"), "vdevs")
-    key, top = _root_node(pool, vdevs)
+    # The one typed root, else the one named as the pool.
+    typed = (k for k, v in vdevs.items() if mapping(v, k).get("vdev_type") == "root")
+    key = next(typed, pool)
+    top = mapping(vdevs.get(key), key)
     if len(vdevs) > 1 and any("parent" in mapping(v, k) for k, v in vdevs.items() if k != key):
         vdevs = _nested(vdevs)
         top = mapping(vdevs.get(key), key)
@@ -161,14 +164,6 @@ def _shown(nodes: Node) -> Iterator[tuple[str, Node]]:
         node = mapping(value, key)
         if node.get("vdev_type") not in _HIDDEN and kind_of(key) not in _HIDDEN:
             yield key, node
-
-
-def _root_node(pool: str, vdevs: Node) -> tuple[str, Node]:
-    """The root vdev's key and object: the one typed root, else the one named as the pool."""
-    for key, value in vdevs.items():
-        if mapping(value, key).get("vdev_type") == "root":
-            return key, value
-    return pool, mapping(vdevs.get(pool), pool)
 
 
 def _nested(vdevs: Node) -> dict[str, dict[str, Any]]:

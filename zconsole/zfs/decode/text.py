@@ -13,14 +13,19 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import UNKNOWN_KIND, Activity, Pool, Vdev
+from zconsole.pool.model import UNKNOWN_KIND, Pool, Vdev
 from zconsole.pool.redundancy import is_incomplete
 from zconsole.pool.topology import data_vdevs
 from zconsole.zfs.decode.builders import check_rows, pool_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import in_order
-from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of
-from zconsole.zfs.decode.text_rows import KNOWN_STATES, Columns, looks_like_row
+from zconsole.zfs.decode.text_config import (
+    KNOWN_STATES,
+    UNKNOWN_STATE,
+    Columns,
+    config_of,
+    looks_like_row,
+)
 from zconsole.zfs.decode.text_scan import activity_of, scan_of
 from zconsole.zfs.decode.values import unspaced
 from zconsole.zfs.decode.words import suspension
@@ -153,42 +158,28 @@ def _blocks(lines: list[str]) -> list[_Block]:
     for written, below in zip(lines, (*lines[1:], ""), strict=True):
         # zpool never colours the names of damaged files: those escapes are their own.
         line = written if _is_listing(current) else _ANSI.sub("", written)
-        found = _tag_of(line, current, blank or _heads_a_pool(line, below))
+        # A pool without a blank line above it, as of two files put together: what stands below
+        # tells, as a name in a list has no such second line.
+        heads = line.startswith("  pool: ") and below.startswith((" state: ", "    id: "))
+        begun = _tag_of(line, current, blank or heads)
+        listing, table = _is_listing(current), current is not None and current.tag in _TABLES
         # Nothing but other output tells where a table or listing ends.
-        open_end = current is not None and (current.tag in _TABLES or _is_listing(current))
-        if open_end and (_NEXT_OUTPUT.match(line) or (_is_listing(current) and Columns.of(line))):
-            current = _Section(_AFTER, 0, [line])
-            blocks[-1].sections.append(current)
-        elif _begins_a_table(line, current):
-            current = _Section(_BARE_TABLE, 0, [line])
-            blocks[-1].sections.append(current)
-        elif found is not None:
-            if found.tag == "pool":
+        other = _NEXT_OUTPUT.match(line) or (listing and Columns.of(line))
+        if (table or listing) and other:
+            begun = _Section(_AFTER, 0, [line])
+        elif current is None:
+            begun = begun or (_Section(_UNTAGGED, 0, [line]) if line.strip() else None)
+        elif not (table or listing or current.tag == _DETAILS) and Columns.of(line) is not None:
+            begun = _Section(_BARE_TABLE, 0, [line])  # its ``config:`` line was left out
+        if begun is not None:
+            if begun.tag == "pool":
                 blocks.append(_Block())
-            current = found
-            blocks[-1].sections.append(found)
+            current = begun
+            blocks[-1].sections.append(current)
         elif current is not None:
             current.lines.append(line)
-        elif line.strip():
-            current = _Section(_UNTAGGED, 0, [line])
-            blocks[-1].sections.append(current)
         blank = not line.strip()
     return blocks
-
-
-def _begins_a_table(line: str, current: _Section | None) -> bool:
-    """Whether the heading of a table stands where its ``config:`` line was left out."""
-    if current is None or current.tag in (*_TABLES, _DETAILS) or _is_listing(current):
-        return False
-    return Columns.of(line) is not None
-
-
-def _heads_a_pool(line: str, below: str) -> bool:
-    """Whether a ``pool:`` line is one without a blank line above it, as of two files put together.
-
-    What stands below tells, as a name in a list has no such second line.
-    """
-    return line.startswith("  pool: ") and below.startswith((" state: ", "    id: "))
 
 
 def _tag_of(line: str, current: _Section | None, apart: bool) -> _Section | None:
@@ -230,7 +221,7 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     name = block.first("pool")
     read = [(section, scan_of(section.lines, zone)) for section in block.all(*_SCANS)]
     scans = in_order([scan for _, scan in read if scan is not None])
-    work = [(s, activity_of(s.tag, s.lines, zone)) for s in block.all(*_WORK)]
+    work = [(s, activity_of(s.lines, zone)) for s in block.all(*_WORK)]
     activities = tuple(activity for _, activity in work if activity is not None)
     nothing = ("", "none requested")
     unread = [
@@ -259,9 +250,11 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         "damaged": count is None
         and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
-    if _ends_in_table(block):
-        root = _cut_short(root, unopened)
-    root = _with_leaving(root, activities)
+    root = _cut_short(block, root, unopened)
+    # Before 2.2 its row does not say that a vdev is being removed.
+    if leaving := {a.vdev for a in activities if a.kind == "removal" and a.state == "running"}:
+        tops = (v._replace(removing=v.removing or v.name in leaving) for v in root.children)
+        root = root._replace(children=tuple(tops))
     figures = {"state": state or None, "error_count": count, "errlist": names}
     return pool_of({**printed, **figures}, root, told)
 
@@ -306,7 +299,11 @@ def _lacks(
     if root.state == UNKNOWN_STATE or (named and not state):
         return f"the text ends before its {'table' if state else 'state: line'}"
     if _lists_imports(block):
-        return _lacks_devices(root)
+        # Fewer devices than the last vdev of a healthy pool has at least.
+        last = root.children[-1] if root.children else None
+        known = last and (last.state != "ONLINE" or last.kind == UNKNOWN_KIND)
+        cut = last is None or (not known and is_incomplete(last))
+        return "the text ends within its table" if cut else None
     alone = not named and all(section.tag in _ALONE for section in block.sections)
     if not (named or state or alone):
         return "the text begins below its state: line"
@@ -323,15 +320,6 @@ def _lists_imports(block: _Block) -> bool:
     return not any(Columns.of(line) for section in block.all(*_TABLES) for line in section.lines)
 
 
-def _lacks_devices(root: Vdev) -> str | None:
-    """That fewer devices are listed than the last vdev of a healthy pool has at least."""
-    last = root.children[-1] if root.children else None
-    cut = last is None or (
-        last.state == "ONLINE" and last.kind != UNKNOWN_KIND and is_incomplete(last)
-    )
-    return "the text ends within its table" if cut else None
-
-
 def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str | None:
     """Which line is missing below the table, or is of no known form.
 
@@ -345,36 +333,23 @@ def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str |
     return f"its {cut}: line is cut off, or of no known form" if cut else None
 
 
-def _ends_in_table(block: _Block) -> bool:
-    """Whether the text was cut off amid its table, as zpool prints a blank line below one.
+def _cut_short(block: _Block, root: Vdev, unopened: bool) -> Vdev:
+    """The tree of a text that was cut off amid its table, below which zpool prints a blank line.
 
-    Not one without ``config:``, which is no beginning of zpool's output: somebody shortened it.
+    Its last top-level vdev, if it holds data, may have more devices than shown. Not of a table
+    without ``config:``, which is no beginning of zpool's output: somebody shortened it. In a pool
+    that could not be opened nothing is resilvered: a vdev that is ONLINE lacks none.
     """
-    last = block.sections[-1]
+    ending = block.sections[-1]
     # What the last newline ends, perhaps with the blanks that the next row would begin with.
-    below = last.lines if last.lines[-1].strip() else last.lines[:-1]
-    amid = last.tag == "config" and bool(below and below[-1].strip())
-    return amid and not _lists_imports(block)
-
-
-def _cut_short(root: Vdev, unopened: bool) -> Vdev:
-    """The tree whose last top-level vdev, if it holds data, may have more devices than shown.
-
-    In a pool that could not be opened nothing is resilvered: a vdev that is ONLINE lacks none.
-    """
+    below = ending.lines if ending.lines[-1].strip() else ending.lines[:-1]
+    amid = ending.tag == "config" and bool(below and below[-1].strip())
     last = root.children[-1] if root.children else None
-    if last is None or last not in data_vdevs(root) or (unopened and last.state == "ONLINE"):
+    if not amid or _lists_imports(block) or last is None or last not in data_vdevs(root):
+        return root
+    if unopened and last.state == "ONLINE":
         return root
     return root._replace(children=(*root.children[:-1], last._replace(partial=True)))
-
-
-def _with_leaving(root: Vdev, activities: Sequence[Activity]) -> Vdev:
-    """Marks the top-level that is being removed; before 2.2 its row does not say so."""
-    leaving = {a.vdev for a in activities if a.kind == "removal" and a.state == "running"}
-    if not leaving:
-        return root
-    tops = (v._replace(removing=v.removing or v.name in leaving) for v in root.children)
-    return root._replace(children=tuple(tops))
 
 
 def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:

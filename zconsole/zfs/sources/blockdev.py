@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from zconsole.system.host import ROOT, bytes_in, text_in
+from zconsole.zfs.sources.kstat import find_psutil
 
 SECTOR = 512
 """Bytes; what /sys/block/*/size counts in, whatever the device's sectors are."""
@@ -29,7 +30,16 @@ def node_name(path: str, root: Path = ROOT) -> str | None:
     name = resolved.relative_to(devices).as_posix()
     if _class(root, name).exists():
         return name
-    return _name_by_number(resolved, root)
+    # A node that is no link, as in a /dev/mapper made without udev, is known by its number.
+    try:
+        status = resolved.stat()
+    except OSError:
+        return None
+    if not stat.S_ISBLK(status.st_mode):  # character devices have numbers of their own
+        return None
+    number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+    link = root / "sys/dev/block" / number
+    return Path(os.path.realpath(link)).name.replace("!", "/") if link.exists() else None
 
 
 def diskstats_names(path: str, known: Iterable[str], root: Path = ROOT) -> tuple[str, ...]:
@@ -39,7 +49,9 @@ def diskstats_names(path: str, known: Iterable[str], root: Path = ROOT) -> tuple
     one is replaced by what it is made of.
     """
     if not (root / "sys/class/block").exists():
-        return _disk_row(path, known)
+        # The row of the disk that a leaf is on, as psutil has them; a label or a file has none.
+        disk, rows = path.removeprefix("/dev/"), frozenset(known)
+        return next(((each,) for each in (disk, _PART.sub("", disk)) if each in rows), ())
     name = node_name(path, root)
     return () if name is None else _rows(name, frozenset(known), root)
 
@@ -75,51 +87,29 @@ def udev_properties(block: Path, root: Path = ROOT) -> Mapping[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _name_by_number(device: Path, root: Path) -> str | None:
-    """For a node that is no link, as in a /dev/mapper made without udev."""
-    try:
-        status = device.stat()
-    except OSError:
-        return None
-    if not stat.S_ISBLK(status.st_mode):  # character devices have numbers of their own
-        return None
-    number = status.st_rdev
-    link = root / "sys/dev/block" / f"{os.major(number)}:{os.minor(number)}"
-    return Path(os.path.realpath(link)).name.replace("!", "/") if link.exists() else None
-
-
 def _class(root: Path, name: str) -> Path:
     return root / "sys/class/block" / name.replace("/", "!")
 
 
+_PSUTIL_KEYS = (
+    *("read_count", "read_bytes", "read_time", "write_count", "write_bytes", "write_time"),
+    "busy_time",
+)
 _PART = re.compile(r"(?:p\d+|s\d+[a-h]?)(?:\.eli)?$")
 """A GPT partition or an MBR slice behind a disk's name (gpart(8))."""
 
 
 def _psutil_rows() -> Mapping[str, str]:
-    """A line in the form of /proc/diskstats for every disk; empty where psutil has none."""
-    try:
-        import psutil
-    except ImportError:  # a program of one file comes without compiled modules
-        return {}
-    counters = psutil.disk_io_counters(perdisk=True, nowrap=False) or {}
-    return {name: _psutil_line(name, found) for name, found in counters.items()}
+    """A line in the form of /proc/diskstats for every disk; empty where psutil has none.
 
-
-def _psutil_line(name: str, found: object) -> str:
-    """Fields 1 to 14 of iostats.rst; merged and in-flight requests are unknown here."""
-    keys = ("read_count", "read_bytes", "read_time", "write_count", "write_bytes", "write_time")
-    reads, read, read_ms, writes, written, write_ms = (_count(found, key) for key in keys)
-    moved = f"{reads} 0 {read // SECTOR} {read_ms} {writes} 0 {written // SECTOR} {write_ms}"
-    return f"0 0 {name} {moved} 0 {_count(found, 'busy_time')} 0"
-
-
-def _count(found: object, key: str) -> int:
-    return int(getattr(found, key, 0))
-
-
-def _disk_row(path: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The row of the disk a leaf is on, () for a label or a file."""
-    name = path.removeprefix("/dev/")
-    rows = frozenset(known)
-    return next(((each,) for each in (name, _PART.sub("", name)) if each in rows), ())
+    Fields 1 to 14 of iostats.rst; merged and in-flight requests are unknown here.
+    """
+    psutil = find_psutil()
+    counters = (psutil.disk_io_counters(perdisk=True, nowrap=False) or {}) if psutil else {}
+    rows = {}
+    for name, found in counters.items():
+        counts = (int(getattr(found, key, 0)) for key in _PSUTIL_KEYS)
+        reads, read, read_ms, writes, written, write_ms, busy = counts
+        moved = f"{reads} 0 {read // SECTOR} {read_ms} {writes} 0 {written // SECTOR} {write_ms}"
+        rows[name] = f"0 0 {name} {moved} 0 {busy} 0"
+    return rows

@@ -166,16 +166,14 @@ class EventFollower:
         wanted = False
         while (line := await process.readline()) is not None:
             if line[:1].strip():
-                wanted = self._wants(line.rpartition("\t")[2])
+                name = line.rpartition("\t")[2]
+                self._read[name] += 1
+                wanted = self._read[name] <= BURST
             elif wanted and line:
                 lines.append(line)
             elif lines:
                 self._keep(parse_event(lines))
                 lines.clear()
-
-    def _wants(self, name: str) -> bool:
-        self._read[name] += 1
-        return self._read[name] <= BURST
 
     def _keep(self, payload: Mapping[str, str]) -> None:
         event = describe_event(payload)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from zconsole.system.host import ROOT, bytes_in, number_in, text_in
@@ -129,17 +130,15 @@ class LoadMeter:
             values = {name: number_in(folder / name) for name in PARAMETERS}
             self._tunables = {name: value for name, value in values.items() if value is not None}
             self._read_at = now
-        found = {"cpu": self._cpu_share(), **self._memory}
+        spent, before = cpu_time(self._root), self._before
+        self._before = spent
+        cpu = None
+        if spent is not None and before is not None and spent.total > before.total:
+            busy = 1 - (spent.idle - before.idle) / (spent.total - before.total)
+            cpu = min(1.0, max(0.0, busy))  # the kernel's idle and iowait can run back
+        found = {"cpu": cpu, **self._memory}
         host = {key: value for key, value in found.items() if value is not None}
         return {"host": host, "tunables": self._tunables}
-
-    def _cpu_share(self) -> float | None:
-        now, before = cpu_time(self._root), self._before
-        self._before = now
-        if now is None or before is None or now.total <= before.total:
-            return None
-        busy = 1 - (now.idle - before.idle) / (now.total - before.total)
-        return min(1.0, max(0.0, busy))  # the kernel's idle and iowait can run back
 
 
 def cpu_time(root: Path = ROOT) -> CpuTime | None:
@@ -149,7 +148,9 @@ def cpu_time(root: Path = ROOT) -> CpuTime | None:
         ticks = [int(word) for word in words[1 : 1 + _COUNTED]]
         return CpuTime(ticks[_IDLE] + ticks[_IOWAIT], sum(ticks))
     except (OSError, ValueError, IndexError):
-        return _psutil_cpu_time()
+        psutil = find_psutil()
+        times = psutil.cpu_times() if psutil else None
+        return None if times is None else CpuTime(times.idle, sum(times))
 
 
 def memory(root: Path = ROOT) -> Mapping[str, int]:
@@ -159,23 +160,18 @@ def memory(root: Path = ROOT) -> Mapping[str, int]:
         kilobytes = {words[0]: int(words[1]) for line in lines if len(words := line.split()) > 1}
         total, available = kilobytes[b"MemTotal:"], kilobytes[b"MemAvailable:"]
     except (OSError, ValueError, KeyError):
-        return _psutil_memory()
+        psutil = find_psutil()
+        found = psutil.virtual_memory() if psutil else None
+        if found is None:
+            return {}
+        return {"memory_total": found.total, "memory_available": found.available}
     return {"memory_total": total * 1024, "memory_available": available * 1024}
 
 
-def _psutil_cpu_time() -> CpuTime | None:
+def find_psutil() -> ModuleType | None:
+    """The module whose figures stand in; a program of one file has no compiled modules."""
     try:
         import psutil
     except ImportError:
         return None
-    times = psutil.cpu_times()
-    return CpuTime(times.idle, sum(times))
-
-
-def _psutil_memory() -> Mapping[str, int]:
-    try:
-        import psutil
-    except ImportError:
-        return {}
-    found = psutil.virtual_memory()
-    return {"memory_total": found.total, "memory_available": found.available}
+    return psutil

@@ -146,7 +146,14 @@ class LiveSource:
     async def _open(self) -> PoolPollers:
         """Find out what this machine offers. Raises UnavailableError."""
         system = self._system
-        check_zfs(system.root)
+        device = system.root / "dev/zfs"
+        if not device.exists():
+            installed = find_command("zpool") is not None
+            why = "the ZFS kernel module is not loaded" if installed else "zpool is not installed"
+            text = f"ZFS not found: {device} is missing and {why}. Try: zconsole demo"
+            raise UnavailableError(text)
+        if not os.access(device, os.R_OK | os.W_OK):
+            raise UnavailableError(f"{device}: permission denied. Run it as root (sudo)")
         self._version = module_version(system.root) or await zpool_version(
             system.runner, system.deadline
         )
@@ -160,12 +167,8 @@ class LiveSource:
 
     def _options(self) -> tuple[ReaderOption, ...]:
         system = self._system
-        linux = (system.root / "proc/spl").exists()
-        libzfs = ReaderOption(
-            "libzfs",
-            lambda: KernelReader(system.spawner),
-            "" if linux else "libzfs is read on Linux only",
-        )
+        other = "" if (system.root / "proc/spl").exists() else "libzfs is read on Linux only"
+        libzfs = ReaderOption("libzfs", lambda: KernelReader(system.spawner), other)
         runners = system.runner, system.spawner
         return (libzfs, *zpool_readers(*runners, BESIDE, self._version, system.clocks))
 
@@ -215,22 +218,20 @@ class LiveSource:
         The last answer where there is none in time. Raises UnavailableError where there never
         was: that no pool is imported must not be guessed.
         """
+        root, patience = self._system.root, self._system.deadline
         try:
-            states = await self._names_and_states()
+            if (root / "proc/spl").exists():
+                seconds = FILES_DEADLINE if self._listed else max(FILES_DEADLINE, patience)
+                states = await self._files.run(lambda: pool_states(root), seconds)
+            else:
+                names = pool_names(await Commands(self._system.runner, patience).output(*POOLS))
+                states = dict.fromkeys(names, "")
         except (DeadlineError, ReadFailedError, PoolGoneError, ReaderUnusableError) as error:
             if not self._listed:
                 raise UnavailableError(f"cannot tell which pools are imported: {error}") from None
             return self._states
         self._listed = True
         return states
-
-    async def _names_and_states(self) -> Mapping[str, str]:
-        root, patience = self._system.root, self._system.deadline
-        if (root / "proc/spl").exists():
-            seconds = FILES_DEADLINE if self._listed else max(FILES_DEADLINE, patience)
-            return await self._files.run(lambda: pool_states(root), seconds)
-        commands = Commands(self._system.runner, patience)
-        return dict.fromkeys(pool_names(await commands.output(*POOLS)), "")
 
     async def _survey(
         self, readings: Mapping[PoolPoller, Raw | None]
@@ -295,28 +296,15 @@ class LiveSource:
             return False
         if len(polled) > 1 or len(healthy) < len(self._states):
             return True
-        return self._probe_hangs(self._pollers, [n for n in healthy if n not in polled])
-
-    def _probe_hangs(self, pollers: PoolPollers, others: Sequence[str]) -> bool:
-        """Ask a pool that is not watched; the answer, or its lack, is known at a later sample."""
+        # Ask a pool that is not watched; the answer, or its lack, is known at a later sample.
+        others = [name for name in healthy if name not in polled]
         if self._probe is None or self._probe.name not in others:
             if not others:
                 return False
-            self._probe = pollers.make(others[0])
+            self._probe = self._pollers.make(others[0])
         self._probe.take()
         self._probe.begin(self._states.get(self._probe.name))
         return self._probe.hanging
-
-
-def check_zfs(root: Path = ROOT) -> None:
-    """Raise UnavailableError, with the reason, where no pool can be read at all."""
-    device = root / "dev/zfs"
-    if not device.exists():
-        installed = find_command("zpool") is not None
-        why = "the ZFS kernel module is not loaded" if installed else "zpool is not installed"
-        raise UnavailableError(f"ZFS not found: {device} is missing and {why}. Try: zconsole demo")
-    if not os.access(device, os.R_OK | os.W_OK):
-        raise UnavailableError(f"{device}: permission denied. Run it as root (sudo)")
 
 
 def load_lzc() -> ModuleType | None:

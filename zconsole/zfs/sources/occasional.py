@@ -25,7 +25,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, TypedDict
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.damage import destroyed_ids
+from zconsole.pool.health import destroyed_ids
 from zconsole.pool.model import NOTHING, Sample, parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.process import DeadlineError
@@ -78,7 +78,7 @@ class OccasionalCommand(ABC):
 
     def newest(self, form: Mapping[str, Any]) -> Mapping[str, Any]:
         """The keys it adds to a raw form; starts to ask again when the form or the time says so."""
-        seen = self._condition(form)
+        seen = self.condition(form)
         changed = self._seen is not None and seen != self._seen
         if self._again(AT_MOST_EVERY if changed else self.pause) or self._seen is None:
             self._seen = seen
@@ -111,7 +111,7 @@ class OccasionalCommand(ABC):
         return NOTHING
 
     @abstractmethod
-    def _condition(self, form: Mapping[str, Any]) -> object:
+    def condition(self, form: Mapping[str, Any]) -> object:
         """What of the form the answer depends on; equal while it stays the same, never None."""
 
     @abstractmethod
@@ -151,7 +151,8 @@ class SitOutReader(OccasionalCommand):
         self.pause = AT_LEAST_EVERY if told else STILL_EVERY
         return super().newest(form) if self._exists and may else NOTHING
 
-    def _condition(self, form: Mapping[str, Any]) -> object:
+    def condition(self, form: Mapping[str, Any]) -> object:
+        """The slow I/Os of each leaf."""
         leaves = (vdev for vdev in config_vdevs(form) if not vdev.get("children"))
         stats = (numbers(leaf.get("vdev_stats", ())) for leaf in leaves)
         return [each[_SLOW_IOS] for each in stats if len(each) > _SLOW_IOS]
@@ -200,18 +201,6 @@ each kind, and of a deferred resilver."""
 _RECORD = r"^\S+ (?:\(\d+ms\) )?\[txg:\d+\] [a-z ]+? ({pool}(?:[/@].*?)?) \((\d+)\)"
 
 
-def condition(form: Mapping[str, Any]) -> object:
-    """What of a config the words of ``zpool status`` depend on; equal when they stay the same."""
-    config, states = form["libzfs"], []
-    for vdev in config_vdevs(form):
-        stats, rebuild = vdev.get("vdev_stats", b""), vdev.get("org.openzfs:rebuild_stats", ())
-        if not isinstance(stats, bytes):
-            stats = array("Q", stats).tobytes()
-        failed, deferred = any(stats[_ERRORS]), any(stats[_DEFERRED])
-        states.append((vdev.get("guid"), stats[_STATE], failed, deferred, *numbers(rebuild)[:1]))
-    return config.get("error_count"), config.get("suspended"), _config_scan(form), states
-
-
 class StatusMessageReader(OccasionalCommand):
     """What only ``zpool status`` knows of one pool (``message``): wording, damaged files' names.
 
@@ -232,8 +221,18 @@ class StatusMessageReader(OccasionalCommand):
         self._sought: set[str] = set()
         """Ids that the pool's history was searched for."""
 
-    def _condition(self, form: Mapping[str, Any]) -> object:
-        return condition(form)
+    def condition(self, form: Mapping[str, Any]) -> object:
+        """What of a config the words of ``zpool status`` depend on."""
+        config, states = form["libzfs"], []
+        for vdev in config_vdevs(form):
+            stats, rebuild = vdev.get("vdev_stats", b""), vdev.get("org.openzfs:rebuild_stats", ())
+            if not isinstance(stats, bytes):
+                stats = array("Q", stats).tobytes()
+            failed, deferred = any(stats[_ERRORS]), any(stats[_DEFERRED])
+            states.append(
+                (vdev.get("guid"), stats[_STATE], failed, deferred, *numbers(rebuild)[:1])
+            )
+        return config.get("error_count"), config.get("suspended"), _config_scan(form), states
 
     async def _ask(self, commands: Commands) -> Mapping[str, Any]:
         samples = decode(await self._status(commands), UTC)
@@ -331,8 +330,16 @@ class HistoryReader(OccasionalCommand):
         """``runner`` may leave out everything but ``LINES``."""
         super().__init__(runner, pool, HISTORY_DEADLINE)
 
-    def _condition(self, form: Mapping[str, Any]) -> object:
-        return _scan(form)
+    def condition(self, form: Mapping[str, Any]) -> object:
+        """What tells one state of a pool's scan from another: not its progress."""
+        if "libzfs" in form:
+            return _config_scan(form)
+        if "status" in form:
+            pools = form["status"].get("pools", {})
+            stats = [pool.get("scan_stats", {}) for pool in pools.values()]
+            keys = ("function", "state", "start_time", "end_time")
+            return [tuple(scan.get(key) for key in keys) for scan in stats]
+        return _TEXT_SCAN.findall(form.get("text", ""))
 
     async def _ask(self, commands: Commands) -> Mapping[str, Any]:
         printed = await commands.output("zpool", "history", "-i", self._pool)
@@ -347,33 +354,24 @@ def past_scrubs(text: str, zone: tzinfo | None = None) -> PastScrubs:
     first = _FIRST.search(text)
     newest: PastScrub | None = None
     full: PastScrub | None = None
-    for scrub in _scrubs(text, zone):
-        newest = scrub
-        if scrub["full"] and scrub["end"] is not None:
-            full = scrub
+    running = False
+    for date, txg, what, rest in _SCAN.findall(text):  # the oldest first
+        t = _time(date, zone)
+        if t is None:
+            continue
+        if newest is not None and running and what == "done":
+            newest["end"] = t
+            full = newest if newest["full"] else full
+        setup = _SETUP.match(rest) if what == "setup" else None
+        running = setup is not None and int(setup["func"]) == SCRUB
+        if setup is not None and running:
+            whole = int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(txg)
+            newest = {"start": t, "end": None, "full": whole}
     found = [scrub for scrub in (newest, full) if scrub is not None]
     return {
         "created": _time(first[1], zone) if first else None,
         "scrubs": found[:1] if newest is full else found,
     }
-
-
-def _scrubs(text: str, zone: tzinfo | None) -> Iterator[PastScrub]:
-    """Every scrub, oldest first."""
-    running: PastScrub | None = None
-    for date, txg, what, rest in _SCAN.findall(text):
-        t = _time(date, zone)
-        if t is None:
-            continue
-        if running is not None:
-            yield {**running, "end": t if what == "done" else None}
-            running = None
-        setup = _SETUP.match(rest) if what == "setup" else None
-        if setup is not None and int(setup["func"]) == SCRUB:
-            full = int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(txg)
-            running = {"start": t, "end": None, "full": full}
-    if running is not None:
-        yield running
 
 
 def _time(date: str, zone: tzinfo | None) -> float | None:
@@ -382,15 +380,3 @@ def _time(date: str, zone: tzinfo | None) -> float | None:
         return datetime.strptime(date, "%Y-%m-%d.%H:%M:%S").replace(tzinfo=zone).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _scan(form: Mapping[str, Any]) -> object:
-    """What tells one state of a pool's scan from another: not its progress."""
-    if "libzfs" in form:
-        return _config_scan(form)
-    if "status" in form:
-        pools = form["status"].get("pools", {})
-        stats = [pool.get("scan_stats", {}) for pool in pools.values()]
-        keys = ("function", "state", "start_time", "end_time")
-        return [tuple(scan.get(key) for key in keys) for scan in stats]
-    return _TEXT_SCAN.findall(form.get("text", ""))

@@ -72,18 +72,14 @@ def lines(file: TextIO) -> Iterator[str | None]:
     while line := file.readline(LONGEST_LINE + 1):
         if len(line) <= LONGEST_LINE:
             yield line.replace("\0", "")  # what a crash leaves at the end of a log
-        else:
-            _pass_over(file, line)
-            yield None
-
-
-def _pass_over(file: TextIO, line: str) -> None:
-    passed = len(line)
-    while line and not line.endswith("\n"):
-        if passed > FARTHEST:
-            raise EOFError(f"a line is longer than {FARTHEST >> 20} MiB")
-        line = file.readline(2**20)
-        passed += len(line)
+            continue
+        passed = len(line)
+        while line and not line.endswith("\n"):
+            if passed > FARTHEST:
+                raise EOFError(f"a line is longer than {FARTHEST >> 20} MiB")
+            line = file.readline(2**20)
+            passed += len(line)
+        yield None
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from zconsole.pool.model import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.records import parse_json
-from zconsole.zfs.sources.recording_lines import MOST_MEMORY, MOST_POOLS, memory_of
+from zconsole.zfs.sources.recording import MOST_MEMORY, MOST_POOLS, memory_of
 
 USAGE = 2
 """Exit status of an option this zpool does not know (cmd/zpool/zpool_main.c, ``usage``)."""

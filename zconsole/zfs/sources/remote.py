@@ -35,7 +35,7 @@ from zconsole.zfs.sources.reader import (
     pool_names,
     zpool_version,
 )
-from zconsole.zfs.sources.recording_lines import MOST_POOLS
+from zconsole.zfs.sources.recording import MOST_POOLS
 from zconsole.zfs.sources.zpool import zpool_readers
 
 CLOCKS = Clocks()

@@ -24,7 +24,7 @@ from zconsole.zfs.sources.open_text import (
     lines,
     reading,
 )
-from zconsole.zfs.sources.recording_lines import (
+from zconsole.zfs.sources.recording import (
     MOST_POOLS,
     Gaps,
     NotRawError,

@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import TextIO
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.zfs.decode.documents import documents_of, has_documents, together
-from zconsole.zfs.decode.values import POOL_LINE, moment, parse_date
+from zconsole.zfs.decode.values import (
+    POOL_LINE,
+    documents_of,
+    has_documents,
+    moment,
+    parse_date,
+    together,
+)
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.open_text import DAMAGE, STDIN, lines, place_of, reading
-from zconsole.zfs.sources.recording_lines import (
+from zconsole.zfs.sources.recording import (
     MOST_MEMORY,
     MOST_POOLS,
     Gaps,
@@ -177,8 +183,14 @@ def as_printed(text: str, begins: re.Pattern[str]) -> str:
     if has_documents(text):
         return text
     shown = _unframed(_OVERWRITTEN.sub("", text), begins)
-    margins = dict.fromkeys(_alike(each) for each in _margins(shown, begins))
-    before = list(itertools.islice(margins, MOST_MARGINS))
+    margins: dict[str, None] = {}
+    for place in _places(shown, begins):
+        margin = shown[shown.rfind("\n", 0, place) + 1 : place]
+        said = begins is LIST or margin.strip() not in ("", "config:")
+        if 0 < len(margin) <= LONGEST_MARGIN and said:
+            # One tag, many lines.
+            margins[_alike(margin.rstrip() if margin.startswith("<") else margin)] = None
+    before = list(margins)[:MOST_MARGINS]
     if not before:
         return shown
     return re.sub(f"^(?:{'|'.join(before)})", "", shown, flags=re.MULTILINE)
@@ -197,7 +209,14 @@ def _unframed(text: str, begins: re.Pattern[str]) -> str:
             sides.add(line[0])
     if not sides:
         return text
-    return "\n".join(_inside(line, sides) for line in text.split("\n"))
+    inside = []
+    for line in text.split("\n"):
+        bare = line.rstrip()
+        if bare[:1] in sides and bare[1:].endswith(bare[0]):
+            inside.append(bare[:-1].rstrip())
+        else:
+            inside.append(line if bare.strip(_EDGES) else "")
+    return "\n".join(inside)
 
 
 def _places(text: str, begins: re.Pattern[str]) -> Iterator[int]:
@@ -207,22 +226,6 @@ def _places(text: str, begins: re.Pattern[str]) -> Iterator[int]:
         yield match.start()
         end = text.find("\n", match.start())
         match = begins.search(text, end) if end >= 0 else None
-
-
-def _inside(line: str, sides: set[str]) -> str:
-    bare = line.rstrip()
-    if bare[:1] in sides and bare[1:].endswith(bare[0]):
-        return bare[:-1].rstrip()
-    return line if bare.strip(_EDGES) else ""
-
-
-def _margins(text: str, begins: re.Pattern[str]) -> Iterator[str]:
-    for place in _places(text, begins):
-        margin = text[text.rfind("\n", 0, place) + 1 : place]
-        if 0 < len(margin) <= LONGEST_MARGIN and (
-            begins is LIST or margin.strip() not in ("", "config:")
-        ):
-            yield margin.rstrip() if margin.startswith("<") else margin  # one tag, many lines
 
 
 def _alike(margin: str) -> str:

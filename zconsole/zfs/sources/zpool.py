@@ -262,7 +262,14 @@ class OutputStream:
     async def newest(self, max_age: float) -> str | None:
         """The newest whole block not older than ``max_age`` seconds, starting the command."""
         now = asyncio.get_running_loop().time()
-        await self._ensure(now, max(SILENT, max_age))
+        gone = self._process is None or not self._process.alive
+        silent = now - max(self._at, self._started) >= max(SILENT, max_age)
+        if silent or (gone and now - self._started >= RESTART_AFTER):
+            self.close()
+            self._started = now
+            with contextlib.suppress(OSError):
+                self._process = await self._spawner.spawn(self._argv)
+                self._task = asyncio.create_task(self._read(self._process))
         if len(self._block) >= max(1, len(self._last)):
             return "\n".join(self._block)
         return "\n".join(self._last) if self._last and now - self._at <= max_age else None
@@ -273,16 +280,6 @@ class OutputStream:
             self._task.cancel()
         if self._process is not None:
             self._process.abandon()
-
-    async def _ensure(self, now: float, patience: float) -> None:
-        gone = self._process is None or not self._process.alive
-        silent = now - max(self._at, self._started) >= patience
-        if silent or (gone and now - self._started >= RESTART_AFTER):
-            self.close()
-            self._started = now
-            with contextlib.suppress(OSError):
-                self._process = await self._spawner.spawn(self._argv)
-                self._task = asyncio.create_task(self._read(self._process))
 
     async def _read(self, process: LineProcess) -> None:
         self._block, self._last = [], ()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import pytest
 
@@ -248,7 +249,7 @@ def test_between_two_judgements_the_share_of_the_best_is_that_of_the_rate_of_now
 RATE = 100e6
 TIME, READS = "zfs_resilver_min_time_ms", "zfs_vdev_scrub_max_active"
 WRITES = "zfs_vdev_async_write_min_active"
-REORDER = reorder("scattered blocks")
+REORDER = partial(reorder, blocks="scattered blocks")
 CALM = 300
 JUDGED = int(SETTLE + WINDOW)
 

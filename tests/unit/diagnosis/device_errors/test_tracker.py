@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.table import rows
-from zconsole.diagnosis.device_errors.tracker import HOUR, DeviceErrorTracker
+from zconsole.diagnosis.device_errors.faults import HOUR, DeviceErrorTracker
 from zconsole.pool.model import ErrorCounters, Event, Scan, Vdev
 from zconsole.pool.topology import placed
 from zconsole.sim.source import World

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.table import rows
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.pool.model import Pool, Vdev
-from zconsole.zfs.decode.devices import disks_of, enclosures_of
+from zconsole.zfs.decode.devices import Devices, enclosures_of
 from zconsole.zfs.decode.measurements import enriched
 
 ODD = (None, 7, "x", [], {}, [[]], {"a": 7}, [7], [{}])
@@ -14,7 +14,7 @@ ODD = (None, 7, "x", [], {}, [[]], {"a": 7}, [7], [{}])
 def test_what_was_recorded():
     disk = {"bay": "A1", "slot": "1", "serial": "S", "temperature": 41}
     shelf = {"key": "0x5", "name": "LSI", "slots": [[0, "Slot 00", "sda"], [None, "B"]]}
-    assert disks_of({"t": 1.0, "disks": {"/dev/sda": disk}}) == {
+    assert Devices({"t": 1.0, "disks": {"/dev/sda": disk}}).disks == {
         "/dev/sda": LeafDisk(bay="A1", slot="1", serial="S", temperature=41.0)
     }
     assert tuple(enclosures_of({"t": 1.0, "enclosures": [shelf]})) == (
@@ -24,16 +24,16 @@ def test_what_was_recorded():
 
 @rows("odd", ODD)
 def test_other_shapes_are_unknown(odd):
-    assert not any(any(disk) for disk in disks_of({"t": 1.0, "disks": odd}).values())
+    assert not any(any(disk) for disk in Devices({"t": 1.0, "disks": odd}).disks.values())
     assert all(not each.slots for each in enclosures_of({"t": 1.0, "enclosures": odd}))
     (shelf,) = enclosures_of({"t": 1.0, "enclosures": [{"slots": odd}]})
     assert shelf.slots == ()
-    assert disks_of({"t": 1.0, "disks": {"/dev/sda": {"bay": odd, "temperature": [odd]}}})
+    assert Devices({"t": 1.0, "disks": {"/dev/sda": {"bay": odd, "temperature": [odd]}}}).disks
 
 
 def test_text_and_numbers_are_made_safe():
     disk = {"bay": "A\x1b[2J", "serial": "x" * 9999, "temperature": float("nan")}
-    found = disks_of({"t": 1.0, "disks": {"/dev/sda": disk}})["/dev/sda"]
+    found = Devices({"t": 1.0, "disks": {"/dev/sda": disk}}).disks["/dev/sda"]
     assert found.bay == r"A\x1b[2J"
     assert len(found.serial) == 128
     assert found.temperature is None

@@ -17,8 +17,7 @@ from tests.unit.zfs.decode.typed import mistyped
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.capacity import capacities
-from zconsole.zfs.decode.measurements import latest
+from zconsole.zfs.decode.measurements import capacities, latest
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.system.host import Clocks
 from zconsole.system.process import Completed, DeadlineError
-from zconsole.zfs.sources.kernel.wire import encoded, requested
+from zconsole.zfs.sources.kernel.helper import encoded, requested
 from zconsole.zfs.sources.live import System
 
 HANG = "hang"

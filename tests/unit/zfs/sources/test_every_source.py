@@ -9,7 +9,7 @@ import pytest
 from tests.unit.zfs.sources.sampled import JSON, PLAIN, source
 from tests.unit.zfs.sources.source_fakes import settle
 from zconsole.zfs.decode import decode
-from zconsole.zfs.sources.record import Recorder
+from zconsole.zfs.sources.recording import Recorder
 from zconsole.zfs.sources.replay import ReplaySource
 
 

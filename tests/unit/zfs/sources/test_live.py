@@ -26,7 +26,7 @@ from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.pool.model import SampleFailure
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import live
-from zconsole.zfs.sources.kernel.wire import encoded
+from zconsole.zfs.sources.kernel.helper import encoded
 from zconsole.zfs.sources.live import LOCK_HELD, LiveSource, load_lzc, pool_exists
 
 

@@ -16,7 +16,7 @@ from tests.unit.zfs.sources.source_fakes import (
     FakeSpawner,
     printed,
 )
-from zconsole.zfs.sources.kernel.wire import encoded
+from zconsole.zfs.sources.kernel.helper import encoded
 from zconsole.zfs.sources.reader import FallbackReader, ReaderOption
 
 

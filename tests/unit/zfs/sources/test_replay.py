@@ -18,9 +18,8 @@ from tests.unit.zfs.sources.source_fakes import STATUS, TEXT
 from tests.unit.zfs.sources.written import line, sample, write
 from zconsole.errors import NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.zfs.decode import decode
-from zconsole.zfs.sources import open_text, record, replay
-from zconsole.zfs.sources.record import Recorder
-from zconsole.zfs.sources.recording_lines import Gaps, pool_name
+from zconsole.zfs.sources import open_text, recording, replay
+from zconsole.zfs.sources.recording import Gaps, Recorder, pool_name
 from zconsole.zfs.sources.replay import SPEEDS, Playback, ReplaySource, place_of, span_of
 
 
@@ -105,14 +104,14 @@ class TestRecorder:
 
     @pytest.mark.parametrize("root", [False, True])
     def test_a_directory_is_no_file(self, tmp_path, monkeypatch, root):
-        monkeypatch.setattr(record, "is_root", lambda: root)
+        monkeypatch.setattr(recording, "is_root", lambda: root)
         tmp_path.chmod(0o1777)
         (tmp_path / "d").mkdir()
         with pytest.raises(NotFoundError, match=r"/d is a directory, not a file$"):
             Recorder(str(tmp_path / "d"))
 
     def test_root_follows_no_link(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(record, "is_root", lambda: True)
+        monkeypatch.setattr(recording, "is_root", lambda: True)
         write(tmp_path / "target", line(sample(1)))
         (tmp_path / "r").symlink_to(tmp_path / "target")
         with pytest.raises(ZconsoleError):
@@ -127,7 +126,7 @@ class TestRecorder:
         place.mkdir()
         (place / "recording").hardlink_to(kept)
         place.chmod(mode)
-        monkeypatch.setattr(record, "is_root", lambda: True)
+        monkeypatch.setattr(recording, "is_root", lambda: True)
         refused = (
             pytest.raises(ZconsoleError, match="others may write")
             if mode != 0o755
@@ -149,7 +148,7 @@ class TestRecorder:
         assert (place / "recording").read_bytes() == b""
 
     def test_root_begins_a_recording_where_others_can_write(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(record, "is_root", lambda: True)
+        monkeypatch.setattr(recording, "is_root", lambda: True)
         tmp_path.chmod(0o1777)
         with Recorder(str(tmp_path / "recording")) as recorder:
             recorder.write([sample(1)])
@@ -159,7 +158,7 @@ class TestRecorder:
     def test_root_follows_no_link_in_a_directory_of_everybody_below_dev(
         self, tmp_path, monkeypatch
     ):
-        monkeypatch.setattr(record, "is_root", lambda: True)
+        monkeypatch.setattr(recording, "is_root", lambda: True)
         with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
             link = Path(place, "recording")
             link.symlink_to(write(tmp_path / "target"))
@@ -167,7 +166,7 @@ class TestRecorder:
                 Recorder(str(link))
 
     def test_root_waits_for_no_pipe_that_somebody_else_may_have_made(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(record, "is_root", lambda: True)
+        monkeypatch.setattr(recording, "is_root", lambda: True)
         os.mkfifo(tmp_path / "pipe")
         tmp_path.chmod(0o1777)
         errors = []
@@ -193,7 +192,7 @@ class TestRecorder:
 
         with Recorder(str(path)) as recorder:
             recorder.write([sample(1)])
-            monkeypatch.setattr(record.os, "write", full)
+            monkeypatch.setattr(recording.os, "write", full)
             with pytest.raises(ZconsoleError, match="No space left"):
                 recorder.write([sample(2)])
         assert [json.loads(each)["t"] for each in path.read_text().splitlines()] == [1]
@@ -437,12 +436,12 @@ class TestKept:
 
 
 @pytest.fixture
-def recording(tmp_path):
+def recorded(tmp_path):
     return write(tmp_path / "r", *(line(sample(t)) for t in range(1000, 3000)))
 
 
-def test_the_first_and_the_last_time_are_known(recording):
-    assert span_of(recording) == (1000.0, 2999.0)
+def test_the_first_and_the_last_time_are_known(recorded):
+    assert span_of(recorded) == (1000.0, 2999.0)
 
 
 def test_lines_that_are_no_samples_are_passed_over(tmp_path):
@@ -453,10 +452,10 @@ def test_lines_that_are_no_samples_are_passed_over(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("near", [1, 200, 2**16])
 @pytest.mark.parametrize("t", [0, 1000, 1001, 1500, 2998, 2999, 9999])
-def test_a_place_is_at_or_before_its_time_at_the_start_of_a_line(recording, monkeypatch, t, near):
+def test_a_place_is_at_or_before_its_time_at_the_start_of_a_line(recorded, monkeypatch, t, near):
     monkeypatch.setattr(replay, "_NEAR", near)
-    place = place_of(recording, t)
-    with open(recording, "rb") as file:  # noqa: PTH123 - a path as text
+    place = place_of(recorded, t)
+    with open(recorded, "rb") as file:  # noqa: PTH123 - a path as text
         assert place == 0 or (file.seek(place - 1), file.read(1))[1] == b"\n"
         found = replay._time(file.readline())
         assert found <= max(t, 1000)

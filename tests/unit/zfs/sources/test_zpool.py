@@ -21,7 +21,7 @@ from tests.unit.zfs.sources.source_fakes import (
 )
 from zconsole.system.host import Clocks
 from zconsole.zfs.sources import occasional
-from zconsole.zfs.sources.occasional import StatusMessageReader, condition
+from zconsole.zfs.sources.occasional import StatusMessageReader
 from zconsole.zfs.sources.pool_poller import leaf_paths
 from zconsole.zfs.sources.reader import has_json, zpool_version
 from zconsole.zfs.sources.zpool import JsonReader, OutputStream, TextReader, config_names
@@ -290,6 +290,7 @@ class TestMessage:
             below = [{**leaf, "vdev_stats": stats}]
             return {"libzfs": {**CONFIG, "vdev_tree": {**tree, "children": below}}}
 
+        condition = self.keeper("")[0].condition
         assert condition(with_stats((9, 500), (20, 3))) == condition(with_stats((20, 4)))
         assert condition(with_stats((20, 1))) != condition(FORM)
         assert condition(with_stats((1, 5))) != condition(FORM)
@@ -299,6 +300,7 @@ class TestMessage:
         tree = CONFIG["vdev_tree"]
         arrays = {k: array("Q", tree[k]).tobytes() for k in ("vdev_stats", "scan_stats")}
         packed = {"libzfs": {**CONFIG, "vdev_tree": {**tree, **arrays}}}
+        condition = self.keeper("")[0].condition
         assert condition(packed) == condition(FORM)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.pipe_io import ByteProcess
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
-from zconsole.zfs.sources.kernel.wire import Answers, requests
+from zconsole.zfs.sources.kernel.helper import Answers, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
 COMMAND = own("zconsole.zfs.sources.kernel.helper")
@@ -46,7 +46,11 @@ class KernelReader:
         while True:
             try:
                 helper = await self._running()
-                answer = await self._ask(helper, pool, deadline)
+                answer = await helper.ask(pool, deadline)
+            except TimeoutError:
+                self._replace(helper)
+                text = f"the kernel gave no answer in {deadline:.3g} s"
+                raise DeadlineError(text, helper.alive) from None
             except _HelperReplacedError:
                 continue
             except _HelperEndedError as error:
@@ -61,15 +65,6 @@ class KernelReader:
                 raise PoolGoneError
             why = answer.get("error", "the libzfs helper gave an invalid answer")
             raise ReaderUnusableError(str(why))
-
-    async def _ask(self, helper: _Helper, pool: str, deadline: float) -> Mapping[str, Any]:
-        """The helper's answer; abandons a helper that gives none in time."""
-        try:
-            return await helper.ask(pool, deadline)
-        except TimeoutError:
-            self._replace(helper)
-            text = f"the kernel gave no answer in {deadline:.3g} s"
-            raise DeadlineError(text, helper.alive) from None
 
     async def aclose(self) -> None:
         """See PoolReader.aclose."""
@@ -154,7 +149,10 @@ class _Helper:
             raise ReaderUnusableError(str(hello.get("unusable", "unknown helper")))
 
     async def ask(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """Its answer about one pool. Raises TimeoutError after ``deadline`` seconds."""
+        """Its answer about one pool. Raises TimeoutError after ``deadline`` seconds.
+
+        Not by asyncio.timeout(), which drops an answer that came while this process was stopped.
+        """
         if self._ended is not None:
             raise self._ended
         answer: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()

@@ -111,13 +111,19 @@ class ConfigReader:
         ``packed`` may be longer than the nvlist. Raises NvlistError when it is not a config as
         OpenZFS 2.1 and later make it.
         """
-        if self.layout is None or not self.layout.holds(packed):
+        layout = self.layout
+        if layout is None or not layout.holds(packed):
             self.layout = None
             try:
-                self.layout = ConfigLayout(packed)
+                walk = _Walk(packed)
+                top = walk.nvlist(_POOL_FIELDS)
+                between = walk.between()
             except struct.error as error:
                 raise NvlistError(f"no packed nvlist: {error}") from None
-        return self.layout.config(packed)
+            if "vdev_tree" not in top.below or "pool_guid" not in top.kept:
+                raise NvlistError("the pool's config has no vdev_tree")
+            self.layout = layout = ConfigLayout(top, between, between.unpack_from(packed))
+        return layout.top.read(packed)
 
 
 class _Pair(NamedTuple):
@@ -164,25 +170,19 @@ class _Node:
         return Struct("".join(self._codes))
 
 
-class ConfigLayout:
+class ConfigLayout(NamedTuple):
     """Where everything lies in a packed config."""
 
-    def __init__(self, packed: memoryview) -> None:
-        walk = _Walk(packed)
-        self._top = walk.nvlist(_POOL_FIELDS)
-        if "vdev_tree" not in self._top.below or "pool_guid" not in self._top.kept:
-            raise NvlistError("the pool's config has no vdev_tree")
-        self._between = walk.between()
-        self._known = self._between.unpack_from(packed)
+    top: _Node
+    between: Struct
+    """Takes all that does not move."""
+    known: tuple[bytes, ...]
+    """What that was."""
 
     def holds(self, packed: memoryview) -> bool:
         """Whether all that lies between the values is the same."""
-        enough = len(packed) >= self._between.size
-        return enough and self._between.unpack_from(packed) == self._known
-
-    def config(self, packed: memoryview) -> dict[str, Any]:
-        """The config in which everything lies so."""
-        return self._top.read(packed)
+        enough = len(packed) >= self.between.size
+        return enough and self.between.unpack_from(packed) == self.known
 
 
 class _Walk:
@@ -254,12 +254,11 @@ class _Walk:
             node.moving(pair)
         elif wanted:
             self._stays(pair.start, pair.end)
-            node.kept[pair.name] = self._value(pair)
-
-    def _value(self, pair: _Pair) -> int | str:
-        if pair.kind == STRING:
-            return self._text(pair.start, pair.end - pair.start)
-        return int.from_bytes(self._packed[pair.start : pair.start + 8], sys.byteorder)
+            if pair.kind == STRING:
+                node.kept[pair.name] = self._text(pair.start, pair.end - pair.start)
+            else:
+                number = self._packed[pair.start : pair.start + 8]
+                node.kept[pair.name] = int.from_bytes(number, sys.byteorder)
 
     def _text(self, at: int, size: int) -> str:
         """What is written there, up to its zero byte."""

@@ -21,15 +21,20 @@ from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.sources.kernel.client import COMMAND, CRASHES_ALLOWED, KernelReader
 from zconsole.zfs.sources.kernel.helper import (
+    AT_ONCE,
     DESTINATION,
     DESTINATION_AT,
     LARGEST,
     POOL_STATS,
+    RECORD,
+    Answers,
     Helper,
     KernelPool,
+    encoded,
+    requested,
+    requests,
 )
 from zconsole.zfs.sources.kernel.nvlist import NvlistError
-from zconsole.zfs.sources.kernel.wire import AT_ONCE, RECORD, Answers, encoded, requested, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
 READY = encoded({"ready": "x"})
@@ -342,7 +347,7 @@ async def test_a_helper_that_never_starts_is_unusable():
 
 STUCK_HELPER = """
 import os, time
-from zconsole.zfs.sources.kernel.wire import encoded
+from zconsole.zfs.sources.kernel.helper import encoded
 os.write(1, encoded({"ready": "fake"}))
 while True: time.sleep(60)
 """
@@ -484,3 +489,15 @@ def test_another_device_gives_no_config() -> None:
 def test_what_is_no_config_is_an_error() -> None:
     with pytest.raises(NvlistError):
         KernelPool("tank", -1, lambda *_: 0).read()
+
+
+async def test_an_answer_that_has_come_counts_however_late_the_console_looks():
+    channel = helper(lambda pool: None)
+    source = KernelReader(FakeSpawner({"helper": lambda: channel}))
+    reading = asyncio.create_task(source.read("tank", 0.05))
+    while not channel.written:
+        await asyncio.sleep(0)
+    channel.say(encoded({"pool": "tank", "config": {"name": "tank"}}))
+    time.sleep(0.1)  # noqa: ASYNC251 - as one that was stopped and goes on
+    assert await reading == {"libzfs": {"name": "tank"}}
+    await source.aclose()

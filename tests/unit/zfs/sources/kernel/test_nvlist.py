@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.table import rows
 from tests.unit.zfs.sources.kernel.nvpack import STATS, pack, pool, vdev
 from zconsole.zfs.sources.kernel.nvlist import ConfigReader, NvlistError
-from zconsole.zfs.sources.record import line_of
+from zconsole.zfs.sources.recording import line_of
 
 EXTENDED = {"vdev_rebuild_active_queue": 3, "vdev_disk_r_lat_histo": [1, 2, 3]}
 FIXTURE = Path(__file__).parents[4] / "fixtures/libzfs/raidz1-2.3.9.nvlist.gz"
