@@ -27,6 +27,7 @@ from zconsole.actions.replace import (
     plan_replace,
 )
 from zconsole.actions.scrub import (
+    ScrubDates,
     plan_pause,
     plan_resilver,
     plan_scrub,
@@ -34,7 +35,6 @@ from zconsole.actions.scrub import (
     plan_scrub_new,
     plan_stop,
 )
-from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim

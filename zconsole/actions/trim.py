@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import leaf_is
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.target import Target, find
 from zconsole.pool.model import Progress, Vdev
 
@@ -49,10 +49,8 @@ def plan_initialize(situation: Situation, key: str, change: str = "start") -> Ac
 def _plan_work(situation: Situation, key: str, change: str, work: _Work) -> ActionPlan:
     target = find(situation.pool, key)
     if target is None:
-        return refuse(
-            work.verb, f"{work.verb.capitalize()} a device", situation.pool.name, must.NOT_THERE
-        )
-    argv = zpool(work.verb, *CHANGES[change], operands=(situation.pool.name, target.argument))
+        return refuse(work.verb, f"{work.verb.capitalize()} a device", situation, must.NOT_THERE)
+    argv = situation.zpool(work.verb, *CHANGES[change], operands=(target.argument,))
     verb = (
         work.verb.capitalize()
         if change == "start"
@@ -67,7 +65,7 @@ def _plan_work(situation: Situation, key: str, change: str, work: _Work) -> Acti
         if change == "start"
         else (("it keeps its progress",) if change == "suspend" else ("its progress is lost",)),
         warnings=(work.warning,) if work.warning and change == "start" else (),
-        preconditions=(must.answering(), must.present(target), _work_is(target, change, work)),
+        preconditions=(must.ANSWERING, must.present(target), _work_is(target, change, work)),
         follow=leaf_is(
             key,
             lambda t: _state(t.vdev, work) in done,

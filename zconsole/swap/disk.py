@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from zconsole.actions.doubts import suspects
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import Target, failed, find
+from zconsole.actions.target import Target, failed, find, suspects, targets
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
 from zconsole.hardware.links import PARTITION
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool, Vdev
-from zconsole.pool.topology import FAILED, is_named, placed
+from zconsole.pool.topology import FAILED, is_named
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
 STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
@@ -234,13 +233,12 @@ def leaves_of(pool: Pool) -> tuple[Target, ...]:
 
     A spare in use is only where it stands in: at several places where it is shared.
     """
-    places = {place.key: place for place in placed(pool.root)}
-    leaves = [p for p in places.values() if not p.vdev.children and p.top is not None]
-    used = {p.vdev.guid or p.vdev.name for p in leaves if p.vdev.vclass != "spare"}
+    leaves = [target for target in targets(pool) if not target.vdev.children]
+    used = {t.vdev.guid or t.vdev.name for t in leaves if t.vdev.vclass != "spare"}
     return tuple(
-        Target(p.key, p.vdev, places[p.parent or ""].vdev, places[p.top or ""].vdev, p.top or "")
-        for p in leaves
-        if p.vdev.vclass != "spare" or (p.vdev.guid or p.vdev.name) not in used
+        target
+        for target in leaves
+        if target.vdev.vclass != "spare" or (target.vdev.guid or target.vdev.name) not in used
     )
 
 

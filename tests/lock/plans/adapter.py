@@ -20,6 +20,7 @@ from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, failing
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import (
+    ScrubDates,
     plan_pause,
     plan_resilver,
     plan_scrub,
@@ -28,7 +29,6 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
-from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.scrub_window import plan_beside_window, plan_window, plan_window_off
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap, Target, find

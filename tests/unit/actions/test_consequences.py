@@ -30,6 +30,7 @@ from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.scrub import (
+    ScrubDates,
     plan_pause,
     plan_resilver,
     plan_scrub,
@@ -38,7 +39,6 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
-from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.hardware.device import Device

@@ -19,6 +19,7 @@ from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation, failing
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import (
+    ScrubDates,
     plan_pause,
     plan_resilver,
     plan_scrub,
@@ -26,7 +27,6 @@ from zconsole.actions.scrub import (
     plan_scrub_new,
     plan_stop,
 )
-from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
-from zconsole.actions.conditions import answering
+from zconsole.actions.conditions import ANSWERING
 from zconsole.actions.growth import plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
@@ -255,7 +255,7 @@ def _of_pool(situation: Situation) -> list[Entry]:
         Entry(
             "Add a vdev, log, cache, hot spare or special vdev",
             flow=add_flow,
-            refused=answering().check(situation),
+            refused=ANSWERING.check(situation),
             about="Asks what to add and which devices; shows what the pool is like afterwards",
         ),
         Entry("Switch autoexpand on", (lambda s: plan_autoexpand(s, on=True),)),
