@@ -15,6 +15,8 @@ from zconsole.units import size
 
 def plan_discard(situation: Situation) -> ActionPlan:
     """Discard the checkpoint of the pool; one-way."""
+    held = situation.pool.checkpoint.total_bytes if situation.pool.checkpoint else None
+    much = f", {size(held)}" if held else ""
     # A checkpoint keeps a resilver from its end.
     unended = left_behind(situation.pool.root) and not situation.active("resilver")
     then = "afterwards, restart the resilver (zpool resilver): only then the old disk leaves"
@@ -22,7 +24,11 @@ def plan_discard(situation: Situation) -> ActionPlan:
         action="checkpoint",
         title=f"Discard the checkpoint of {situation.pool.name}",
         steps=(Step(situation.zpool("checkpoint", "-d"), "discard it"),),
-        consequences=(_frees(situation), "files stay as they are now", *((then,) * unended)),
+        consequences=(
+            f"frees what only the checkpoint holds{much}; that takes a while",
+            "files stay as they are now",
+            *((then,) * unended),
+        ),
         not_undone=("the pool can't be rewound to the checkpoint any more",),
         preconditions=(must.ANSWERING, Precondition("a checkpoint exists", _nothing_to_discard)),
         needs_typed=situation.pool.name,
@@ -33,12 +39,6 @@ def plan_discard(situation: Situation) -> ActionPlan:
         begins="discard",
     )
     return decide(plan, situation)
-
-
-def _frees(situation: Situation) -> str:
-    held = situation.pool.checkpoint.total_bytes if situation.pool.checkpoint else None
-    much = f", {size(held)}" if held else ""
-    return f"frees what only the checkpoint holds{much}; that takes a while"
 
 
 def _nothing_to_discard(now: Situation) -> str | None:

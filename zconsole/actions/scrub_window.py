@@ -7,7 +7,7 @@ ZFS keeps the progress of a paused scrub over a reboot (zpool-scrub(8), ``-p``).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,13 +120,9 @@ def window_of(situation: Situation, windows: Iterable[ScrubWindow]) -> ScrubWind
     return next((window for window in windows if window.guid in situation.guids), None)
 
 
-def plan_beside_window(
-    situation: Situation,
-    plan: Callable[[Situation], ActionPlan],
-    windows: tuple[ScrubWindow, ...] = (),
-) -> ActionPlan:
-    """A plan that starts a scrub, with what hours that are set would do to it."""
-    made, window = plan(situation), window_of(situation, windows)
+def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> ActionPlan:
+    """Start or resume a scrub, with what hours that are set would do to it."""
+    made, window = plan_scrub(situation), window_of(situation, windows)
     if window is None:
         return made
     said = (

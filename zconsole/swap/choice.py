@@ -19,7 +19,7 @@ from zconsole.diagnosis.device_errors.faults import (
     judge,
 )
 from zconsole.hardware.device import Device
-from zconsole.pool.model import MULTIHOST, Vdev
+from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import left_behind
 from zconsole.pool.topology import FAILED
@@ -379,7 +379,7 @@ def refusal(view: MachineView, target: Target, old: SwapDisk) -> Refusal | None:
         return _checkpointed(situation, why)
     if (why := present(target).check(situation)) is not None:
         return Refusal(why)
-    found = _no_disk(pool, name, target.vdev) or _newcomer(pool, name, target)
+    found = _no_disk(pool, name, target)
     device = situation.facts.disk(path)
     if found is None and device is None and path.startswith(STACKED):
         return _stacked(pool, name, path)  # a multipath disk is one of the machine's
@@ -405,8 +405,12 @@ def _checkpointed(situation: Situation, why: str) -> Refusal:
     )
 
 
-def _no_disk(pool: str, name: str, leaf: Vdev) -> Refusal | None:
-    """Why it is not a disk that holds data; None when it is."""
+def _no_disk(pool: str, name: str, target: Target) -> Refusal | None:
+    """Why it is not a disk that holds data, or a new one; None when it is.
+
+    Led to the pull of the new device of a replace that runs, the good disk would go.
+    """
+    leaf, group = target.vdev, replacing(target)
     if leaf.children:
         return Refusal(f"{leaf.name} is not a device: name one of its devices")
     if leaf.kind == "file":
@@ -428,19 +432,13 @@ def _no_disk(pool: str, name: str, leaf: Vdev) -> Refusal | None:
                 ("add the new one", f"zpool add {pool} {leaf.vclass} NEW"),
             ),
         )
+    if group is not None and leaf is group.children[-1]:
+        first = group.children[0].name
+        return Refusal(
+            f"{leaf.name} takes the place of {first}: name {first} to swap that one",
+            ((f"where {leaf.name} is the bad one", f"zpool detach {pool} {name}"),),
+        )
     return None
-
-
-def _newcomer(pool: str, name: str, target: Target) -> Refusal | None:
-    """The new device of a replace that runs: led to its pull, the good disk would go."""
-    group, leaf = replacing(target), target.vdev
-    if group is None or leaf is not group.children[-1]:
-        return None
-    first = group.children[0].name
-    return Refusal(
-        f"{leaf.name} takes the place of {first}: name {first} to swap that one",
-        ((f"where {leaf.name} is the bad one", f"zpool detach {pool} {name}"),),
-    )
 
 
 def _stacked(pool: str, name: str, path: str) -> Refusal:

@@ -197,25 +197,21 @@ def _remembered(leaf: Vdev) -> SwapDisk:
     known = leaf.disk or LeafDisk()
     path = leaf.path or ""
     by_place = path.startswith(BY_VDEV)
+    # ZFS noted an id, which ends with the serial number.
+    noted = PARTITION.sub("", leaf.devid or "")
+    if noted.startswith(("nvme-", "usb-")):
+        noted = _AFTER_SERIAL.sub("", noted)
     return SwapDisk(
         name=leaf.name,
         path=path,
         whole=PARTITION.sub("", path),
-        serial=known.serial or _serial_in(leaf.devid or ""),
+        serial=known.serial or (noted.rpartition("_")[2] if "_" in noted else ""),
         wwn=known.wwn,
         model=known.model,
         size=leaf.size_bytes,
         bay=known.bay or (port_of(path) if by_place else ""),
         port=known.port or port_of(leaf.phys_path or (path if path.startswith(BY_PATH) else "")),
     )
-
-
-def _serial_in(devid: str) -> str:
-    """The serial number at the end of the id that ZFS noted; empty where it has none."""
-    name = PARTITION.sub("", devid)
-    if name.startswith(("nvme-", "usb-")):
-        name = _AFTER_SERIAL.sub("", name)
-    return name.rpartition("_")[2] if "_" in name else ""
 
 
 def partition_on(device: Device, number: str) -> Device | None:

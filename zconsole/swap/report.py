@@ -268,18 +268,13 @@ def summary(swap: Checklist) -> tuple[str, ...]:
         end = f"{swap.old.words} is online again in {swap.vdev} of {swap.pool}, {took}."
     else:
         end = f"{new} has replaced {swap.old.words} in {swap.vdev} of {swap.pool}, {took}."
-    return (end, *_scrubbed(swap))
-
-
-def _scrubbed(swap: Checklist) -> Iterator[str]:
-    """How the scrub ended; of one that was not waited for, who knows it."""
-    own = [entry for entry in swap.log if entry.step == "scrub"]
     if swap.scrub_begun is None:
-        return
+        return (end,)
     if "scrub" in swap.passed:
-        yield f"The scrub still ran when this ended: zpool status {swap.pool} tells its result."
+        told = f"The scrub still ran when this ended: zpool status {swap.pool} tells its result."
     else:
-        yield f"{sentence(own[-1].text)}."
+        told = f"{sentence([entry for entry in swap.log if entry.step == 'scrub'][-1].text)}."
+    return (end, told)
 
 
 def entry_words(entry: SwapEntry) -> str:

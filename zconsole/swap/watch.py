@@ -208,10 +208,14 @@ def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
         if disk not in swap.wrong:
             swap = replace(swap, wrong=(*swap.wrong, disk))
             swap = swap.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
-    for disk in _dropped(swap, view):
-        swap = replace(swap, wrong=(*swap.wrong, disk))
-        said = f"{disk.words} is in, but dropped out of {disk.pool}"
-        swap = swap.noting(now, PUT_BACK, said)
+    returned = {(disk.pool, disk.key) for disk in swap.returned}
+    for disk in swap.around:  # in again after a wrong pull, but ZFS gave it up afterwards
+        leaf = view.leaf_of(disk) if (disk.pool, disk.key) in returned else None
+        out = disk in swap.wrong or view.device(disk) is None
+        if leaf is not None and leaf[1].vdev.state in FAILED and not out:
+            swap = replace(swap, wrong=(*swap.wrong, disk))
+            said = f"{disk.words} is in, but dropped out of {disk.pool}"
+            swap = swap.noting(now, PUT_BACK, said)
     known = tuple(disk.key for disk in swap.wrong if _knows(swap, disk, view))
     for disk in swap.wrong:
         if disk.key in swap.noticed and disk.key not in known:
@@ -336,18 +340,6 @@ def _is_needed(disk: SwapDisk, view: MachineView) -> bool:
     if view.of(disk.pool) is None or view.leaf_of(disk) is not None:
         return True
     return any(each.whole == disk.whole for each in view.leaf_disks)
-
-
-def _dropped(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
-    """Disks that were pulled by mistake and are in again, but that ZFS gave up afterwards."""
-    returned = {(disk.pool, disk.key) for disk in swap.returned}
-    return tuple(
-        disk
-        for disk in swap.around
-        if (disk.pool, disk.key) in returned and disk not in swap.wrong
-        if view.device(disk) is not None
-        if (leaf := view.leaf_of(disk)) is not None and leaf[1].vdev.state in FAILED
-    )
 
 
 def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> bool:

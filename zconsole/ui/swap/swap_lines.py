@@ -194,20 +194,15 @@ def swap_lines(
     """What to do now, with what this console has to say of it; the steps and the disks."""
     steps = listed_steps(swap, stage.step, filed)
     end = ((), *_history(swap, look, width)) if stage.over else ()
-    banner = tuple(_banner(stage, look, width))
+    # What is wrong, across the screen: nothing else may be done before it is put right.
+    alarm = wrapped(stage.title, "badge-error", look, width, " ") if stage.alarm else ()
+    banner = [(Span(fit(span.text, width), "badge-error"),) for (span,) in alarm]
     listed, side = tuple(_steps(steps, look)), width >= SIDE_FROM
     room = width - _STEPS if side else width
     now, disks = _stage(stage, notes, look, room, filed), _disks(swap, look, room)
     if side:
         return (*banner, *_beside(listed, (*now, (), *disks)), *end)
     return (*banner, *now, (), *listed, (), *disks, *end)
-
-
-def _banner(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """What is wrong, across the screen: nothing else may be done before it is put right."""
-    if stage.alarm:
-        for (span,) in wrapped(stage.title, "badge-error", look, width, " "):
-            yield (Span(fit(span.text, width), "badge-error"),)
 
 
 def _stage(

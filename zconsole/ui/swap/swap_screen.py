@@ -501,29 +501,26 @@ def elsewhere(swap: Checklist, stage: SwapStage) -> bool:
 
 def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
     """The actions of keys that do something in the present step; ``filed``: the report is saved."""
-    swap, stage = followed.checklist, followed.stage
-    if stage is None or stage.over or followed.hold:
-        acts = stage is not None and not followed.hold
-        lit = acts and swap.lit
-        then = acts and stage is not None and bool(stage.then)
-        over = stage is not None and stage.over
-        more = {
-            "do": over and not filed,
-            "stop": over and not filed and swap.state == DONE,
-            "highlight": lit,
-            "other_pool": then,
-            "report": not over,  # then Enter does it
+    swap, stage, hold = followed.checklist, followed.stage, bool(followed.hold)
+    if stage is None or (hold and not stage.over):
+        return frozenset({"report"})
+    if stage.over:
+        able = {
+            "do": not filed,
+            "stop": not filed and swap.state == DONE,
+            "highlight": swap.lit and not hold,
+            "other_pool": bool(stage.then) and not hold,
         }
-        return frozenset(action for action, can in more.items() if can)
-    able = {
-        "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
-        "answer": bool(stage.answers),
-        "undo": stage.back is not None and not stage.back.closes,
-        # Its bay is not the one to find while another disk has to be put back.
-        "highlight": bool(swap.old.light) and not stage.alarm and not elsewhere(swap, stage),
-        "report": True,
-        "stop": True,
-    }
+    else:
+        able = {
+            "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
+            "answer": bool(stage.answers),
+            "undo": stage.back is not None and not stage.back.closes,
+            # Its bay is not the one to find while another disk has to be put back.
+            "highlight": bool(swap.old.light) and not stage.alarm and not elsewhere(swap, stage),
+            "report": True,
+            "stop": True,
+        }
     return frozenset(action for action, can in able.items() if can)
 
 

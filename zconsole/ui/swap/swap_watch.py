@@ -165,15 +165,6 @@ def _is_of(frame: Frame, swap: Checklist) -> bool:
     return swap.guid == frame.guid if swap.guid and frame.guid else swap.pool == frame.pool
 
 
-def _is_replaced(swap: Checklist, frame: Frame) -> bool:
-    """Whether the sample shows that another disk takes the old one's place."""
-    places = {} if frame.root is None else {place.key: place for place in placed(frame.root)}
-    old = places.get(swap.old.key)
-    return (
-        old is not None and old.parent is not None and places[old.parent].vdev.kind == "replacing"
-    )
-
-
 def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = None) -> ActivityView:
     """An open checklist as a line beside the scans; ``stage``: its step, where it is known.
 
@@ -183,7 +174,10 @@ def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = Non
         note = f"{stage.brief or stage.title}  (C)"
     else:
         step = stage.step if stage is not None else swap.at
-        if step == "replace" and frame is not None and _is_replaced(swap, frame):
-            step = "resilver"
+        if step == "replace" and frame is not None and frame.root is not None:
+            places = {place.key: place for place in placed(frame.root)}
+            old = places.get(swap.old.key)
+            above = None if old is None or old.parent is None else places[old.parent].vdev
+            step = "resilver" if above is not None and above.kind == "replacing" else step
         note = f"{swap.old.spot}: {STEPS[step].title}  (C continues)"
     return ActivityView(Activity(KIND, "open", note=note))
