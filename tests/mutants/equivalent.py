@@ -112,7 +112,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     ),
     "neither of the two sees what the other does": (
         "actions.executor.RunRecord.left_running: swap"
-        " self._steps.append({'argv': list(step.argv)}) <> self._log.note(self._clock(),"
+        " self.steps.append({'argv': list(step.argv)}) <> self.log.note(self.clock(),"
         " 'ended', **self._of(step), ok=False, result=result)",
         "sim.commands.detach: swap _release(pool, leaf)"
         " <> pool.note('vdev_remove', f'{leaf.name} detached', vdev=leaf.path)",

@@ -27,6 +27,7 @@ from zconsole.actions.replace import (
     plan_replace,
 )
 from zconsole.actions.scrub import (
+    ScrubDates,
     plan_pause,
     plan_resilver,
     plan_scrub,
@@ -34,10 +35,9 @@ from zconsole.actions.scrub import (
     plan_scrub_new,
     plan_stop,
 )
-from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
-from zconsole.actions.trim import plan_initialize, plan_trim
+from zconsole.actions.trim import plan_work
 from zconsole.errors import NotFoundError
 from zconsole.pool.topology import placed
 from zconsole.system.async_process import ProcessRunner
@@ -84,8 +84,8 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "detach": lambda s, w: plan_detach(s, key(s, w[0])),
     # "special:mirror", "normal:raidz1", "log:disk"
     "add": lambda s, w: plan_add(s, Layout(*w[0].split(":")), tuple(w[1:])),
-    "trim": lambda s, w: plan_trim(s, key(s, w[0]), *w[1:]),
-    "initialize": lambda s, w: plan_initialize(s, key(s, w[0]), *w[1:]),
+    "trim": lambda s, w: plan_work("trim", s, key(s, w[0]), *w[1:]),
+    "initialize": lambda s, w: plan_work("initialize", s, key(s, w[0]), *w[1:]),
     "sit-out": lambda s, w: plan_sit_out(s, key(s, w[0]), on=w[1] == "on"),
     "autosit": lambda s, w: plan_autosit(s, key(s, w[0]), on=w[1] == "on"),
     "clear": lambda s, w: plan_clear(s, key(s, w[0]) if w else None),

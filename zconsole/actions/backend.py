@@ -7,28 +7,80 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from zconsole.actions.autopilots import Autopilots, MachineAutopilots
 from zconsole.actions.executor import Executor
 from zconsole.actions.facts import Asker, MachineFacts
-from zconsole.actions.lights import LightSwitch, MachineLights
+from zconsole.actions.locate import LightSwitch, MachineLights
 from zconsole.actions.refresh import Refresher
-from zconsole.actions.scrub_window import WindowSwitch
-from zconsole.actions.window_records import MachineWindows
+from zconsole.actions.scrub_window import MachineWindows, WindowSwitch
+from zconsole.errors import UsageError
 from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import process_mark, steady_clock
 from zconsole.system.keeper import wake
+from zconsole.system.patient import Patient
 from zconsole.system.state_dir import change_mark, state_dir
-from zconsole.tunables import guard
-from zconsole.tunables.autopilot import every_pool
+from zconsole.tunables import autopilot, guard
+from zconsole.tunables.autopilot import Status, every_pool
 from zconsole.tunables.control import Control
+from zconsole.tunables.hold_latency import LEVERS
+from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.parameters import Parameters, SysfsParameters
 from zconsole.tunables.store import TunableStore
 from zconsole.zfs.sources.live import LiveSource
+
+
+class Autopilots(Protocol):
+    """The one autopilot of a machine, if it runs."""
+
+    async def start(self, wanted: Order) -> None:
+        """Start it, for as long as this console runs. Raises ZconsoleError."""
+
+    async def stop(self) -> bool:
+        """Have the originals restored, and end it; whether one ran. Raises ZconsoleError."""
+
+    async def status(self) -> Status | None:
+        """What it does, whoever started it; None while none runs."""
+
+
+class MachineAutopilots:
+    """The autopilot of this machine, which ends with the console that started it."""
+
+    def __init__(self, directory: Path, control: Control, mark: str | None) -> None:
+        self._directory = directory
+        self._control = control
+        self._mark = mark
+        self._patient = Patient()
+
+    async def start(self, wanted: Order) -> None:
+        """See Autopilots.start."""
+        await in_daemon_thread(make_way, self._control)
+        begin = autopilot.start
+        await in_daemon_thread(begin, self._directory, wanted.targets, wanted.below, self._mark)
+
+    async def stop(self) -> bool:
+        """See Autopilots.stop."""
+        return await in_daemon_thread(lambda: autopilot.stop(self._directory))
+
+    async def status(self) -> Status | None:
+        """See Autopilots.status."""
+        return await in_daemon_thread(autopilot.status, self._directory, self._patient)
+
+
+def make_way(control: Control) -> None:
+    """Restore what a killed autopilot left.
+
+    Raises UsageError where a person has set what the next one would set: they are not taken over.
+    """
+    control.settle(time.time())
+    settings = map(control.setting, LEVERS)
+    if ours := [each.tunable.name for each in settings if each.ours]:
+        raise UsageError(f"restore {ours[0]} first: zconsole tunables restore {' '.join(ours)}")
+
 
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend

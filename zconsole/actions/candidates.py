@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path, partition_in, partition_of
@@ -21,6 +23,14 @@ PARTITIONING = 11 * 1024**2
 
 FAILED_DISK, OLD_DISK = "this is the failed disk", "this is the disk to replace"
 """Why a device cannot take its own place: zpool refuses a disk that has the pool's label."""
+
+
+class Objection(NamedTuple):
+    """What speaks against a device for a place."""
+
+    text: str
+    fatal: bool = True
+    """Whether it cannot work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +61,33 @@ def ranked(pool: Pool, target: Target, facts: Facts) -> tuple[Candidate, ...]:
 
 def judge_device(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
     """One device for this place, with every reason against it."""
-    sized, hair = _size(target, device, facts)
-    sector, slow = _sectors(target, device)
-    used, doubts = _in_use(pool, target, device)
-    shared, beside = _on_one_disk(target, device, facts)
-    is_old = used[:1] in ((FAILED_DISK,), (OLD_DISK,))
-    stands_in = _only_by_a_spare(target)
-    problems = (*used, *stands_in, *shared, *sized, *sector)
-    return Candidate(device, problems, (*doubts, *beside, *hair, *slow), is_old)
+    found = (
+        *_in_use(pool, target, device),
+        *_only_by_a_spare(target),
+        *_on_one_disk(target, device, facts),
+        *_size(target, device, facts),
+        *_under(ashift_of(target), target.top.name, device, "only a new vdev can use it"),
+    )
+    return _judged(device, found)
+
+
+def _judged(device: Device, found: Sequence[Objection]) -> Candidate:
+    problems = tuple(each.text for each in found if each.fatal)
+    cautions = tuple(each.text for each in found if not each.fatal)
+    return Candidate(device, problems, cautions, problems[:1] in ((FAILED_DISK,), (OLD_DISK,)))
 
 
 def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
     """One device for a vdev that is to be added, laid out for ``ashift`` where that is known."""
-    used, doubts = _in_use(pool, None, device)
-    sector, slow = _under(ashift, pool.name, device, "ZFS adds no vdev of another")
-    if device.size is None:
-        return Candidate(device, (*used, *sector), (*doubts, "size unknown", *slow))
-    small = f"too small: {size(device.size)}, a vdev needs {size(LEAST)}"
-    return Candidate(device, (*used, *(small,) * (device.size < LEAST), *sector), (*doubts, *slow))
+    small = Objection("size unknown", fatal=False)
+    if device.size is not None:
+        small = Objection(f"too small: {size(device.size)}, a vdev needs {size(LEAST)}")
+    found = (
+        *_in_use(pool, None, device),
+        *((small,) * (device.size is None or device.size < LEAST)),
+        *_under(ashift, pool.name, device, "ZFS adds no vdev of another"),
+    )
+    return _judged(device, found)
 
 
 def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, ...]:
@@ -76,21 +95,17 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
     device = facts.named(new)
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
-    whole = _whole_for_a_part(target, new) if device.kind == "disk" else ()
-    return (*whole, *judge_device(pool, target, device, facts).cautions)
-
-
-def _whole_for_a_part(target: Target, new: str) -> tuple[str, ...]:
-    """That a whole disk takes the place of a partition: no others are made on it."""
+    found = judge_device(pool, target, device, facts).cautions
     parts = ((v.name, partition_of(v)) for v in target.vdev.leaves())
     name, part = next((each for each in parts if each[1] is not None), ("", None))
-    if part is None or partition_in(new) is not None:
-        return ()
-    return (
+    if part is None or device.kind != "disk" or partition_in(new) is not None:
+        return found
+    whole = (
         f"{name} is partition {part} of its disk, and {new} is used whole: it can't boot, and gets"
         f" none of the other partitions. To have them: sgdisk --replicate={new} /dev/OTHER, sgdisk"
-        f" --randomize-guids {new}, then choose {new}-part{part}",
+        f" --randomize-guids {new}, then choose {new}-part{part}"
     )
+    return (whole, *found)
 
 
 def ashift_of(target: Target) -> int | None:
@@ -126,51 +141,41 @@ def _fit(candidate: Candidate) -> tuple[bool, bool, int, int, str]:
     return (*order(candidate), len(candidate.cautions), device.size or 0, device.path)
 
 
-def _size(target: Target, device: Device, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _size(target: Target, device: Device, facts: Facts) -> Iterator[Objection]:
     least = least_bytes(target.top)
     if least is None or device.size is None:
-        return (), ("size unknown: it may be too small",)
+        yield Objection("size unknown: it may be too small", fatal=False)
+        return
     if device.size < least:
-        return (f"too small: {size(device.size)}, this place needs {size(least)}",), ()
+        yield Objection(f"too small: {size(device.size)}, this place needs {size(least)}")
+        return
+    # Another disk of the size of the smallest whole disk that the vdev has fits as that one did.
+    siblings = (facts.disk(leaf.path) for leaf in target.top.leaves() if leaf.path)
+    sizes = (each.size for each in siblings if each is not None and each.size)
     usable = device.size - (PARTITIONING if device.kind == "disk" else 0)
-    if usable < least and device.size < _smallest_sibling(target, facts, device.size + 1):
-        return (), (f"may be slightly too small: {size(device.size)}, needs {size(least)}",)
-    return (), ()
+    if usable < least and device.size < min(sizes, default=device.size + 1):
+        what = f"may be slightly too small: {size(device.size)}, needs {size(least)}"
+        yield Objection(what, fatal=False)
 
 
-def _smallest_sibling(target: Target, facts: Facts, unknown: int) -> int:
-    """Size of the smallest whole disk the vdev has: another of that size fits as that one did."""
-    known = (facts.disk(leaf.path) for leaf in target.top.leaves() if leaf.path)
-    return min((d.size for d in known if d is not None and d.size), default=unknown)
-
-
-def _sectors(target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    so = "only a new vdev can use it"
-    return _under(ashift_of(target), target.top.name, device, so)
-
-
-def _under(
-    ashift: int | None, name: str, device: Device, so: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _under(ashift: int | None, name: str, device: Device, so: str) -> Iterator[Objection]:
     """What speaks against a device's sectors in ``name``, laid out for ``ashift``, and so what."""
     if ashift is None:
-        return (), ()
+        return
     if device.logical and device.logical > 1 << ashift:
-        return (
+        yield Objection(
             f"its sectors are {device.logical} bytes, {name} is laid out for"
-            f" {1 << ashift} (ashift {ashift}); {so}",
-        ), ()
-    if device.physical and device.physical > 1 << ashift:
-        return (), (f"works, but slowly: {device.physical}-byte sectors under ashift {ashift}",)
-    return (), ()
+            f" {1 << ashift} (ashift {ashift}); {so}"
+        )
+    elif device.physical and device.physical > 1 << ashift:
+        what = f"works, but slowly: {device.physical}-byte sectors under ashift {ashift}"
+        yield Objection(what, fatal=False)
 
 
-def _on_one_disk(
-    target: Target, device: Device, facts: Facts
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _on_one_disk(target: Target, device: Device, facts: Facts) -> Iterator[Objection]:
     """What speaks against a part of a disk that the vdev, or the place itself, is on."""
     if device.kind == "disk":
-        return (), ()
+        return
     disks = facts.disks_under(device)
     paths = {path for disk in disks for path in (disk.path, *disk.aliases)}
     serials = {disk.serial for disk in disks} - {""}
@@ -181,22 +186,21 @@ def _on_one_disk(
     ]
     others = ", ".join(leaf.name for leaf in here if leaf is not target.vdev)
     if others:
-        return (f"on one disk with {others}: {target.top.name} would lose both with it",), ()
-    stays = here and target.vdev.state in ("ONLINE", "DEGRADED")
-    return (), (f"on one disk with {target.name}: both fail with it",) * bool(stays)
+        yield Objection(f"on one disk with {others}: {target.top.name} would lose both with it")
+    elif here and target.vdev.state in ("ONLINE", "DEGRADED"):
+        yield Objection(f"on one disk with {target.name}: both fail with it", fatal=False)
 
 
-def _in_use(
-    pool: Pool, target: Target | None, device: Device
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    problems: list[str] = []
+def _in_use(pool: Pool, target: Target | None, device: Device) -> Iterator[Objection]:
     member = find_path(pool, (device.path, device.node, *device.aliases))
     own = member is not None and target is not None and member.key == target.key
     state = target.vdev.state if own and target is not None else "ONLINE"
     in_place = state != "ONLINE"
     # A new disk put where the old one was has the old one's path, but not the pool's label.
     if in_place and device.contents.zfs_pool == pool.name:
-        return (OLD_DISK if state == "OFFLINE" else FAILED_DISK,), ()
+        yield Objection(OLD_DISK if state == "OFFLINE" else FAILED_DISK)
+        return
+    problems: list[str] = []
     if member is not None and not in_place:
         problems.append(f"in this pool already, as {member.name}")
     problems += [f"mounted on {clean(where)}" for where in device.mounted]
@@ -205,9 +209,9 @@ def _in_use(
     problems += ["read-only"] if device.read_only else []
     problems += ["not named by udev yet: look again"] if device.unnamed else []
     problems += held(pool, device) if member is None or in_place else []
-    return tuple(problems), (
-        "its content could not be read: it may hold data",
-    ) if device.contents.unread else ()
+    yield from map(Objection, problems)
+    if device.contents.unread:
+        yield Objection("its content could not be read: it may hold data", fatal=False)
 
 
 def held(pool: Pool, device: Device) -> list[str]:
@@ -254,10 +258,9 @@ def unfit_spare(spare: Vdev, target: Target) -> str | None:
     return None
 
 
-def _only_by_a_spare(target: Target) -> tuple[str, ...]:
+def _only_by_a_spare(target: Target) -> Iterator[Objection]:
     """Why a disk cannot take the place of a spare in use (zpool_vdev_attach, libzfs_pool.c)."""
     group = target.group
-    if group is None or group.kind != "spare" or group.children[0] is target.vdev:
-        return ()
-    original = next(group.children[0].leaves()).name
-    return (f"{target.name} is a spare that stands in: replace {original} instead",)
+    if group is not None and group.kind == "spare" and group.children[0] is not target.vdev:
+        original = next(group.children[0].leaves()).name
+        yield Objection(f"{target.name} is a spare that stands in: replace {original} instead")

@@ -8,51 +8,40 @@ from __future__ import annotations
 
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import when
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide
 from zconsole.pool.scan_outcome import left_behind
 from zconsole.units import size
 
 
 def plan_discard(situation: Situation) -> ActionPlan:
     """Discard the checkpoint of the pool; one-way."""
+    held = situation.pool.checkpoint.total_bytes if situation.pool.checkpoint else None
+    much = f", {size(held)}" if held else ""
+    # A checkpoint keeps a resilver from its end.
+    unended = left_behind(situation.pool.root) and not situation.active("resilver")
+    then = "afterwards, restart the resilver (zpool resilver): only then the old disk leaves"
     plan = ActionPlan(
         action="checkpoint",
         title=f"Discard the checkpoint of {situation.pool.name}",
-        steps=(Step(zpool("checkpoint", "-d", operands=(situation.pool.name,)), "discard it"),),
-        consequences=(_frees(situation), "files stay as they are now", *_afterwards(situation)),
+        steps=(Step(situation.zpool("checkpoint", "-d"), "discard it"),),
+        consequences=(
+            f"frees what only the checkpoint holds{much}; that takes a while",
+            "files stay as they are now",
+            *((then,) * unended),
+        ),
         not_undone=("the pool can't be rewound to the checkpoint any more",),
-        preconditions=(must.answering(), _exists()),
+        preconditions=(must.ANSWERING, Precondition("a checkpoint exists", _nothing_to_discard)),
         needs_typed=situation.pool.name,
-        follow=when(_is_gone, f"the checkpoint of {situation.pool.name} is discarded"),
+        follow=when(
+            lambda now: now.pool.checkpoint is None,
+            f"the checkpoint of {situation.pool.name} is discarded",
+        ),
         begins="discard",
     )
     return decide(plan, situation)
 
 
-def _is_gone(situation: Situation) -> bool:
-    return situation.pool.checkpoint is None
-
-
-def _frees(situation: Situation) -> str:
-    held = situation.pool.checkpoint.total_bytes if situation.pool.checkpoint else None
-    much = f", {size(held)}" if held else ""
-    return f"frees what only the checkpoint holds{much}; that takes a while"
-
-
-def _afterwards(situation: Situation) -> tuple[str, ...]:
-    """What is left to do where the checkpoint kept a resilver from its end."""
-    if situation.active("resilver") or not left_behind(situation.pool.root):
-        return ()
-    return ("afterwards, restart the resilver (zpool resilver): only then the old disk leaves",)
-
-
-def _exists() -> Precondition:
-    """There is a checkpoint, and it isn't being discarded already."""
-
-    def _check(now: Situation) -> str | None:
-        if now.pool.checkpoint is None:
-            return "the pool has no checkpoint"
-        going = now.pool.checkpoint.discarding
-        return "the checkpoint is being discarded already" if going else None
-
-    return Precondition("a checkpoint exists", _check)
+def _nothing_to_discard(now: Situation) -> str | None:
+    if now.pool.checkpoint is None:
+        return "the pool has no checkpoint"
+    return "the checkpoint is being discarded already" if now.pool.checkpoint.discarding else None

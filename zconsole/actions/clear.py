@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import when
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import Target, find, key_of, members
+from zconsole.actions.target import find, key_of, members
 from zconsole.pool.model import ERRORS, MULTIHOST, Vdev
 from zconsole.pool.redundancy import parity
 from zconsole.pool.topology import APART, DATA, FAILED, data_vdevs
@@ -18,27 +16,34 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
     """Zero the error counters of the pool or one device; resumes a suspended pool."""
     target = find(situation.pool, key) if key else None
     if key and target is None:
-        return refuse("clear", "Clear errors", situation.pool.name, must.NOT_THERE)
-    operands = (situation.pool.name, target.argument) if target else (situation.pool.name,)
+        return refuse("clear", "Clear errors", situation, must.NOT_THERE)
+    argv = situation.zpool("clear", operands=(target.argument,) if target else ())
     below = target.vdev if target else situation.pool.root
     # One that is OFFLINE stays so; all others are opened again (vdev_clear, vdev.c).
     away = (v for v in below.leaves() if v.state in FAILED and v.vclass not in APART)
     returns = any(v.state != "OFFLINE" for v in away)
     whose = target.name if target else situation.pool.name
+    first = "as well, if that can be written" if situation.suspended else "first"
+
+    def _cleared(now: Situation) -> bool:
+        found = find(now.pool, key) if key else None
+        vdevs = (found.vdev if found else now.pool.root).walk()
+        return not now.suspended and all(vdev.errors.total == 0 for vdev in vdevs)
+
     plan = ActionPlan(
         action="clear",
         title=f"{'Resume' if situation.suspended else 'Clear errors of'} {whose}",
-        steps=(Step(zpool("clear", operands=operands), "clear the counters, reopen"),),
+        steps=(Step(argv, "clear the counters, reopen"),),
         consequences=(*_clear_effects(situation), *(disturbed(situation) * returns)),
-        not_undone=(_clear_erases(situation),),
+        not_undone=(f"the error counters are erased; they are written to the audit log {first}",),
         warnings=_suspended_warnings(situation),
         preconditions=(
-            must.of_this_host(),
-            _devices_back(),
+            Precondition("no other host may have imported the pool", _of_other_host),
+            Precondition("enough devices are back and their labels readable", _not_back),
             *((must.same_scans(situation),) * (returns and not situation.suspended)),
         ),
         alternatives=_back_first(situation),
-        follow=when(_cleared(target), f"the counters of {whose} are cleared"),
+        follow=when(_cleared, f"the counters of {whose} are cleared"),
         saves_evidence=True,
         urgent=lambda now: now.suspended,
     )
@@ -60,11 +65,6 @@ def _clear_effects(situation: Situation) -> tuple[str, ...]:
     )
 
 
-def _clear_erases(situation: Situation) -> str:
-    first = "as well, if that can be written" if situation.suspended else "first"
-    return f"the error counters are erased; they are written to the audit log {first}"
-
-
 def _suspended_warnings(situation: Situation) -> tuple[str, ...]:
     if not situation.suspended or situation.pool.suspension == MULTIHOST:
         return ()
@@ -79,19 +79,21 @@ def _suspended_warnings(situation: Situation) -> tuple[str, ...]:
     )
 
 
-def _devices_back() -> Precondition:
-    """For a suspended pool: enough devices are there, with labels that are this pool's."""
+def _of_other_host(situation: Situation) -> str | None:
+    """Why another host may have imported the suspended pool."""
+    suspension = situation.pool.suspension if situation.suspended else None
+    return must.OTHER_HOST if suspension == MULTIHOST else None
 
-    def _check(situation: Situation) -> str | None:
-        if not situation.suspended:
-            return None
-        for top in data_vdevs(situation.pool.root):
-            away = [problem for member in members(top) if (problem := _missing(situation, member))]
-            if len(away) > parity(top):
-                return "; ".join(away)
+
+def _not_back(situation: Situation) -> str | None:
+    """Why too few devices of a suspended pool are there, with labels that are this pool's."""
+    if not situation.suspended:
         return None
-
-    return Precondition("enough devices are back and their labels readable", _check)
+    for top in data_vdevs(situation.pool.root):
+        away = [problem for member in members(top) if (problem := _missing(situation, member))]
+        if len(away) > parity(top):
+            return "; ".join(away)
+    return None
 
 
 def _missing(situation: Situation, member: Vdev) -> str:
@@ -120,14 +122,3 @@ def _back_first(situation: Situation) -> tuple[str, ...]:
         "bring the device back first: check cable, power, bay; then try again",
         "clear the pool once its label can be read",
     )
-
-
-def _cleared(target: Target | None) -> Callable[[Situation], bool]:
-    def _holds(situation: Situation) -> bool:
-        if situation.suspended:
-            return False
-        now = find(situation.pool, target.key) if target else None
-        root = now.vdev if now else situation.pool.root
-        return all(vdev.errors.total == 0 for vdev in root.walk())
-
-    return _holds

@@ -47,7 +47,8 @@ def logged_commands(records: Iterable[Mapping[str, Any]]) -> tuple[LoggedCommand
 def _logged(record: Mapping[str, Any], command: str, *, ended: bool) -> LoggedCommand:
     ok = record.get("ok") is True if ended else None
     if record.get("kind") == "autopilot":  # each of its lines stands for itself
-        return LoggedCommand(float(record["t"]), command, not _failed(record), AUTOPILOT)
+        ok = not str(record.get("result", "")).startswith("failed")
+        return LoggedCommand(float(record["t"]), command, ok, AUTOPILOT)
     result = str(record.get("result", "")) if ended else "no result yet"
     who = record.get("who")
     who = who if isinstance(who, Mapping) else {}
@@ -61,7 +62,9 @@ def _command(record: Mapping[str, Any]) -> str:
     """The command quoted for a shell; of tunables the one that sets the same."""
     kind, argv, values = record.get("kind"), record.get("argv"), record.get("values")
     if kind == AUTOPILOT:
-        return _flight(record)
+        if record.get("event") == "begun":
+            return f"{AUTOPILOT} started: target {record.get('target', 'unknown')}"
+        return f"{AUTOPILOT} ended: {record.get('result', '')}"
     if kind == "tunable" and isinstance(values, list):
         pairs = (v for v in values if isinstance(v, Mapping))
         pairs_text = " ".join(f"{v.get('name')}={v.get('new')}" for v in pairs)
@@ -75,17 +78,6 @@ def _command(record: Mapping[str, Any]) -> str:
             words[:1] = ["zconsole"]
         return shlex.join(words)
     return ""
-
-
-def _flight(record: Mapping[str, Any]) -> str:
-    """The start or the end of an autopilot."""
-    if record.get("event") == "begun":
-        return f"{AUTOPILOT} started: target {record.get('target', 'unknown')}"
-    return f"{AUTOPILOT} ended: {record.get('result', '')}"
-
-
-def _failed(record: Mapping[str, Any]) -> bool:
-    return str(record.get("result", "")).startswith("failed")
 
 
 def _order(record: Mapping[str, Any]) -> str:

@@ -24,28 +24,18 @@ OTHER_HOST = (
 """Of a pool that ZFS suspended to keep two hosts from writing to it (ZFS-8000-MM)."""
 
 
-def answering() -> Precondition:
-    """The pool is not suspended."""
-
-    def _check(situation: Situation) -> str | None:
-        if not situation.suspended:
-            return None
-        if situation.pool.suspension == MULTIHOST:
-            return f"the pool is suspended and takes no command: {OTHER_HOST}"
-        return (
-            "the pool is suspended and takes no command: bring the missing device back, then"
-            " clear the pool"
-        )
-
-    return Precondition("the pool is not suspended", _check)
-
-
-def of_this_host() -> Precondition:
-    """The pool is not suspended because another host may have imported it."""
-    return Precondition(
-        "no other host may have imported the pool",
-        lambda s: OTHER_HOST if s.suspended and s.pool.suspension == MULTIHOST else None,
+def _suspended(situation: Situation) -> str | None:
+    if not situation.suspended:
+        return None
+    if situation.pool.suspension == MULTIHOST:
+        return f"the pool is suspended and takes no command: {OTHER_HOST}"
+    return (
+        "the pool is suspended and takes no command: bring the missing device back, then"
+        " clear the pool"
     )
+
+
+ANSWERING = Precondition("the pool is not suspended", _suspended)
 
 
 def present(target: Target) -> Precondition:
@@ -112,20 +102,19 @@ def checkpoint_doubt(situation: Situation) -> tuple[str, ...]:
     )
 
 
-def no_checkpoint() -> Precondition:
-    """No checkpoint exists or is being discarded (spa_vdev_attach, spa_vdev_detach in spa.c)."""
+def _checkpointed(situation: Situation) -> str | None:
+    """Why there is a checkpoint in the way (spa_vdev_attach, spa_vdev_detach in spa.c)."""
+    if situation.pool.checkpoint is None:
+        return None
+    if situation.pool.checkpoint.discarding:
+        return "a checkpoint is being discarded: wait for it"
+    return (
+        "the pool has a checkpoint, so ZFS refuses replace, attach and detach: discard it"
+        " first (zpool checkpoint -d); you can't rewind to it afterwards"
+    )
 
-    def _check(situation: Situation) -> str | None:
-        if situation.pool.checkpoint is None:
-            return None
-        if situation.pool.checkpoint.discarding:
-            return "a checkpoint is being discarded: wait for it"
-        return (
-            "the pool has a checkpoint, so ZFS refuses replace, attach and detach: discard it"
-            " first (zpool checkpoint -d); you can't rewind to it afterwards"
-        )
 
-    return Precondition("no checkpoint exists", _check)
+NO_CHECKPOINT = Precondition("no checkpoint exists", _checkpointed)
 
 
 def no_activity(kind: str, words: str) -> Precondition:
@@ -225,20 +214,12 @@ def same_device(situation: Situation, path: str) -> Precondition:
             return f"{path} is no longer there; choose the device again"
         return f"{path} is a different device now: {'; '.join(changed)}; choose the device again"
 
-    return Precondition(_text(path, known), _check)
-
-
-def _text(path: str, known: Mapping[str, str]) -> str:
-    """What the device is known by, and what it isn't."""
-    if not known:
-        return (
-            f"{path}: no serial number, WWN, model or size is known, so a swapped disk isn't"
-            " noticed"
-        )
     words = ", ".join(f"{name} {value}" for name, value in known.items())
     doubt = "; its serial number is unknown, so another disk of this size isn't noticed"
     named = known.keys() & {"serial", "WWN", "spare"}
-    return f"{path} is the same device: {words}{'' if named else doubt}"
+    text = f"{path} is the same device: {words}{'' if named else doubt}"
+    unknown = "no serial number, WWN, model or size is known, so a swapped disk isn't noticed"
+    return Precondition(text if known else f"{path}: {unknown}", _check)
 
 
 def _known(situation: Situation, path: str) -> Mapping[str, str]:
@@ -264,7 +245,7 @@ def outdated(now: Situation, since: float, urgent: bool) -> str | None:
     if urgent:
         return None
     if now.suspended:
-        return answering().check(now)
+        return _suspended(now)
     if now.problem is not None:
         return f"{now.pool.name} cannot be read: {now.problem}. Nothing was run"
     return None

@@ -6,13 +6,13 @@ import asyncio
 import time
 import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from zconsole.actions.conditions import outdated
-from zconsole.actions.lights import LightSwitch, MachineLights
+from zconsole.actions.locate import LightSwitch, MachineLights
 from zconsole.actions.plan import (
     ActionOutcome,
     ActionPlan,
@@ -22,10 +22,8 @@ from zconsole.actions.plan import (
     same_pool,
 )
 from zconsole.actions.refresh import Refresher
-from zconsole.actions.scrub_window import WindowSwitch
-from zconsole.actions.window_records import MachineWindows
+from zconsole.actions.scrub_window import MachineWindows, WindowSwitch
 from zconsole.errors import ZconsoleError
-from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -60,33 +58,20 @@ class ExecutionEvent:
     """What zpool's refusal means, in the operator's words."""
 
 
+@dataclass(slots=True)
 class Executor:
     """Runs plans against one machine, or one simulated pool."""
 
-    def __init__(
-        self,
-        runner: CommandRunner,
-        refresh: Refresher,
-        log: Log,
-        denied: str = "",
-        clock: Callable[[], float] = time.time,
-        steady: Callable[[], float] = steady_clock,
-        lights: LightSwitch | None = None,
-        windows: WindowSwitch | None = None,
-    ) -> None:
-        """``steady`` is the clock by which ``refresh`` says when its sample was begun.
-
-        ``lights`` and ``windows`` are this machine's by default.
-        """
-        self._lights = lights or MachineLights()
-        self._windows = windows or MachineWindows()
-        self._runner = runner
-        self._refresh = refresh
-        self._log = log
-        self.denied = denied
-        """Why nothing may be run here (read-only, not root); empty when it may."""
-        self._clock = clock
-        self._steady = steady
+    runner: CommandRunner
+    refresh: Refresher
+    log: Log
+    denied: str = ""
+    """Why nothing may be run here (read-only, not root); empty when it may."""
+    clock: Callable[[], float] = time.time
+    steady: Callable[[], float] = steady_clock
+    """The clock by which ``refresh`` says when its sample was begun."""
+    lights: LightSwitch = field(default_factory=MachineLights)
+    windows: WindowSwitch = field(default_factory=MachineWindows)
 
     async def run(
         self, plan: ActionPlan, typed: str | None = None
@@ -102,7 +87,7 @@ class Executor:
         if why := self._barred(plan, typed):
             yield ExecutionEvent("refused", why)
             return
-        record = RunRecord(self._log, self._clock, plan)
+        record = RunRecord(self.log, self.clock, plan)
         for number, step in enumerate(plan.steps):
             begun = False
             async for event in self._one(plan, step, record, first=number == 0):
@@ -118,7 +103,7 @@ class Executor:
     def ended(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         """Write down how a followed action ended; nobody waits for that line."""
         fields = {**plan.identity, "ok": outcome.ok, "text": outcome.text}
-        self._log.note(self._clock(), "ended", kind="action", **fields)
+        self.log.note(self.clock(), "ended", kind="action", **fields)
 
     def _barred(self, plan: ActionPlan, typed: str | None) -> str | None:
         if self.denied:
@@ -135,9 +120,9 @@ class Executor:
         self, plan: ActionPlan, step: Step, record: RunRecord, first: bool
     ) -> AsyncIterator[ExecutionEvent]:
         """Everything about one command: a fresh sample, its lines in the log, what it printed."""
-        since = self._steady()
+        since = self.steady()
         try:
-            now = await self._refresh(plan.pool, since)
+            now = await self.refresh(plan.pool, since)
         except ZconsoleError as error:
             yield ExecutionEvent("failed", str(error), step)
             return
@@ -178,7 +163,7 @@ class Executor:
         """
         if plan.guid is None or now.suspended:
             return None
-        found = await self._refresh.guid(plan.pool)
+        found = await self.refresh.guid(plan.pool)
         if found is None and not urgent:
             return f"GUID of {plan.pool} unknown: it may be another pool"
         if found is None or found == plan.guid:
@@ -212,11 +197,11 @@ class Executor:
 
     async def _command(self, step: Step) -> Completed:
         if step.light is not None:
-            switch = partial(self._lights.switch, step.light)
+            switch = partial(self.lights.switch, step.light)
         elif step.window is not None:
-            switch = partial(self._windows.switch, step.window)
+            switch = partial(self.windows.switch, step.window)
         else:
-            return await self._runner.run(step.argv, DEADLINE)
+            return await self.runner.run(step.argv, DEADLINE)
         try:
             async with asyncio.timeout(LIGHT):
                 said = await in_daemon_thread(switch)
@@ -238,20 +223,44 @@ def _said(completed: Completed, step: Step) -> Iterator[ExecutionEvent]:
         yield ExecutionEvent("warning", completed.stdout.strip(), step, meaning)
 
 
+@dataclass(slots=True)
 class RunRecord:
     """The lines of one run in the audit log: of each command, before and after, and of the plan."""
 
-    def __init__(self, log: Log, clock: Callable[[], float], plan: ActionPlan) -> None:
-        self._log = log
-        self._clock = clock
-        self._plan = plan
-        self.urgent = False
-        """Whether nothing may wait for a line, or be refused for the want of one."""
-        self._steps: list[dict[str, Any]] = []
+    log: Log
+    clock: Callable[[], float]
+    plan: ActionPlan
+    urgent: bool = False
+    """Whether nothing may wait for a line, or be refused for the want of one."""
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    """What became of each command so far."""
 
     async def evidence(self, situation: Situation) -> str | None:
-        """Save what clearing would erase; why it could not be saved, None once it is."""
-        fields = {"action": self._plan.action, **_evidence(situation.pool)}
+        """Save what clearing would erase; why it could not be saved, None once it is.
+
+        Counters of every vdev, the error list, the status message.
+        """
+        pool = situation.pool
+        fields = {
+            "action": self.plan.action,
+            "pool": pool.name,
+            "guid": pool.guid,
+            "state": pool.state,
+            "message": pool.message,
+            "error_count": pool.error_count,
+            "errors": None if pool.errors is None else list(pool.errors),
+            "vdevs": [
+                {
+                    "name": v.name,
+                    "guid": v.guid,
+                    "path": v.path,
+                    "state": v.state,
+                    "note": v.note,
+                    **v.errors._asdict(),
+                }
+                for v in pool.root.walk()
+            ],
+        }
         return await self._write("evidence", fields)
 
     async def begun(self, step: Step) -> str | None:
@@ -260,7 +269,7 @@ class RunRecord:
 
     async def ended(self, step: Step, result: str, **fields: Any) -> str | None:
         """Write down what became of a command; why it could not be, None once it is."""
-        self._steps.append({"argv": list(step.argv), **fields})
+        self.steps.append({"argv": list(step.argv), **fields})
         line = {**self._of(step), **fields, "ok": result == DONE, "result": result}
         return await self._write("ended", line)
 
@@ -270,48 +279,25 @@ class RunRecord:
 
     def left_running(self, step: Step, result: str) -> None:
         """The same two lines for a console that is being quit: nothing is waited for."""
-        self._steps.append({"argv": list(step.argv)})
-        self._log.note(self._clock(), "ended", **self._of(step), ok=False, result=result)
-        self._log.note(self._clock(), "action", **self._summary(result))
+        self.steps.append({"argv": list(step.argv)})
+        self.log.note(self.clock(), "ended", **self._of(step), ok=False, result=result)
+        self.log.note(self.clock(), "action", **self._summary(result))
 
     def _of(self, step: Step) -> dict[str, Any]:
-        return {"kind": "command", **self._plan.identity, "argv": list(step.argv)}
+        return {"kind": "command", **self.plan.identity, "argv": list(step.argv)}
 
     def _summary(self, result: str) -> dict[str, Any]:
-        return {**self._plan.identity, "steps": self._steps, "result": result}
+        return {**self.plan.identity, "steps": self.steps, "result": result}
 
     async def _write(self, event: str, fields: Mapping[str, Any]) -> str | None:
         if self.urgent:
-            self._log.note(self._clock(), event, **fields)
+            self.log.note(self.clock(), event, **fields)
             return None
         try:
-            await in_daemon_thread(partial(self._log.write, self._clock(), event, **fields))
+            await in_daemon_thread(partial(self.log.write, self.clock(), event, **fields))
         except (OSError, ZconsoleError) as error:
             return str(error)
         return None
-
-
-def _evidence(pool: Pool) -> dict[str, Any]:
-    """What clearing a pool's errors erases: counters of every vdev, error list, status message."""
-    return {
-        "pool": pool.name,
-        "guid": pool.guid,
-        "state": pool.state,
-        "message": pool.message,
-        "error_count": pool.error_count,
-        "errors": None if pool.errors is None else list(pool.errors),
-        "vdevs": [
-            {
-                "name": v.name,
-                "guid": v.guid,
-                "path": v.path,
-                "state": v.state,
-                "note": v.note,
-                **v.errors._asdict(),
-            }
-            for v in pool.root.walk()
-        ],
-    }
 
 
 def explain(text: str) -> str | None:

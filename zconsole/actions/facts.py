@@ -67,7 +67,8 @@ class MachineFacts:
         instead.
         """
         module = self._root / "sys/module/zfs"
-        found = await self._devices(_files(pool, paths))
+        files = (v.path for v in pool.root.leaves() if v.kind == "file" and v.path)
+        found = await self._devices(tuple(dict.fromkeys((*files, *paths))))
         properties = {} if suspended else await _properties(self._runner, pool.name)
         return Facts(
             version=parse_version(text_in(module / "version")),
@@ -101,7 +102,7 @@ class MachineFacts:
     async def guid(self, pool: str) -> str | None:
         """See Asker.guid."""
         argv = zpool("get", "-Hp", "-o", "value", operands=("guid", pool))
-        return (await _ask(self._runner, argv)).strip() or None
+        return (await _ask(self._runner, argv) or "").strip() or None
 
 
 async def with_temperatures(
@@ -129,7 +130,7 @@ def label_of(text: str) -> str:
 
 async def _properties(runner: CommandRunner, pool: str) -> dict[str, str]:
     argv = ("zpool", "get", "-Hp", "-o", "property,value", "all", pool)
-    rows = (line.split("\t") for line in (await _ask(runner, argv)).splitlines())
+    rows = (line.split("\t") for line in (await _ask(runner, argv) or "").splitlines())
     return {row[0]: row[1] for row in rows if len(row) == 2}
 
 
@@ -147,10 +148,8 @@ async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
 
     async def _label(path: str) -> str | None:
         async with turn:
-            try:
-                return label_of((await runner.run(("zdb", "-l", path), ANSWER)).stdout)
-            except (OSError, DeadlineError):
-                return None
+            said = await _ask(runner, ("zdb", "-l", path))
+            return None if said is None else label_of(said)
 
     labels = await asyncio.gather(*map(_label, paths.values()))
     pairs = zip(paths, labels, strict=True)
@@ -162,18 +161,14 @@ async def _temperature(runner: CommandRunner, device: Device) -> float | None:
         return None
     # A disk in standby is left asleep (smartctl(8), -n).
     argv = ("smartctl", "-j", "-n", "standby", "-A", device.path)
-    return temperature_of(await _ask(runner, argv, WARM))
+    return temperature_of(await _ask(runner, argv, WARM) or "")
 
 
-async def _ask(runner: CommandRunner, argv: tuple[str, ...], deadline: float = ANSWER) -> str:
-    """What a command prints; empty when it is not there or does not answer in time."""
+async def _ask(
+    runner: CommandRunner, argv: tuple[str, ...], deadline: float = ANSWER
+) -> str | None:
+    """What a command prints; None when it is not there or does not answer in time."""
     try:
         return (await runner.run(argv, deadline)).stdout
     except (OSError, DeadlineError):
-        return ""
-
-
-def _files(pool: Pool, paths: tuple[str, ...]) -> tuple[str, ...]:
-    """The files of a pool on files, and the paths asked for, each once."""
-    own = (leaf.path for leaf in pool.root.leaves() if leaf.kind == "file" and leaf.path)
-    return tuple(dict.fromkeys((*own, *paths)))
+        return None

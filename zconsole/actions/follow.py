@@ -168,8 +168,7 @@ def _filled(
 
     ``absent`` is the outcome while the device is not in the pool.
     """
-    info = now.facts.named(device)
-    new = find_path(now.pool, (device, *((info.path, *info.aliases) if info else ())))
+    new = leaf_on(now, device)
     if new is None:
         return absent
     if new.vdev.state in FAILED:
@@ -188,6 +187,12 @@ def _filled(
             False, f"{device} is {place}; how its resilver ended was not seen: scrub, then check"
         )
     return None
+
+
+def leaf_on(now: Situation, path: str) -> Target | None:
+    """Return the leaf on the device that a path names, by any link of it; None without one."""
+    device = now.facts.named(path)
+    return find_path(now.pool, (path, *((device.path, *device.aliases) if device else ())))
 
 
 def _trouble(ended: Scan, vdev: Vdev | None = None, known_errors: int = 0) -> str:

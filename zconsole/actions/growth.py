@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from zconsole.actions import conditions as must
 from zconsole.actions.candidates import cautions, own_ashift
-from zconsole.actions.follow import filled, when
+from zconsole.actions.follow import filled, leaf_on, when
 from zconsole.actions.plan import (
     ActionOutcome,
     ActionPlan,
@@ -16,10 +14,9 @@ from zconsole.actions.plan import (
     Step,
     decide,
     refuse,
-    zpool,
 )
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import Target, disk_path, find, find_path, members, partition_of
+from zconsole.actions.target import Target, disk_path, find, members, partition_of
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.spares import LABELS
@@ -34,12 +31,19 @@ def plan_expand(situation: Situation, key: str) -> ActionPlan:
     """Let every device of a vdev use its whole size (online -e); one-way."""
     target = find(situation.pool, key)
     if target is None:
-        return refuse("expand", "Expand a vdev", situation.pool.name, must.NOT_THERE)
+        return refuse("expand", "Expand a vdev", situation, must.NOT_THERE)
     pool, top = situation.pool, target.top
+
+    def _grown(now: Situation) -> bool:
+        found = find(now.pool, key)
+        return found is not None and (found.top.size_bytes or 0) > (top.size_bytes or 0)
+
     gain = space_gained(situation, top)
+    parts = [leaf.name for leaf in top.leaves() if partition_of(leaf) is not None]
+    only = f": {', '.join(parts)} must have been made larger first" if parts else ""
     steps = tuple(
         Step(
-            zpool("online", "-e", operands=(pool.name, disk_path(pool, leaf, expands=True))),
+            situation.zpool("online", "-e", operands=(disk_path(pool, leaf, expands=True),)),
             f"use the whole size of {leaf.name}",
         )
         for leaf in top.leaves()
@@ -48,15 +52,24 @@ def plan_expand(situation: Situation, key: str) -> ActionPlan:
         action="expand",
         title=f"Expand {top.name}",
         steps=steps,
-        consequences=(_gain_in_words(top, gain),),
+        consequences=(
+            f"{top.name} gains about {size(gain)}"
+            if gain
+            else f"the space gained is unknown{only}",
+        ),
         not_undone=(
             "a vdev never shrinks: from then on, only disks of the new size or larger can replace"
             " its disks",
         ),
-        preconditions=(must.answering(), must.present(target), _whole(target), _room(target)),
+        preconditions=(
+            must.ANSWERING,
+            must.present(target),
+            must.of_device(target, "the vdev is complete", _incomplete),
+            must.of_device(target, "all its disks are larger than their used part", _fully_used),
+        ),
         needs_typed=top.name,
         # Where it may have nothing to gain, nobody would see the end.
-        follow=when(_grown(target), f"{top.name} has grown") if gain else None,
+        follow=when(_grown, f"{top.name} has grown") if gain else None,
     )
     return decide(plan, situation)
 
@@ -88,24 +101,16 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
     return gain if gain > top.size_bytes * WORTH else 0
 
 
-def _gain_in_words(top: Vdev, gain: int | None) -> str:
-    if gain:
-        return f"{top.name} gains about {size(gain)}"
-    parts = [leaf.name for leaf in top.leaves() if partition_of(leaf) is not None]
-    only = f": {', '.join(parts)} must have been made larger first" if parts else ""
-    return f"the space gained is unknown{only}"
-
-
 def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
     """Add a side to a mirror or single disk, or a disk to a raidz (a one-way expansion)."""
     target = find(situation.pool, key)
     if target is None:
-        return refuse("attach", "Attach a device", situation.pool.name, must.NOT_THERE)
+        return refuse("attach", "Attach a device", situation, must.NOT_THERE)
     raidz = target.vdev.kind.startswith("raidz")
     # A raidz is named: a GUID of an interior vdev is not accepted everywhere.
     device = target.vdev.name if target.vdev.children else target.argument
     shift = own_ashift(target, new, situation.facts)
-    argv = zpool("attach", *shift, operands=(situation.pool.name, device, new))
+    argv = situation.zpool("attach", *shift, operands=(device, new))
     plan = ActionPlan(
         action="attach",
         title=f"Attach {new} to {target.name}",
@@ -117,16 +122,26 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
         ),
         warnings=cautions(situation.pool, target, new, situation.facts),
         preconditions=(
-            must.answering(),
+            must.ANSWERING,
             must.present(target),
             must.same_scans(situation),
-            must.no_checkpoint(),
+            must.NO_CHECKPOINT,
             must.no_activity("removal", "device removal"),
             must.nothing_runs("rebuild"),
-            _attachable(target),
+            must.of_device(target, "a device can be attached there", _takes_no_side),
             must.same_device(situation, new),
             must.fits(situation, target, new, spare_serves=False),
-            *(_raidz_needs(target) if raidz else ()),
+            *(
+                (
+                    # An expansion is refused, or stalls, where a device is absent.
+                    must.of_device(target, "the vdev is complete", _incomplete),
+                    must.feature("raidz_expansion", "raidz expansion", (2, 3)),
+                    must.no_activity("expansion", "a raidz expansion"),
+                    must.nothing_runs("resilver"),
+                )
+                if raidz
+                else ()
+            ),
         ),
         needs_typed=target.vdev.name if raidz else None,
         follow=_expanded(new, target)
@@ -137,29 +152,21 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
     return decide(plan, situation)
 
 
-def _whole(target: Target) -> Precondition:
-    """Every device of the vdev is online and complete; growing waits for redundancy."""
-
-    def _why_not(_: Situation, now: Target) -> str | None:
-        lacking = next((v for v in now.top.leaves() if not is_complete(v)), None)
-        if lacking is None and not any(is_group(v) for v in now.top.walk()):
-            return None
-        why = (
-            f" ({lacking.name} is {lacking.state})" if lacking and lacking.state != "ONLINE" else ""
-        )
-        then = "bring it back or replace it first" if why else "wait for the resilver"
-        return f"{now.top.name} is not complete yet{why}: {then}"
-
-    return must.of_device(target, "the vdev is complete", _why_not)
+def _incomplete(_: Situation, now: Target) -> str | None:
+    """Why the vdev has no redundancy to grow with: a device is not online and complete."""
+    lacking = next((v for v in now.top.leaves() if not is_complete(v)), None)
+    if lacking is None and not any(is_group(v) for v in now.top.walk()):
+        return None
+    why = f" ({lacking.name} is {lacking.state})" if lacking and lacking.state != "ONLINE" else ""
+    then = "bring it back or replace it first" if why else "wait for the resilver"
+    return f"{now.top.name} is not complete yet{why}: {then}"
 
 
-def _room(target: Target) -> Precondition:
-    def _why_not(situation: Situation, now: Target) -> str | None:
-        if space_gained(situation, now.top) != 0:
-            return None
-        return f"{now.top.name} cannot grow: its smallest disk is fully used"
-
-    return must.of_device(target, "all its disks are larger than their used part", _why_not)
+def _fully_used(situation: Situation, now: Target) -> str | None:
+    """Why there is nothing to gain; None also where that is unknown."""
+    if space_gained(situation, now.top) != 0:
+        return None
+    return f"{now.top.name} cannot grow: its smallest disk is fully used"
 
 
 def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
@@ -176,29 +183,15 @@ def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
     )
 
 
-def _raidz_needs(target: Target) -> tuple[Precondition, ...]:
-    """What an expansion needs: it is refused, or stalls, where a device is absent."""
-    return (
-        _whole(target),
-        must.feature("raidz_expansion", "raidz expansion", (2, 3)),
-        must.no_activity("expansion", "a raidz expansion"),
-        must.nothing_runs("resilver"),
-    )
-
-
-def _attachable(target: Target) -> Precondition:
-    """A mirror side, a single disk, or a raidz itself."""
-
-    def _why_not(_: Situation, now: Target) -> str | None:
-        if now.vdev.vclass in ("spare", "cache") or now.group is not None:
-            return f"{now.name} cannot take another side"
-        single = now.vdev is now.top and not now.vdev.children
-        mirrored = not now.vdev.children and now.top.kind == "mirror"
-        if single or mirrored or now.vdev.kind.startswith("raidz"):
-            return None
-        return f"{now.name} is in {now.top.name}: only mirrors, single disks and raidz grow"
-
-    return must.of_device(target, "a device can be attached there", _why_not)
+def _takes_no_side(_: Situation, now: Target) -> str | None:
+    """Why it is no side of a mirror, no single disk and no raidz."""
+    if now.vdev.vclass in ("spare", "cache") or now.group is not None:
+        return f"{now.name} cannot take another side"
+    single = now.vdev is now.top and not now.vdev.children
+    mirrored = not now.vdev.children and now.top.kind == "mirror"
+    if single or mirrored or now.vdev.kind.startswith("raidz"):
+        return None
+    return f"{now.name} is in {now.top.name}: only mirrors, single disks and raidz grow"
 
 
 def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
@@ -218,9 +211,7 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
     plan = ActionPlan(
         action="autoexpand",
         title=f"Switch autoexpand {value}",
-        steps=(
-            Step(zpool("set", f"autoexpand={value}", operands=(situation.pool.name,)), "switch it"),
-        ),
+        steps=(Step(situation.zpool("set", f"autoexpand={value}"), "switch it"),),
         consequences=(
             "when all disks of a vdev are larger, it grows by itself"
             if on
@@ -228,7 +219,7 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
             *((f"grows at once, as its disks are larger already: {now}",) * at_once),
         ),
         not_undone=("a vdev never shrinks again",) if on else (),
-        preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", _check)),
+        preconditions=(must.ANSWERING, Precondition(f"autoexpand is not {value}", _check)),
         needs_typed=situation.pool.name if at_once else None,
         follow=when(
             lambda now: now.facts.properties.get("autoexpand") == value, f"autoexpand is {value}"
@@ -237,22 +228,11 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
     return decide(plan, situation)
 
 
-def _grown(target: Target) -> Callable[[Situation], bool]:
-    before = target.top.size_bytes or 0
-
-    def _holds(now: Situation) -> bool:
-        found = find(now.pool, target.key)
-        return found is not None and (found.top.size_bytes or 0) > before
-
-    return _holds
-
-
 def _expanded(new: str, target: Target) -> Follow:
     """Ends when a raidz has moved its blocks onto the new device, well if that had no errors."""
 
     def _follow(now: Situation) -> ActionOutcome | None:
-        device = now.facts.named(new)
-        found = find_path(now.pool, (new, *((device.path, *device.aliases) if device else ())))
+        found = leaf_on(now, new)
         expansions = [a for a in now.pool.activities if a.kind == "expansion"]
         if found is None or any(each.state in ("running", "paused") for each in expansions):
             return None

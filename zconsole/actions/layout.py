@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Device
-from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import Replication, least_redundant, replication_of
 from zconsole.pool.spares import least_bytes
 from zconsole.pool.topology import data_vdevs
@@ -80,15 +79,14 @@ def member_bytes(situation: Situation) -> int:
     return (least_bytes(tops[-1]) or 0) if tops else 0
 
 
-def pool_ashift(root: Vdev) -> int | None:
-    """The alignment shift that all normal-class vdevs have; None where it differs or is unknown."""
-    shifts = {v.ashift for v in data_vdevs(root) if v.vclass == "normal"}
-    return shifts.pop() if len(shifts) == 1 else None
-
-
 def wanted_shift(situation: Situation, layout: Layout) -> int | None:
-    """The ashift that it must have; a cache device may have any (spa_vdev_add, spa.c)."""
-    return None if layout.vclass == "cache" else pool_ashift(situation.pool.root)
+    """The ashift that it must have, that of all normal-class vdevs; None where those differ.
+
+    A cache device may have any (spa_vdev_add, spa.c).
+    """
+    tops = data_vdevs(situation.pool.root)
+    shifts = {top.ashift for top in tops if top.vclass == "normal"}
+    return shifts.pop() if len(shifts) == 1 and layout.vclass != "cache" else None
 
 
 def _own_shift(situation: Situation, devices: Sequence[Device]) -> int | None:

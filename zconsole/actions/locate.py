@@ -6,7 +6,10 @@ the serial number on the disk's label tells.
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
 
 from zconsole.actions import conditions as must
 from zconsole.actions.plan import (
@@ -19,8 +22,10 @@ from zconsole.actions.plan import (
     refuse,
 )
 from zconsole.actions.target import Target, find
-from zconsole.hardware import light
+from zconsole.errors import UsageError, ZconsoleError
 from zconsole.hardware.device import Device
+from zconsole.hardware.led import slot_of
+from zconsole.hardware.light import LASTING, LocateLights
 from zconsole.pool.topology import FAILED
 
 ON_LABEL = "on its label after S/N or SN, beside a bar code"
@@ -33,41 +38,51 @@ def plan_locate(situation: Situation, key: str, on: bool) -> ActionPlan:
     target = find(situation.pool, key)
     title = f"Switch the locate LED {'on' if on else 'off'}"
     if target is None:
-        return refuse("locate", title, situation.pool.name, must.NOT_THERE)
+        return refuse("locate", title, situation, must.NOT_THERE)
     device = situation.device_of(target.vdev)
     if device is None or device.locate is None:
         why = f"{target.name} has no bay with an LED"
-        return refuse("locate", title, situation.pool.name, why, BY_SERIAL)
-    plan = _lit(target, device, device.locate, on)
+        return refuse("locate", title, situation, why, BY_SERIAL)
     doubts = _another_disk(situation, target, device) if on else ()
-    return decide(dataclasses.replace(plan, warnings=doubts), situation)
+    in_place = _same_bay(target, device.locate)
+    return plan_light(situation, f"{title}: {target.name}", device, on, in_place, doubts)
 
 
-def _lit(target: Target, device: Device, led: str, on: bool) -> ActionPlan:
-    return ActionPlan(
+def plan_light(
+    situation: Situation,
+    title: str,
+    device: Device,
+    on: bool,
+    in_place: Precondition,
+    doubts: tuple[str, ...] = (),
+) -> ActionPlan:
+    """Switch the light of the bay of a device, which must have one (``Device.locate``).
+
+    ``in_place``: that the device is where it was, as far as it can be told.
+    """
+    word, fault = "on" if on else "off", "the fault LED is left alone"
+    effects: tuple[str, ...] = (
+        "the light of the bay goes off, whoever switched it on; one lit by zconsole is restored"
+        f" to what was found; {fault}",
+    )
+    if on:
+        effects = (
+            f"the light of the bay goes on for {LASTING / 3600:g} hours, also over a reboot, or"
+            " until you switch it off",
+            f"then the state found before is restored; {fault}",
+        )
+    argv = ("zconsole", "light", word, device.path)
+    plan = ActionPlan(
         "locate",
-        f"Switch the locate LED {'on' if on else 'off'}: {target.name}",
-        (_step(device, LightOrder(on, device), led),),
-        consequences=light_effects(on),
-        preconditions=(_same_bay(target, led),),
+        title,
+        (Step(argv, f"switch {device.locate} {word}", light=LightOrder(on, device)),),
+        consequences=effects,
+        warnings=doubts,
+        preconditions=(in_place,),
         # A suspended pool is when somebody looks for the bay.
         urgent=lambda _: True,
     )
-
-
-def light_effects(on: bool) -> tuple[str, ...]:
-    """What switching the light of a bay does."""
-    fault = "the fault LED is left alone"
-    if not on:
-        return (
-            "the light of the bay goes off, whoever switched it on; one lit by zconsole is restored"
-            f" to what was found; {fault}",
-        )
-    return (
-        f"the light of the bay goes on for {light.LASTING / 3600:g} hours, also over a reboot, or"
-        " until you switch it off",
-        f"then the state found before is restored; {fault}",
-    )
+    return decide(plan, situation)
 
 
 def plan_lights_off(situation: Situation) -> ActionPlan:
@@ -80,11 +95,6 @@ def plan_lights_off(situation: Situation) -> ActionPlan:
         urgent=lambda _: True,
     )
     return decide(plan, situation)
-
-
-def _step(device: Device, order: LightOrder, place: str) -> Step:
-    verb = "on" if order.on else "off"
-    return Step(("zconsole", "light", verb, device.path), f"switch {place} {verb}", light=order)
 
 
 def _another_disk(situation: Situation, target: Target, device: Device) -> tuple[str, ...]:
@@ -108,3 +118,48 @@ def _same_bay(target: Target, led: str) -> Precondition:
         return f"{target.name} is in another bay now; plan again" if moved else None
 
     return Precondition(f"{target.name} is in the same bay", _check)
+
+
+class LightSwitch(Protocol):
+    """Switches the lights of a machine; every method may take seconds."""
+
+    def switch(self, order: LightOrder) -> str:
+        """Do as ordered; returns what came of it, in words. Raises ZconsoleError, OSError."""
+
+    def tidy(self) -> tuple[str, ...]:
+        """Put back and light again what is due; see ``LocateLights.tidy``."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLights:
+    """The lights of this machine."""
+
+    make: Callable[[], LocateLights] = LocateLights
+
+    def switch(self, order: LightOrder) -> str:
+        """See LightSwitch.switch."""
+        device, lights = order.device, self.make()
+        if device is None:
+            return "; ".join(lights.unlight_all()) or "no light was on"
+        here = None if device.locate is None else slot_of(device.locate)
+        # Where the disk was when it was lit: another one may be there now.
+        before = [
+            lit.slot
+            for lit in lights.lit()
+            if device.serial and lit.serial == device.serial
+            if here is None or lit.slot.key != here.key
+        ]
+        if before and not order.on:
+            return lights.unlight(before[0]) or ""
+        if here is None:
+            raise UsageError(f"{device.path} has no bay with a light")
+        if not order.on:
+            return lights.force_off(here)
+        for slot in before:
+            with suppress(ZconsoleError, OSError):  # tried again once its time is over
+                lights.unlight(slot)
+        return lights.light(here, device.serial, lights.time() + LASTING, device.bay).words
+
+    def tidy(self) -> tuple[str, ...]:
+        """See LightSwitch.tidy."""
+        return self.make().tidy()

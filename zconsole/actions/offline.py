@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from zconsole.actions import conditions as must
-from zconsole.actions.doubts import doubts
 from zconsole.actions.follow import leaf_is, leftover, onlined, when
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import Target, disk_path, find, members, stands_in
+from zconsole.actions.target import Target, disk_path, doubts, find, others_missing, stands_in
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.units import counted
 
@@ -16,9 +15,9 @@ def plan_offline(situation: Situation, key: str, temporary: bool = False) -> Act
     """Take a device offline; ``temporary`` only until the next import or reboot."""
     target = find(situation.pool, key)
     if target is None:
-        return refuse("offline", "Take a device offline", situation.pool.name, must.NOT_THERE)
+        return refuse("offline", "Take a device offline", situation, must.NOT_THERE)
     options = ("-t",) if temporary else ()
-    argv = zpool("offline", *options, operands=(situation.pool.name, target.argument))
+    argv = situation.zpool("offline", *options, operands=(target.argument,))
     lasts = (
         "until the next reboot or import"
         if temporary
@@ -35,9 +34,9 @@ def plan_offline(situation: Situation, key: str, temporary: bool = False) -> Act
         ),
         warnings=_no_redundancy_left(target),
         preconditions=(
-            must.answering(),
+            must.ANSWERING,
             must.present(target),
-            _can_spare(target),
+            must.of_device(target, "the vdev can do without it", _indispensable),
             _none_failed_since(target),
         ),
         follow=leaf_is(key, lambda t: t.vdev.state == "OFFLINE", f"{target.name} is offline"),
@@ -53,20 +52,25 @@ def plan_online(situation: Situation, key: str, reopen: bool = False) -> ActionP
     """
     target = find(situation.pool, key)
     if target is None:
-        return refuse("online", "Put a device online", situation.pool.name, must.NOT_THERE)
+        return refuse("online", "Put a device online", situation, must.NOT_THERE)
     device = disk_path(situation.pool, target.vdev, situation.expands)
-    argv = zpool("online", operands=(situation.pool.name, device))
+    argv = situation.zpool("online", operands=(device,))
+    # ZFS begins no resilver beside a rebuild (spa_async_thread, spa.c).
+    after = ", after the rebuild that is running" if situation.active("rebuild") else ""
     plan = ActionPlan(
         action="online",
         title=f"Open {target.name} again" if reopen else f"Put {target.name} online",
         steps=(Step(argv, "open it again" if reopen else "put it online"),),
-        consequences=(_what_it_missed(situation), *disturbed(situation)),
+        consequences=(
+            f"what it missed is resilvered onto it{after}",
+            *disturbed(situation),
+        ),
         doubts=must.checkpoint_doubt(situation),
         preconditions=(
-            must.answering(),
+            must.ANSWERING,
             must.present(target),
             must.same_scans(situation),
-            *((_not_online(target),) if not reopen else ()),
+            *((must.of_device(target, "it is offline", _not_out),) if not reopen else ()),
         ),
         urgent=lambda _: True,
         follow=onlined(situation, key, target.name),
@@ -78,8 +82,11 @@ def plan_detach(situation: Situation, key: str) -> ActionPlan:
     """Remove a side of a mirror, or one device of a replacing or spare group."""
     target = find(situation.pool, key)
     if target is None:
-        return refuse("detach", "Detach a device", situation.pool.name, must.NOT_THERE)
-    argv = zpool("detach", operands=(situation.pool.name, target.argument))
+        return refuse("detach", "Detach a device", situation, must.NOT_THERE)
+    argv = situation.zpool("detach", operands=(target.argument,))
+    # Why the group is still there, once nothing fills a device of it any more.
+    meaning = leftover(target.group) if target.group is not None else None
+    fills = situation.active("resilver") or situation.active("rebuild")
     plan = ActionPlan(
         action="detach",
         title=f"Detach {target.name}",
@@ -90,12 +97,12 @@ def plan_detach(situation: Situation, key: str) -> ActionPlan:
             "drops its copy: to return, it is resilvered in full",
             *(("the pool has one spare fewer; add a new one",) * bool(target.spares)),
         ),
-        warnings=(*_no_redundancy_left(target), *_group_meaning(situation, target)),
+        warnings=(*_no_redundancy_left(target), *((meaning,) if meaning and not fills else ())),
         preconditions=(
-            must.answering(),
+            must.ANSWERING,
             must.present(target),
-            must.no_checkpoint(),
-            _detachable(target),
+            must.NO_CHECKPOINT,
+            must.of_device(target, "what stays is complete", _no_copy_left),
             _none_failed_since(target),
         ),
         needs_typed=target.vdev.name,
@@ -120,12 +127,12 @@ def _left_without(target: Target) -> tuple[str, ...]:
 def _last_of_log(target: Target) -> bool:
     """Whether no other side of its log is left: ZFS writes out what is on it first."""
     log = target.top.vclass == "log"
-    return log and not stands_in(target) and _absent_besides(target) + 1 > parity(target.top)
+    return log and not stands_in(target) and len(others_missing(target)) + 1 > parity(target.top)
 
 
 def _redundancy_without(target: Target) -> int:
     """How many more devices of its top-level vdev may fail once it is offline or detached."""
-    return parity(target.top) - _absent_besides(target) - (not stands_in(target))
+    return parity(target.top) - len(others_missing(target)) - (not stands_in(target))
 
 
 def _no_redundancy_left(target: Target) -> tuple[str, ...]:
@@ -143,38 +150,28 @@ def _no_redundancy_left(target: Target) -> tuple[str, ...]:
     )
 
 
-def _can_spare(target: Target) -> Precondition:
-    """The vdev keeps its data without this device (else zpool says "no valid replicas").
+def _indispensable(_: Situation, now: Target) -> str | None:
+    """Why the vdev loses data without this device (else zpool says "no valid replicas").
 
     A log and a cache may always go (vdev_offline_locked, vdev.c).
     """
-
-    def _why_not(_: Situation, now: Target) -> str | None:
-        if now.vdev.vclass == "spare" or now.vdev.kind == "dspare" or now.vdev.children:
-            return f"{now.name} cannot be taken offline"
-        if now.vdev.state == "OFFLINE":
-            return f"{now.name} is offline already"
-        if stands_in(now) or now.vdev.vclass == "cache" or now.top.vclass == "log":
-            return None
-        if _absent_besides(now) + 1 > parity(now.top):
-            return f"no valid replicas: {now.top.name} would lose data without {now.name}"
+    if now.vdev.vclass == "spare" or now.vdev.kind == "dspare" or now.vdev.children:
+        return f"{now.name} cannot be taken offline"
+    if now.vdev.state == "OFFLINE":
+        return f"{now.name} is offline already"
+    if stands_in(now) or now.vdev.vclass == "cache" or now.top.vclass == "log":
         return None
-
-    return must.of_device(target, "the vdev can do without it", _why_not)
-
-
-def _absent_besides(target: Target) -> int:
-    """Members of its top-level vdev that aren't complete, its own not counted."""
-    others = (m for m in members(target.top) if not any(v is target.vdev for v in m.walk()))
-    return sum(not is_complete(member) for member in others)
+    if len(others_missing(now)) + 1 > parity(now.top):
+        return f"no valid replicas: {now.top.name} would lose data without {now.name}"
+    return None
 
 
 def _none_failed_since(target: Target) -> Precondition:
     """The vdev still has the redundancy that the operator read in the plan and agreed to lose."""
-    planned = _absent_besides(target)
+    planned = len(others_missing(target))
 
     def _why_not(_: Situation, now: Target) -> str | None:
-        absent = _absent_besides(now)
+        absent = len(others_missing(now))
         if absent <= planned:
             return None
         more = counted(absent - planned, "more device")
@@ -184,23 +181,13 @@ def _none_failed_since(target: Target) -> Precondition:
     return must.of_device(target, text, _why_not)
 
 
-def _not_online(target: Target) -> Precondition:
-    """It is out; what ZFS gave up for its errors stays so until they are cleared (vdev_open)."""
-
-    def _why_not(_: Situation, now: Target) -> str | None:
-        if now.vdev.children:
-            return f"{now.name} is not a device: put one of its devices online"
-        if now.vdev.state in ("FAULTED", "DEGRADED"):
-            return f"{now.name} is {now.vdev.state}, and stays so when put online: clear its errors"
-        return f"{now.name} is online" if now.vdev.state == "ONLINE" else None
-
-    return must.of_device(target, "it is offline", _why_not)
-
-
-def _what_it_missed(situation: Situation) -> str:
-    """What fills it; ZFS begins no resilver beside a rebuild (spa_async_thread, spa.c)."""
-    after = ", after the rebuild that is running" if situation.active("rebuild") else ""
-    return f"what it missed is resilvered onto it{after}"
+def _not_out(_: Situation, now: Target) -> str | None:
+    """Why going online changes nothing: ZFS keeps out what it gave up for errors (vdev_open)."""
+    if now.vdev.children:
+        return f"{now.name} is not a device: put one of its devices online"
+    if now.vdev.state in ("FAULTED", "DEGRADED"):
+        return f"{now.name} is {now.vdev.state}, and stays so when put online: clear its errors"
+    return f"{now.name} is online" if now.vdev.state == "ONLINE" else None
 
 
 def _detach_effect(target: Target) -> str:
@@ -218,29 +205,18 @@ def _detach_effect(target: Target) -> str:
     return f"{others} stays; the spare returns to the list of spares"
 
 
-def _group_meaning(situation: Situation, target: Target) -> tuple[str, ...]:
-    """Why the group is still there, once no resilver runs that would end it."""
-    if target.group is None or situation.active("resilver") or situation.active("rebuild"):
-        return ()
-    return tuple(filter(None, (leftover(target.group),)))
-
-
-def _detachable(target: Target) -> Precondition:
-    """It is a side of a mirror or group, and what stays holds no less than what goes."""
-
-    def _why_not(situation: Situation, now: Target) -> str | None:
-        if now.vdev.children:
-            return f"{now.name} is not a device: detach one of its devices"
-        if now.parent is None or (now.group is None and now.parent.kind != "mirror"):
-            return "only sides of mirrors, and devices being replaced or spared, can be detached"
-        rest = [v for v in now.parent.children if v is not now.vdev]
-        if any(spare.kind == "dspare" for spare in now.spares):
-            return f"a distributed spare can only be returned: replace {now.name}"
-        if any(is_complete(v) for v in rest) or _newcomer_being_filled(situation, now):
-            return None
-        return f"no valid replicas: nothing else in {now.parent.name} is complete"
-
-    return must.of_device(target, "what stays is complete", _why_not)
+def _no_copy_left(situation: Situation, now: Target) -> str | None:
+    """Why it is no side of a mirror or group, or what stays holds less than what goes."""
+    if now.vdev.children:
+        return f"{now.name} is not a device: detach one of its devices"
+    if now.group is None and now.parent.kind != "mirror":
+        return "only sides of mirrors, and devices being replaced or spared, can be detached"
+    rest = [v for v in now.parent.children if v is not now.vdev]
+    if any(spare.kind == "dspare" for spare in now.spares):
+        return f"a distributed spare can only be returned: replace {now.name}"
+    if any(is_complete(v) for v in rest) or _newcomer_being_filled(situation, now):
+        return None
+    return f"no valid replicas: nothing else in {now.parent.name} is complete"
 
 
 def _newcomer_being_filled(situation: Situation, target: Target) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from zconsole.actions.places import places
 from zconsole.hardware.device import Device
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.hazards import hazards
 from zconsole.pool.model import Pool, Scan, Vdev, Version
 from zconsole.pool.scrub_window import ScrubWindow
@@ -72,6 +72,15 @@ class Situation:
     """Seconds of the steady clock when the newest sample of the pool was begun; None if unknown."""
     problem: str | None = None
     """Why that sample could not be had: all else here is older then."""
+
+    def zpool(self, verb: str, *words: str, operands: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """The argv of a zpool command on this pool, as ``zpool`` makes it."""
+        return zpool(verb, *words, operands=(self.pool.name, *operands))
+
+    @property
+    def guid(self) -> str | None:
+        """The pool's GUID; None where no source tells it."""
+        return self.pool.guid or self.facts.properties.get("guid")
 
     @property
     def guids(self) -> frozenset[str]:
@@ -221,25 +230,19 @@ def decide(plan: ActionPlan, situation: Situation) -> ActionPlan:
     """
     if plan.refused is not None:
         return plan
-    guid = situation.pool.guid or situation.facts.properties.get("guid")
-    same = same_pool(situation.pool.name, guid)
+    same = same_pool(situation.pool.name, situation.guid)
     needs = (same, *plan.preconditions)
     first = plan.steps[0].requires if plan.steps else ()
     return dataclasses.replace(
         plan,
         hazards=_hazards(plan, situation),
-        where=places(_words(plan), situation.pool, situation.facts.devices),
+        where=places({word for step in plan.steps for word in step.argv}, situation),
         pool=situation.pool.name,
-        guid=guid,
+        guid=situation.guid,
         preconditions=needs,
         refused=failing(needs + first, situation),
         follow=None if plan.follow is None else _following(plan.follow, same),
     )
-
-
-def _words(plan: ActionPlan) -> frozenset[str]:
-    """Everything that its commands name."""
-    return frozenset(word for step in plan.steps for word in step.argv)
 
 
 def _hazards(plan: ActionPlan, situation: Situation) -> tuple[str, ...]:
@@ -277,9 +280,12 @@ def _following(follow: Follow, same: Precondition) -> Follow:
     return _ended
 
 
-def refuse(action: str, title: str, pool: str, why: str, *alternatives: str) -> ActionPlan:
+def refuse(
+    action: str, title: str, situation: Situation, why: str, *alternatives: str
+) -> ActionPlan:
     """A plan that cannot be: it has no steps, only the reason and what can be done instead."""
-    return ActionPlan(action, title, (), pool=pool, refused=why, alternatives=alternatives)
+    name = situation.pool.name
+    return ActionPlan(action, title, (), pool=name, refused=why, alternatives=alternatives)
 
 
 def zpool(verb: str, *words: str, operands: tuple[str, ...]) -> tuple[str, ...]:
@@ -289,3 +295,46 @@ def zpool(verb: str, *words: str, operands: tuple[str, ...]) -> tuple[str, ...]:
     """
     guard = ("--",) if any(operand.startswith("-") for operand in operands) else ()
     return ("zpool", verb, *words, *guard, *operands)
+
+
+MOST_PLACES = 12
+"""Disks that are named; more than that nobody looks for at once."""
+
+
+def places(words: Collection[str], situation: Situation) -> tuple[str, ...]:
+    """``sda: Slot 05, serial ZC1A2B3C`` for each disk that these words of commands name.
+
+    Empty where nothing tells the place nor the serial number.
+    """
+    found = tuple(dict.fromkeys(_places(words, situation)))
+    more = (f"and {len(found) - MOST_PLACES} more",) if len(found) > MOST_PLACES else ()
+    return (*found[:MOST_PLACES], *more)
+
+
+def _places(words: Collection[str], situation: Situation) -> Iterator[str]:
+    told: set[Device] = set()
+    devices = situation.facts.devices
+    for leaf in situation.pool.root.leaves():
+        path, device = leaf.path or leaf.name, situation.device_of(leaf)
+        if not any(name in words for name in (leaf.guid, path, path.removesuffix("-part1"))):
+            continue
+        told |= {device} if device is not None else set()
+        # The sample remembers a disk that is gone; else what the machine tells now.
+        known = leaf.disk or (LeafDisk() if device is None else _of_device(device))
+        serial = leaf.disk.serial if leaf.disk and device is None else ""
+        out = bool(serial and devices) and all(each.serial != serial for each in devices)
+        yield from _said(leaf.name, known, " (not there now)" * out)
+    for device in devices:
+        names = {device.path, device.node, device.locate, *device.aliases}
+        if device not in told and names & set(words):
+            yield from _said(device.path.rpartition("/")[2], _of_device(device))
+
+
+def _said(name: str, disk: LeafDisk, more: str = "") -> Iterator[str]:
+    """Its place and serial number, where those tell more than its name; ``more`` behind them."""
+    if text := disk.words(name if disk.bay == name else ""):
+        yield f"{name}: {text}{more}"
+
+
+def _of_device(device: Device) -> LeafDisk:
+    return LeafDisk(bay=device.bay, serial=device.serial)

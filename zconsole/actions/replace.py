@@ -9,11 +9,10 @@ from collections.abc import Iterator
 
 from zconsole.actions import conditions as must
 from zconsole.actions.candidates import cautions, own_ashift, spares
-from zconsole.actions.doubts import doubts
 from zconsole.actions.follow import replaced
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import Swap, Target, find
+from zconsole.actions.target import Swap, Target, doubts, find
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
 from zconsole.pool.topology import FAILED, is_group
 
@@ -21,6 +20,11 @@ SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file")
 """Top-level layouts that can be rebuilt from space maps alone; the last two are single disks.
 One that is being replaced or spared already cannot (spa_vdev_attach, spa.c)."""
 
+SEQUENTIAL = (
+    "sequential: restores redundancy sooner, as it reads the vdev in order, but checks no"
+    " checksums; ZFS starts a scrub afterwards to check them"
+)
+HEALING = "healing resilver: checks every block against its checksum while copying"
 LITTLE = 10.0
 """Percent of a resilver worth throwing away to have one pass; OpenZFS 2.3's own default."""
 
@@ -29,18 +33,17 @@ def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> 
     """Replace a device of the pool by another; ``sequential`` rebuilds without checksums (-s)."""
     target = find(situation.pool, swap.old)
     if target is None:
-        return refuse("replace", "Replace a device", situation.pool.name, must.NOT_THERE)
+        return refuse("replace", "Replace a device", situation, must.NOT_THERE)
     plan = ActionPlan(
         action="replace",
         title=f"Replace {target.name} with {swap.new}",
         steps=(_replace_step(situation, target, swap.new, sequential),),
         doubts=doubts(situation.pool, swap.old),
         consequences=(
-            _healing_or_sequential(sequential),
+            SEQUENTIAL if sequential else HEALING,
             *disturbed(situation, target.top if sequential else None),
             *_redundancy_meanwhile(situation, (target,)),
-            *_spare_after(target),
-            *_spare_meanwhile(situation, target, swap.new),
+            *_of_spares(situation, target, swap.new),
             "to back out while it runs, detach the new device",
         ),
         not_undone=("overwrites what is on the new device",),
@@ -60,11 +63,9 @@ def plan_batch(
     targets = [find(situation.pool, swap.old) for swap in swaps]
     found = tuple(t for t in targets if t is not None)
     if not swaps or len(found) != len(swaps):
-        return refuse(
-            "replace", title, situation.pool.name, "not all of the old devices are in the pool"
-        )
+        return refuse("replace", title, situation, "not all of the old devices are in the pool")
     if why := _clash(swaps):
-        return refuse("replace", title, situation.pool.name, why)
+        return refuse("replace", title, situation, why)
     pairs = tuple(zip(found, swaps, strict=True))
     replaces = tuple(
         _replace_step(situation, target, swap.new, sequential) for target, swap in pairs
@@ -72,7 +73,7 @@ def plan_batch(
     plan = ActionPlan(
         action="replace",
         title=title,
-        steps=replaces if sequential else (*replaces, _restart_step(situation.pool.name)),
+        steps=replaces if sequential else (*replaces, _restart_step(situation)),
         consequences=_batch_consequences(situation, found, sequential),
         not_undone=("overwrites what is on the new devices",),
         warnings=tuple(
@@ -134,25 +135,21 @@ def _batch_consequences(
     disturbances = dict.fromkeys(
         text for t in targets for text in disturbed(situation, t.top if sequential else None)
     )
+    # Old devices that still read must stay in.
+    reading = [t.name for t in targets if t.vdev.state not in FAILED]
+    which = "the old devices" if len(reading) == len(targets) > 1 else ", ".join(reading)
+    count = "they still count" if len(reading) > 1 else "it still counts"
+    stay = f"leave {which} plugged in until it finishes: {count} for redundancy"
     return (
         f"order: {order}",
         once,
         *disturbances,
-        *_old_that_read(targets),
+        *((stay,) * bool(reading)),
         *_redundancy_meanwhile(situation, targets),
     )
 
 
-def _old_that_read(targets: tuple[Target, ...]) -> Iterator[str]:
-    """Which old devices must stay in: those that still read; nothing where none does."""
-    reading = [t.name for t in targets if t.vdev.state not in FAILED]
-    if reading:
-        which = "the old devices" if len(reading) == len(targets) > 1 else ", ".join(reading)
-        count = "they still count" if len(reading) > 1 else "it still counts"
-        yield f"leave {which} plugged in until it finishes: {count} for redundancy"
-
-
-def _restart_step(pool: str) -> Step:
+def _restart_step(situation: Situation) -> Step:
     def _skip(now: Situation) -> str | None:
         if not any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
             return "no device waits: one resilver fills them all"
@@ -165,7 +162,7 @@ def _restart_step(pool: str) -> Step:
         return None
 
     return Step(
-        zpool("resilver", operands=(pool,)),
+        situation.zpool("resilver"),
         "if a device has to wait: restart the resilver for all of them",
         skip=_skip,
         requires=(must.feature("resilver_defer", "restarting a resilver", (0, 8)),),
@@ -175,20 +172,22 @@ def _restart_step(pool: str) -> Step:
 def _replace_step(situation: Situation, target: Target, new: str, sequential: bool) -> Step:
     """The command for one replace, with what must hold just before it runs."""
     options = ("-s",) if sequential else ()
-    argv = zpool(
+    argv = situation.zpool(
         "replace",
         *options,
         *own_ashift(target, new, situation.facts),
-        operands=(situation.pool.name, target.argument, new),
+        operands=(target.argument, new),
     )
     requires = [
         must.present(target),
-        _replaceable(target),
+        must.of_device(target, f"{target.name} is a device that holds data", _holds_no_data),
         must.same_device(situation, new),
         must.fits(situation, target, new, spare_serves=True),
     ]
     if sequential:
-        requires.append(_sequential_possible(target))
+        requires.append(
+            must.of_device(target, "the vdev can be rebuilt sequentially", _not_sequential)
+        )
     return Step(argv, f"replace {target.name} with {new}", requires=tuple(requires))
 
 
@@ -197,52 +196,35 @@ def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
     other = "resilver" if sequential else "rebuild"
     rebuild = must.feature("device_rebuild", "sequential reconstruction (-s)", (2, 0))
     return (
-        must.answering(),
-        must.no_checkpoint(),
+        must.ANSWERING,
+        must.NO_CHECKPOINT,
         must.no_activity("removal", "device removal"),
         must.nothing_runs(other),
         *((rebuild,) * sequential),
     )
 
 
-def _sequential_possible(target: Target) -> Precondition:
-    """The top-level vdev is a mirror, dRAID or single disk; raidz has no sequential rebuild."""
-
-    def _why_not(_: Situation, now: Target) -> str | None:
-        kind = now.top.kind
-        if kind.startswith(SEQUENTIAL_KINDS):
-            return None
-        if is_group(now.top):
-            return f"{now.top.name}: no sequential rebuild until that is over; replace without -s"
-        return f"{now.top.name} is {kind}: only mirror and dRAID can rebuild sequentially"
-
-    return must.of_device(target, "the vdev can be rebuilt sequentially", _why_not)
-
-
-def _replaceable(target: Target) -> Precondition:
-    """A single device that holds data: spa_vdev_attach (spa.c) takes no vdev with children."""
-
-    def _why_not(_: Situation, now: Target) -> str | None:
-        if now.vdev.children:
-            return f"{target.name} is not a device: replace its disks one by one"
-        if now.vdev.vclass in ("spare", "cache"):
-            return f"{target.name} is a {now.vdev.vclass} device: remove it and add another one"
+def _not_sequential(_: Situation, now: Target) -> str | None:
+    """Why not: only a mirror, dRAID or single disk is rebuilt sequentially, raidz is not."""
+    kind = now.top.kind
+    if kind.startswith(SEQUENTIAL_KINDS):
         return None
+    if is_group(now.top):
+        return f"{now.top.name}: no sequential rebuild until that is over; replace without -s"
+    return f"{now.top.name} is {kind}: only mirror and dRAID can rebuild sequentially"
 
-    return must.of_device(target, f"{target.name} is a device that holds data", _why_not)
+
+def _holds_no_data(_: Situation, now: Target) -> str | None:
+    """Why spa_vdev_attach (spa.c) would not take it: it has children, or is a spare or cache."""
+    if now.vdev.children:
+        return f"{now.name} is not a device: replace its disks one by one"
+    if now.vdev.vclass in ("spare", "cache"):
+        return f"{now.name} is a {now.vdev.vclass} device: remove it and add another one"
+    return None
 
 
 def _work(sequential: bool) -> str:
     return "rebuild" if sequential else "resilver"
-
-
-def _healing_or_sequential(sequential: bool) -> str:
-    if sequential:
-        return (
-            "sequential: restores redundancy sooner, as it reads the vdev in order, but checks no"
-            " checksums; ZFS starts a scrub afterwards to check them"
-        )
-    return "healing resilver: checks every block against its checksum while copying"
 
 
 def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
@@ -264,21 +246,15 @@ def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> 
     return tuple(said)
 
 
-def _spare_after(target: Target) -> tuple[str, ...]:
-    """What becomes of the spare that stands in for the device."""
-    names = ", ".join(spare.name for spare in target.spares if not spare.shared)
-    return (f"when it is done, {names} is available again",) if names else ()
-
-
-def _spare_meanwhile(situation: Situation, target: Target, new: str) -> tuple[str, ...]:
-    """That a hot spare only stands in."""
-    spare = spares(situation.pool).get(new)
-    if spare is None:
-        return ()
-    return (
-        f"hot spare {spare.name} only stands in: {situation.pool.name} stays DEGRADED and the spare"
-        f" INUSE until {target.name} is replaced by another disk, or detached",
-    )
+def _of_spares(situation: Situation, target: Target, new: str) -> Iterator[str]:
+    """What becomes of a spare that stands in, and that a hot spare only does that."""
+    if names := ", ".join(spare.name for spare in target.spares if not spare.shared):
+        yield f"when it is done, {names} is available again"
+    if spare := spares(situation.pool).get(new):
+        yield (
+            f"hot spare {spare.name} only stands in: {situation.pool.name} stays DEGRADED and the"
+            f" spare INUSE until {target.name} is replaced by another disk, or detached"
+        )
 
 
 def _warnings_of(situation: Situation, target: Target, new: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ From spa_vdev_attach in module/zfs/spa.c, dsl_scan_sync in dsl_scan.c and vdev_r
 from __future__ import annotations
 
 from zconsole.actions.plan import Facts, Situation
-from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.pool.model import Scan, Vdev
 from zconsole.timeline.scans import WORDS
 
 
@@ -35,23 +35,30 @@ def disturbed(situation: Situation, rebuilt: Vdev | None = None) -> tuple[str, .
 
     ``rebuilt``: the top-level vdev, where a sequential rebuild of it begins instead.
     """
-    said = list(discarded(situation))
+    said = discarded(situation)
     if rebuilt is None:
         resilver = situation.active("resilver")
-        said += [_on_resilver(situation.facts, resilver)] if resilver else []
-        return tuple(said)
-    rebuild = _rebuild_of(situation.pool, rebuilt)
-    if rebuild is not None:
-        said.append(
+        return (*said, *((_on_resilver(situation.facts, resilver),) if resilver else ()))
+    again = (s for s in situation.running if s.function == "rebuild" and s.vdev == rebuilt.name)
+    return (
+        *said,
+        *(
             f"the rebuild of {rebuilt.name} restarts from 0 with both devices:"
-            f" {progress(rebuild)} is lost"
-        )
-    return tuple(said)
+            f" {progress(scan)} is lost"
+            for scan in again
+        ),
+    )
 
 
 def discarded(situation: Situation) -> tuple[str, ...]:
     """The scrubs, running or paused, that any resilver ends, with the percent lost."""
-    return tuple(_scrub(s) for s in situation.running if s.function in ("scrub", "errorscrub"))
+    words = {"scrub": "scrub", "errorscrub": WORDS["errorscrub"]}
+    return tuple(
+        f"the {'paused' if scan.state == 'paused' else 'running'} {words[scan.function]} is"
+        f" discarded at {progress(scan)}; a later one starts from 0"
+        for scan in situation.running
+        if scan.function in words
+    )
 
 
 def _on_resilver(facts: Facts, scan: Scan) -> str:
@@ -85,16 +92,3 @@ def will_defer(facts: Facts, percent: float | None) -> bool | None:
     if threshold is None:
         return True if facts.version < (2, 3) else None
     return None if percent is None else percent >= threshold
-
-
-def _scrub(scan: Scan) -> str:
-    word = "error scrub" if scan.function == "errorscrub" else "scrub"
-    state = "paused " if scan.state == "paused" else "running "
-    return f"the {state}{word} is discarded at {progress(scan)}; a later one starts from 0"
-
-
-def _rebuild_of(pool: Pool, top: Vdev) -> Scan | None:
-    """The sequential rebuild that works on this top-level vdev, else None."""
-    return next(
-        (s for s in pool.scans if s.function == "rebuild" and s.active and s.vdev == top.name), None
-    )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from dataclasses import dataclass
+from datetime import datetime
 
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import scan_ended, when
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.running_scans import discarded, progress
-from zconsole.actions.scrub_dates import ScrubDates
+from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Scan
 from zconsole.pool.scan_outcome import has_checkpoint, left_behind
 from zconsole.timeline.scans import WORDS
@@ -25,10 +27,17 @@ NO_WAY_TO_STOP = (
 _LAST_TXG = "last_scrubbed_txg"
 """The pool property with the newest TXG that a completed scrub has read (zpoolprops(7), 2.3)."""
 SINCE_DATES = (2, 4)
-_OF_A_PART = (
-    "does not count as a full scrub: other blocks are not checked",
-    "a replace, attach or resilver that starts meanwhile discards it",
+STARTABLE = (must.ANSWERING, must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"))
+"""What holds for every scrub that is to start."""
+_OF_ERROR_SCRUB = (
+    must.feature("head_errlog", "an error scrub", (2, 2)),
+    Precondition(
+        "the pool has known errors",
+        lambda now: "the pool has no known errors" if now.pool.error_count == 0 else None,
+    ),
 )
+"""The release has them, and the list of damaged blocks is not known to be empty."""
+_NO_REPAIR = must.nothing_runs("resilver", "rebuild")
 NO_RESILVER = "no resilver is running"
 
 
@@ -36,15 +45,15 @@ def plan_scrub(situation: Situation, errors_only: bool = False) -> ActionPlan:
     """Start a scrub, or resume a paused one; ``errors_only`` reads only blocks known as bad."""
     word = "errorscrub" if errors_only else "scrub"
     options = ("-e",) if errors_only else ()
-    if _is_paused(situation.active(word)):
+    if is_paused(situation.active(word)):
         return _resume(situation, word, options)
     plan = ActionPlan(
         action="scrub",
         title=f"Scrub {'only the known errors of ' if errors_only else ''}{situation.pool.name}",
-        steps=(Step(zpool("scrub", *options, operands=(situation.pool.name,)), "start it"),),
+        steps=(Step(situation.zpool("scrub", *options), "start it"),),
         consequences=_scrub_consequences(situation, errors_only),
         warnings=_scrub_warnings(situation),
-        preconditions=(*_startable(), *(_of_error_scrub() * errors_only)),
+        preconditions=(*STARTABLE, *(_OF_ERROR_SCRUB * errors_only)),
         alternatives=_instead(situation),
         follow=scan_ended(situation, word),
         begins="scrub",
@@ -56,57 +65,61 @@ def plan_scrub_new(situation: Situation) -> ActionPlan:
     """Scrub only what was written since the last scrub that completed (``-C``, 2.3)."""
     last = situation.facts.properties.get(_LAST_TXG)
     moved = "a scrub by dates, if that was the last to complete, decides where this one starts"
-    plan = ActionPlan(
-        action="scrub",
-        title=f"Scrub what is new in {situation.pool.name}",
-        steps=(Step(zpool("scrub", "-C", operands=(situation.pool.name,)), "start it"),),
-        consequences=(
-            "reads only blocks written since the last completed scrub"
-            + (f" (after TXG {last})" if last else ""),
-            *_OF_A_PART,
-        ),
-        warnings=(
-            *((moved,) * (situation.facts.version >= SINCE_DATES)),
-            *_scrub_warnings(situation),
-        ),
-        preconditions=(
+    return _plan_part(
+        situation,
+        ("-C",),
+        f"what is new in {situation.pool.name}",
+        f"since the last completed scrub{f' (after TXG {last})' if last else ''}",
+        (moved,) * (situation.facts.version >= SINCE_DATES),
+        (
             must.release("a scrub of what is new (-C)", (2, 3)),
-            *_startable(),
+            *STARTABLE,
             Precondition("a scrub has completed before", _no_last_txg),
         ),
-        alternatives=_instead(situation) or ("scrub the whole pool",),
-        follow=scan_ended(situation, "scrub"),
     )
-    return decide(plan, situation)
 
 
 def plan_scrub_dates(situation: Situation, dates: ScrubDates | None = None) -> ActionPlan:
     """Scrub only what was written between two dates (``-S``, ``-E``, 2.4); None: not yet asked."""
     span = dates or ScrubDates()
-    plan = ActionPlan(
-        action="scrub",
-        title=f"Scrub {situation.pool.name}: {span.words}",
-        steps=(Step(zpool("scrub", *span.options, operands=(situation.pool.name,)), "start it"),),
-        consequences=(f"reads only blocks written {span.words}", *_OF_A_PART),
-        warnings=(
+    return _plan_part(
+        situation,
+        span.options,
+        f"{situation.pool.name}: {span.words}",
+        span.words,
+        (
             "a later scrub of what is new (-C) starts where this one ends, although older blocks"
             " were not checked",
             "ZFS keeps dates coarsely, and none from before OpenZFS 2.4: it may read more",
-            *_scrub_warnings(situation),
         ),
-        preconditions=(must.release("a scrub by dates (-S, -E)", SINCE_DATES), *_startable()),
+        (must.release("a scrub by dates (-S, -E)", SINCE_DATES), *STARTABLE),
+    )
+
+
+def _plan_part(
+    situation: Situation,
+    options: tuple[str, ...],
+    what: str,
+    written: str,
+    warnings: tuple[str, ...],
+    needs: tuple[Precondition, ...],
+) -> ActionPlan:
+    """Scrub ``what`` was ``written`` in some time, both in words."""
+    plan = ActionPlan(
+        action="scrub",
+        title=f"Scrub {what}",
+        steps=(Step(situation.zpool("scrub", *options), "start it"),),
+        consequences=(
+            f"reads only blocks written {written}",
+            "does not count as a full scrub: other blocks are not checked",
+            "a replace, attach or resilver that starts meanwhile discards it",
+        ),
+        warnings=(*warnings, *_scrub_warnings(situation)),
+        preconditions=needs,
         alternatives=_instead(situation) or ("scrub the whole pool",),
         follow=scan_ended(situation, "scrub"),
     )
     return decide(plan, situation)
-
-
-def _startable() -> tuple[Precondition, ...]:
-    """What holds for every scrub that is to start."""
-    return (
-        must.answering(),
-        must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"),
-    )
 
 
 def _no_last_txg(situation: Situation) -> str | None:
@@ -114,17 +127,6 @@ def _no_last_txg(situation: Situation) -> str | None:
     if situation.facts.properties.get(_LAST_TXG) not in ("0", "-"):
         return None
     return "no scrub has completed on OpenZFS 2.3 or later: scrub the whole pool first"
-
-
-def _of_error_scrub() -> tuple[Precondition, ...]:
-    """The release has error scrubs, and the list of damaged blocks is not known to be empty."""
-    return (
-        must.feature("head_errlog", "an error scrub", (2, 2)),
-        Precondition(
-            "the pool has known errors",
-            lambda now: "the pool has no known errors" if now.pool.error_count == 0 else None,
-        ),
-    )
 
 
 def _instead(situation: Situation) -> tuple[str, ...]:
@@ -146,19 +148,27 @@ def plan_pause(situation: Situation) -> ActionPlan:
     """Pause the scrub; the pause outlives a reboot."""
     title = f"Pause the scrub of {situation.pool.name}"
     if why := _resilver_in_the_way(situation, "pause"):
-        return refuse("scrub", title, situation.pool.name, why, *NO_WAY_TO_STOP)
-    running = Precondition(
-        "a scrub is running", lambda now: None if _state(now) == "running" else _not_running(now)
-    )
+        return refuse("scrub", title, situation, why, *NO_WAY_TO_STOP)
+
+    def _not_running(now: Situation) -> str | None:
+        state = _state(now)
+        if state == "running":
+            return None
+        return "the scrub is paused already" if state == "paused" else "there is no scrub to pause"
+
     return decide(
         ActionPlan(
             action="scrub",
             title=title,
-            steps=(Step(zpool("scrub", "-p", operands=(situation.pool.name,)), "pause it"),),
+            steps=(Step(situation.zpool("scrub", "-p"), "pause it"),),
             consequences=(
                 "it keeps its progress, also over a reboot; a replace discards a paused scrub",
             ),
-            preconditions=(must.answering(), running, _no_repair()),
+            preconditions=(
+                must.ANSWERING,
+                Precondition("a scrub is running", _not_running),
+                _NO_REPAIR,
+            ),
             follow=when(
                 lambda now: _state(now) == "paused", f"the scrub of {situation.pool.name} is paused"
             ),
@@ -171,7 +181,7 @@ def plan_stop(situation: Situation) -> ActionPlan:
     """Cancel the scrub; its progress is lost."""
     title = f"Stop the scrub of {situation.pool.name}"
     if why := _resilver_in_the_way(situation, "cancel"):
-        return refuse("scrub", title, situation.pool.name, why, *NO_WAY_TO_STOP)
+        return refuse("scrub", title, situation, why, *NO_WAY_TO_STOP)
     scan = situation.active("scrub") or situation.active("errorscrub")
     at = progress(scan) if scan else "0 %"
     some = Precondition(
@@ -182,10 +192,10 @@ def plan_stop(situation: Situation) -> ActionPlan:
         ActionPlan(
             action="scrub",
             title=title,
-            steps=(Step(zpool("scrub", "-s", operands=(situation.pool.name,)), "stop it"),),
+            steps=(Step(situation.zpool("scrub", "-s"), "stop it"),),
             consequences=(f"stops at {at}; the next scrub starts from 0",),
             not_undone=("loses its progress; pause it to keep that",),
-            preconditions=(must.answering(), some, _no_repair()),
+            preconditions=(must.ANSWERING, some, _NO_REPAIR),
             follow=when(
                 lambda now: _state(now) is None, f"the scrub of {situation.pool.name} is stopped"
             ),
@@ -209,15 +219,19 @@ def plan_resilver(situation: Situation) -> ActionPlan:
         ActionPlan(
             action="resilver",
             title=f"Restart the resilver of {situation.pool.name}",
-            steps=(Step(zpool("resilver", operands=(situation.pool.name,)), "restart it"),),
+            steps=(Step(situation.zpool("resilver"), "restart it"),),
             doubts=must.checkpoint_doubt(situation),
             consequences=(*lost, f"fills {which}"),
             not_undone=(f"discards the progress of the {'resilver' if scan else 'scrub'}",)
             if lost
             else (),
-            warnings=_restart_warnings(situation),
+            warnings=(
+                "otherwise the waiting devices get a second full pass; a restart is worth it while"
+                " little is done",
+            )
+            * bool(scan and waiting),
             preconditions=(
-                must.answering(),
+                must.ANSWERING,
                 must.same_scans(situation),
                 must.feature("resilver_defer", "restarting a resilver", (0, 8)),
                 must.nothing_runs("rebuild"),
@@ -256,37 +270,28 @@ COSTLY = 10.0
 
 def plan_stop_resilver(situation: Situation) -> ActionPlan:
     """Always refused: says that a resilver cannot be paused or canceled, and what can be done."""
+    title = f"Stop the resilver of {situation.pool.name}"
     if not (situation.active("resilver") or situation.active("rebuild")):
-        return refuse(
-            "resilver",
-            f"Stop the resilver of {situation.pool.name}",
-            situation.pool.name,
-            NO_RESILVER,
-        )
-    return refuse(
-        "resilver",
-        f"Stop the resilver of {situation.pool.name}",
-        situation.pool.name,
-        "ZFS cannot pause or stop it",
-        *NO_WAY_TO_STOP,
-    )
+        return refuse("resilver", title, situation, NO_RESILVER)
+    why = "ZFS cannot pause or stop it"
+    return refuse("resilver", title, situation, why, *NO_WAY_TO_STOP)
 
 
 def _resume(situation: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
     paused = Precondition(
         "the scrub is paused",
-        lambda now: None if _is_paused(now.active(word)) else "no scrub is paused",
+        lambda now: None if is_paused(now.active(word)) else "no scrub is paused",
     )
     return decide(
         ActionPlan(
             action="scrub",
             title=f"Resume the scrub of {situation.pool.name}",
-            steps=(Step(zpool("scrub", *options, operands=(situation.pool.name,)), "resume it"),),
+            steps=(Step(situation.zpool("scrub", *options), "resume it"),),
             consequences=("continues where it was paused",),
             preconditions=(
-                must.answering(),
+                must.ANSWERING,
                 paused,
-                _no_repair(),
+                _NO_REPAIR,
                 must.nothing_runs("scrub", "errorscrub", paused=False),
             ),
             follow=scan_ended(situation, word),
@@ -296,25 +301,14 @@ def _resume(situation: Situation, word: str, options: tuple[str, ...]) -> Action
     )
 
 
-def _is_paused(scan: Scan | None) -> bool:
+def is_paused(scan: Scan | None) -> bool:
+    """Whether a scan is there, and paused."""
     return scan is not None and scan.state == "paused"
 
 
 def _state(situation: Situation) -> str | None:
     scan = situation.active("scrub") or situation.active("errorscrub")
     return scan.state if scan else None
-
-
-def _not_running(situation: Situation) -> str:
-    return (
-        "the scrub is paused already"
-        if _state(situation) == "paused"
-        else "there is no scrub to pause"
-    )
-
-
-def _no_repair() -> Precondition:
-    return must.nothing_runs("resilver", "rebuild")
 
 
 def _resilver_in_the_way(situation: Situation, undo: str) -> str | None:
@@ -326,21 +320,13 @@ def _resilver_in_the_way(situation: Situation, undo: str) -> str | None:
 def _scrub_consequences(situation: Situation, errors_only: bool) -> tuple[str, ...]:
     if errors_only:
         return ("reads only blocks on the error list again, and clears those that are good",)
+    scrubs = (scan for scan in situation.pool.scans if scan.function == "scrub")
+    took = (scan.duration for scan in scrubs if scan.state == "finished")
     return (
         "reads and checks every block, and repairs what has a good copy",
         "a replace, attach or resilver that starts meanwhile discards it",
-        *(f"the last scrub took {duration(took)}" for took in _last_took(situation)),
+        *(f"the last scrub took {duration(seconds)}" for seconds in took if seconds),
     )
-
-
-def _last_took(situation: Situation) -> Iterator[float]:
-    """Seconds of the scrub that completed last, where the pool still knows."""
-    over = (
-        scan
-        for scan in situation.pool.scans
-        if (scan.function, scan.state) == ("scrub", "finished")
-    )
-    yield from (scan.duration for scan in over if scan.duration)
 
 
 def _scrub_warnings(situation: Situation) -> tuple[str, ...]:
@@ -349,11 +335,69 @@ def _scrub_warnings(situation: Situation) -> tuple[str, ...]:
     return ()
 
 
-def _restart_warnings(situation: Situation) -> tuple[str, ...]:
-    scan = situation.active("resilver")
-    if scan is None or not _waiting(situation):
-        return ()
-    return (
-        "otherwise the waiting devices get a second full pass; a restart is worth it while little"
-        " is done",
-    )
+EXAMPLE = "2026-11-01 to 2026-11-20 18:00"
+_DATE = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"
+_SPAN = re.compile(
+    rf"(?:from |since )?(?P<start>{_DATE})?\s*(?:(?:to|until|till|\.\.)\s*(?P<end>{_DATE}))?"
+)
+_FIRST = "1970-01-02"
+"""Dates before the epoch are no numbers that ZFS takes (zpool_main.c, date_string_to_sec)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubDates:
+    """The first and last date, in the machine's own time zone; empty: open."""
+
+    start: str = ""
+    end: str = ""
+    """A day counts whole, a minute whole."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of zpool-scrub(8)."""
+        pairs = (("-S", self.start), ("-E", self.end))
+        if not (self.start or self.end):
+            return ("-S", "FROM", "-E", "TO")  # to be shown before they are asked for
+        return tuple(word for option, date in pairs if date for word in (option, date))
+
+    @property
+    def words(self) -> str:
+        """``from 2026-11-01 to 2026-11-20``."""
+        if not self.end:
+            return f"since {self.start}" if self.start else "between two dates"
+        return f"from {self.start} to {self.end}" if self.start else f"until {self.end}"
+
+
+def read_dates(text: str, now: datetime) -> ScrubDates:
+    """The dates typed: ``2026-11-01``, ``2026-11-01 to 2026-11-20 18:00``, ``to 2026-11-20``.
+
+    ``now`` is the machine's own time. Raises ZconsoleError for what are no dates, in an order that
+    makes no sense, or yet to come.
+    """
+    match = _SPAN.fullmatch(" ".join(text.split()))
+    found = ScrubDates(match["start"] or "", match["end"] or "") if match else ScrubDates()
+    if found == ScrubDates():
+        raise ZconsoleError(f"{text}: not dates. Example: {EXAMPLE}")
+    for date in filter(None, (found.start, found.end)):
+        _check(date)
+    if found.start and _moment(found.start) > now:
+        raise ZconsoleError(f"{found.start} is in the future: nothing was written then")
+    if found.start and found.end and _moment(found.start) > _moment(found.end, last=True):
+        raise ZconsoleError(f"{found.end} is before {found.start}")
+    return found
+
+
+def _check(date: str) -> None:
+    """Raises ZconsoleError for a day or time that does not exist."""
+    try:
+        _moment(date)
+    except ValueError:
+        raise ZconsoleError(f"{date}: no such day or time") from None
+    if date < _FIRST:
+        raise ZconsoleError(f"{date}: too early")
+
+
+def _moment(date: str, *, last: bool = False) -> datetime:
+    """The first moment of a date, or the last. Raises ValueError where there is none."""
+    time = "" if " " in date else " 23:59" if last else " 00:00"
+    return datetime.fromisoformat(f"{date}{time}").astimezone()

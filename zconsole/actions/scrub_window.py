@@ -6,19 +6,25 @@ ZFS keeps the progress of a paused scrub over a reboot (zpool-scrub(8), ``-p``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from zconsole.actions import conditions as must
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide
 from zconsole.actions.running_scans import progress
-from zconsole.actions.scrub import plan_pause, plan_scrub
+from zconsole.actions.scrub import is_paused, plan_pause, plan_scrub
 from zconsole.errors import ZconsoleError
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.day_hours import day_hours
+from zconsole.system.keeper import wake
+from zconsole.system.record_file import LockedRecord
+from zconsole.system.state_dir import state_dir
 
+NO_GUID = "the GUID of the pool is unknown; it may be another pool tomorrow"
 LOOK = 30.0
 """Seconds between two looks at the clock and the scrub."""
 
@@ -97,10 +103,13 @@ def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
             "a scrub resumed by hand outside the hours is paused again: drop the hours first",
         ),
         preconditions=(
-            must.answering(),
+            must.ANSWERING,
             must.release("pausing a scrub", (0, 8)),
             must.nothing_runs("resilver", "rebuild", "errorscrub"),
-            Precondition("the GUID of the pool is known", _no_guid),
+            Precondition(
+                "the GUID of the pool is known",
+                lambda now: None if now.guid else NO_GUID,
+            ),
         ),
     )
     return decide(plan, situation)
@@ -111,13 +120,9 @@ def window_of(situation: Situation, windows: Iterable[ScrubWindow]) -> ScrubWind
     return next((window for window in windows if window.guid in situation.guids), None)
 
 
-def plan_beside_window(
-    situation: Situation,
-    plan: Callable[[Situation], ActionPlan],
-    windows: tuple[ScrubWindow, ...] = (),
-) -> ActionPlan:
-    """A plan that starts a scrub, with what hours that are set would do to it."""
-    made, window = plan(situation), window_of(situation, windows)
+def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> ActionPlan:
+    """Start or resume a scrub, with what hours that are set would do to it."""
+    made, window = plan_scrub(situation), window_of(situation, windows)
     if window is None:
         return made
     said = (
@@ -130,12 +135,8 @@ def plan_beside_window(
 def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPlan:
     """Let the scrub run at any hour again."""
     set_now = window_of(situation, windows)
-
-    def _none(_: Situation) -> str | None:
-        return None if set_now else "no hours are set for its scrub"
-
-    scan = situation.active("scrub")
-    stays = "paused: resume it (S)" if scan is not None and scan.state == "paused" else "as it is"
+    none = None if set_now else "no hours are set for its scrub"
+    stays = "paused: resume it (S)" if is_paused(situation.active("scrub")) else "as it is"
     plan = ActionPlan(
         action="scrub-window",
         title=f"Drop the hours of {situation.pool.name}'s scrub",
@@ -149,7 +150,7 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
         consequences=(
             f"drops the hours{f' {set_now.hours}' if set_now else ''}; the scrub stays {stays}",
         ),
-        preconditions=(Precondition("hours are set for its scrub", _none),),
+        preconditions=(Precondition("hours are set for its scrub", lambda _: none),),
     )
     return decide(plan, situation)
 
@@ -157,20 +158,8 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
 def opened(situation: Situation, hours: str) -> ScrubWindow:
     """The window as it begins: a scrub that is paused now goes on in its hours."""
     scan = situation.active("scrub")
-    paused = scan is not None and scan.state == "paused"
-    return ScrubWindow(situation.pool.name, _guid(situation), hours, scan is not None, paused)
-
-
-def _guid(situation: Situation) -> str:
-    return situation.pool.guid or situation.facts.properties.get("guid", "")
-
-
-def _no_guid(situation: Situation) -> str | None:
-    return (
-        None
-        if _guid(situation)
-        else "the GUID of the pool is unknown; it may be another pool tomorrow"
-    )
+    began, paused = scan is not None, is_paused(scan)
+    return ScrubWindow(situation.pool.name, situation.guid or "", hours, began, paused)
 
 
 def _now(situation: Situation, hours: str) -> str:
@@ -187,3 +176,68 @@ def _now(situation: Situation, hours: str) -> str:
     if scan.state == "paused":
         return f"the scrub resumes at {start}"
     return f"the scrub is paused now, at {progress(scan)}, and resumes at {start}"
+
+
+NAME, LOCK, KEEPER = "scrub-windows.json", "scrub-windows.lock", "scrub-windows.keeper"
+PATIENCE = 10.0
+"""Seconds to wait while another process changes the file."""
+
+Windows = dict[str, ScrubWindow]
+"""By the GUID of the pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    windows: tuple[ScrubWindow, ...]
+    version: int = 1
+
+
+class MachineWindows:
+    """The file in the state directory, which the keeper keeps to; see WindowSwitch."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        """``directory`` keeps the file (default: the state directory)."""
+        self.directory = directory or state_dir(create=False)
+        self._file = LockedRecord(_File(()), self.directory / NAME, LOCK, PATIENCE)
+
+    def windows(self) -> tuple[ScrubWindow, ...]:
+        """See WindowSwitch.windows; without a lock. Raises StateError for a damaged file."""
+        return self._file.read().windows
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Windows]:
+        """The windows, to be changed by one at a time; written if changed. Raises StateError."""
+        with self._file.open() as write:
+            before = self.windows()
+            windows = {window.guid: window for window in before}
+            yield windows
+            if (after := tuple(windows.values())) != before:
+                write(_File(after))
+
+    def switch(self, order: ScrubWindow) -> str:
+        """See WindowSwitch.switch."""
+        with self.open() as windows:
+            known = windows.pop(order.guid, None)
+            if order.hours:
+                # Paused for other hours is paused for these, too.
+                paused = order.paused or (known is not None and known.paused)
+                windows[order.guid] = replace(order, paused=paused)
+        if order.hours:
+            wake(self.directory, KEEPER)
+        return order.ordered
+
+    def resume(self) -> None:
+        """See WindowSwitch.resume."""
+        if self.windows():
+            wake(self.directory, KEEPER)
+
+    def replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
+        """Put one in the place of another, or none; whether that was still there."""
+        with self.open() as windows:
+            if windows.get(before.guid) != before:
+                return False
+            if after is None:
+                del windows[before.guid]
+            else:
+                windows[after.guid] = after
+            return True

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import leaf_is
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.target import Target, find, members
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete, parity
 
 SINCE = (2, 4)
+IN_PARITY = "it is in a raidz or dRAID"
 
 
 def plan_sit_out(situation: Situation, key: str, on: bool) -> ActionPlan:
@@ -20,21 +21,27 @@ def plan_sit_out(situation: Situation, key: str, on: bool) -> ActionPlan:
     target = find(situation.pool, key)
     title = "Let reads go around a device" if on else "Read from a device again"
     if target is None:
-        return refuse("sit-out", title, situation.pool.name, must.NOT_THERE)
+        return refuse("sit-out", title, situation, must.NOT_THERE)
     name = target.name
     plan = ActionPlan(
         action="sit-out",
         title=f"Let reads go around {name}" if on else f"Read from {name} again",
         steps=(_set(situation, f"sit_out={'on' if on else 'off'}", target),),
-        consequences=_going_around(name) if on else (f"reads use {name} again",),
+        consequences=(
+            f"normal reads leave {name} out: its data is rebuilt from parity",
+            "writes, scrubs and resilvers still use it",
+            "lasts until it is switched off, the pool is exported or the machine restarts",
+        )
+        if on
+        else (f"reads use {name} again",),
         warnings=_warnings(target, on),
         preconditions=(
-            must.answering(),
+            must.ANSWERING,
             must.release("sit_out", SINCE),
             must.present(target),
-            _of_parity(target),
+            must.of_device(target, IN_PARITY, _without_parity),
             _not_yet(target, on),
-            *((_spared(target),) * on),
+            *((must.of_device(target, "parity is left for its data", _parity_used_up),) * on),
         ),
         follow=leaf_is(
             key,
@@ -50,7 +57,7 @@ def plan_autosit(situation: Situation, key: str, on: bool) -> ActionPlan:
     target = find(situation.pool, key)
     value = "on" if on else "off"
     if target is None:
-        return refuse("autosit", f"Switch autosit {value}", situation.pool.name, must.NOT_THERE)
+        return refuse("autosit", f"Switch autosit {value}", situation, must.NOT_THERE)
     top = find(situation.pool, target.top_key) or target
 
     def _why_not(_: Situation, now: Target) -> str | None:
@@ -66,10 +73,10 @@ def plan_autosit(situation: Situation, key: str, on: bool) -> ActionPlan:
             else "a slow disk slows down every read of its vdev; one that sits out comes back",
         ),
         preconditions=(
-            must.answering(),
+            must.ANSWERING,
             must.release("autosit", SINCE),
             must.present(top),
-            _of_parity(top),
+            must.of_device(top, IN_PARITY, _without_parity),
             must.of_device(top, f"autosit is not {value}", _why_not),
         ),
         follow=leaf_is(top.key, lambda now: now.top.autosit is on, f"autosit is {value}"),
@@ -78,16 +85,8 @@ def plan_autosit(situation: Situation, key: str, on: bool) -> ActionPlan:
 
 
 def _set(situation: Situation, setting: str, target: Target) -> Step:
-    words = zpool("set", setting, operands=(situation.pool.name, target.argument))
+    words = situation.zpool("set", setting, operands=(target.argument,))
     return Step(words, "switch it")
-
-
-def _going_around(name: str) -> tuple[str, ...]:
-    return (
-        f"normal reads leave {name} out: its data is rebuilt from parity",
-        "writes, scrubs and resilvers still use it",
-        "lasts until it is switched off, the pool is exported or the machine restarts",
-    )
 
 
 def _warnings(target: Target, on: bool) -> tuple[str, ...]:
@@ -101,13 +100,11 @@ def has_parity(top: Vdev) -> bool:
     return top.kind.startswith(("raidz", "draid")) and top.vclass not in ("spare", "cache")
 
 
-def _of_parity(target: Target) -> Precondition:
-    def _why_not(_: Situation, now: Target) -> str | None:
-        if has_parity(now.top):
-            return None
-        return f"only devices of a raidz or dRAID can sit out; {now.name} is in none"
-
-    return must.of_device(target, "it is in a raidz or dRAID", _why_not)
+def _without_parity(_: Situation, now: Target) -> str | None:
+    """Why no other device could give its data."""
+    if has_parity(now.top):
+        return None
+    return f"only devices of a raidz or dRAID can sit out; {now.name} is in none"
 
 
 def _not_yet(target: Target, on: bool) -> Precondition:
@@ -121,17 +118,13 @@ def _not_yet(target: Target, on: bool) -> Precondition:
     return must.of_device(target, "it does not yet" if on else "it sits out", _why_not)
 
 
-def _spared(target: Target) -> Precondition:
-    """As many may be left out as there is parity: those that sit out, and those that are missing.
+def _parity_used_up(_: Situation, now: Target) -> str | None:
+    """Why no further device can be left out: as many as there is parity are out or missing.
 
-    The kernel counts only the former.
+    The kernel counts only those that sit out.
     """
-
-    def _why_not(_: Situation, now: Target) -> str | None:
-        others = [member for member in members(now.top) if now.vdev not in member.walk()]
-        lost = sum(not is_complete(m) or any(v.sitting_out for v in m.leaves()) for m in others)
-        if lost < parity(now.top):
-            return None
-        return f"{lost} other devices of {now.top.name} sit out or are incomplete: no parity left"
-
-    return must.of_device(target, "parity is left for its data", _why_not)
+    others = [member for member in members(now.top) if now.vdev not in member.walk()]
+    lost = sum(not is_complete(m) or any(v.sitting_out for v in m.leaves()) for m in others)
+    if lost < parity(now.top):
+        return None
+    return f"{lost} other devices of {now.top.name} sit out or are incomplete: no parity left"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.redundancy import is_complete
-from zconsole.pool.topology import FAILED, Placed, is_group, placed
+from zconsole.pool.topology import FAILED, is_group, placed
 
 _PARTITION = re.compile(r"-part(\d+)$|^/dev/(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)(\d+)$")
 """udev's links, else the kernel's own names: a whole disk's link may end in a digit, too."""
@@ -20,7 +21,7 @@ class Target:
     key: str
     """The key of ``topology.placed``: its GUID where the source knows it."""
     vdev: Vdev
-    parent: Vdev | None
+    parent: Vdev
     top: Vdev
     top_key: str
 
@@ -36,7 +37,7 @@ class Target:
     @property
     def group(self) -> Vdev | None:
         """The replacing or spare group it is in, else None."""
-        return self.parent if self.parent is not None and is_group(self.parent) else None
+        return self.parent if is_group(self.parent) else None
 
     @property
     def spares(self) -> tuple[Vdev, ...]:
@@ -67,14 +68,18 @@ class Swap:
     new: str
 
 
+def targets(pool: Pool) -> Iterator[Target]:
+    """Yield every vdev of a pool, in the order ``zpool status`` prints."""
+    places = {place.key: place for place in placed(pool.root)}
+    for place in places.values():
+        if place.top is not None and place.parent is not None:
+            parent, top = places[place.parent].vdev, places[place.top].vdev
+            yield Target(place.key, place.vdev, parent, top, place.top)
+
+
 def find(pool: Pool, key: str) -> Target | None:
     """The vdev with this key; None once it is no longer in the pool."""
-    nodes: dict[str, Placed] = {place.key: place for place in placed(pool.root)}
-    place = nodes.get(key)
-    if place is None or place.top is None:
-        return None
-    parent = nodes[place.parent].vdev if place.parent else None
-    return Target(key, place.vdev, parent, nodes[place.top].vdev, place.top)
+    return next((target for target in targets(pool) if target.key == key), None)
 
 
 def key_of(pool: Pool, vdev: Vdev) -> str | None:
@@ -131,8 +136,7 @@ def failed(pool: Pool, key: str | None = None) -> tuple[Target, ...]:
     """
     root = found.vdev if key and (found := find(pool, key)) else pool.root
     inside = {id(leaf) for leaf in root.leaves()}
-    targets = (find(pool, place.key) for place in placed(pool.root) if id(place.vdev) in inside)
-    return tuple(t for t in targets if t is not None and _lacks_a_replacement(t))
+    return tuple(t for t in targets(pool) if id(t.vdev) in inside and _lacks_a_replacement(t))
 
 
 def _lacks_a_replacement(target: Target) -> bool:
@@ -145,12 +149,10 @@ def _lacks_a_replacement(target: Target) -> bool:
 
 
 def find_path(pool: Pool, paths: tuple[str, ...]) -> Target | None:
-    """The leaf whose path is one of these (a disk's partition counts as the disk)."""
-    for place in placed(pool.root):
-        path = place.vdev.path
-        if path and not place.vdev.children and any(_same_device(path, p) for p in paths):
-            return find(pool, place.key)
-    return None
+    """The leaf whose path is one of these, or that of the first partition of one."""
+    wanted = {name for path in paths if path for name in (path, f"{path}-part1")}
+    leaves = (target for target in targets(pool) if not target.vdev.children)
+    return next((leaf for leaf in leaves if leaf.vdev.path in wanted), None)
 
 
 def members(top: Vdev) -> tuple[Vdev, ...]:
@@ -158,6 +160,41 @@ def members(top: Vdev) -> tuple[Vdev, ...]:
     return (top,) if not top.children or is_group(top) else top.children
 
 
-def _same_device(path: str, other: str) -> bool:
-    """A whole-disk vdev's path is its first partition: ``x-part1`` is on the disk ``x``."""
-    return bool(other) and path in (other, f"{other}-part1")
+def others_missing(target: Target) -> tuple[Vdev, ...]:
+    """Members of the same top-level vdev that are not complete, the leaf's own left out."""
+    return tuple(
+        member
+        for member in members(target.top)
+        if not is_complete(member) and all(vdev is not target.vdev for vdev in member.walk())
+    )
+
+
+def suspects(pool: Pool, faulty: Iterable[str] = ()) -> tuple[Target, ...]:
+    """The devices to replace first: failed ones, ``faulty`` ones (by key), others with errors."""
+    every = {target.key: target for target in targets(pool)}
+    noisy = (t for t in every.values() if t.vdev.errors.total and t.vdev.vclass != "cache")
+    counted = (t.key for t in noisy if not t.vdev.shared)
+    keys = dict.fromkeys((*(t.key for t in failed(pool)), *faulty, *counted))
+    return tuple(every[key] for key in keys if key in every and not every[key].vdev.children)
+
+
+def doubts(
+    pool: Pool, key: str, faulty: Iterable[str] = (), healthy: bool = True
+) -> tuple[str, ...]:
+    """What speaks for another device: this one shows no errors, and others do, or have failed.
+
+    ``healthy``: also where no other device does. Nobody replaces a good disk for nothing, but one
+    goes offline for many reasons.
+    """
+    target = find(pool, key)
+    others = suspects(pool, faulty)
+    if target is None or target.vdev.state in FAILED or key in {other.key for other in others}:
+        return ()
+    if not (others or healthy):
+        return ()
+    said = [f"{target.vdev.name} shows no errors"]
+    for verb, is_meant in (("failed", True), ("errors", False)):
+        names = [t.vdev.name for t in others if (t.vdev.state in FAILED) == is_meant]
+        if names:
+            said.append(f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {verb}")
+    return ("; ".join(said),)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from zconsole.actions.backend import live_backend, live_pools
 from zconsole.actions.refresh import RoundsOnDemand
-from zconsole.actions.window_records import MachineWindows
+from zconsole.actions.scrub_window import MachineWindows
 from zconsole.cli import local
 from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say

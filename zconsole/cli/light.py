@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from zconsole.actions.lights import MachineLights
+from zconsole.actions.locate import MachineLights
 from zconsole.actions.plan import LightOrder
 from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from zconsole.actions.autopilots import make_way
+from zconsole.actions.backend import make_way
 from zconsole.cli import local
 from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import FreshFrame, Refresher, situation_of
-from zconsole.actions.scrub_window import LOOK, due
-from zconsole.actions.window_records import KEEPER, MachineWindows
+from zconsole.actions.scrub_window import KEEPER, LOOK, MachineWindows, due
 from zconsole.errors import ZconsoleError
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread

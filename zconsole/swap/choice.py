@@ -5,8 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from zconsole.actions.candidates import ranked, spares, unfit_spare
+from zconsole.actions.conditions import NO_CHECKPOINT, OTHER_HOST, present
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, partition_of, stands_in
 from zconsole.diagnosis.device_errors.faults import (
@@ -17,18 +19,28 @@ from zconsole.diagnosis.device_errors.faults import (
     judge,
 )
 from zconsole.hardware.device import Device
+from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import may_fail
+from zconsole.pool.scan_outcome import left_behind
 from zconsole.pool.topology import FAILED
 from zconsole.swap.checklist import (
     PULL_FIRST,
     REPLACE_FIRST,
     SPARE_FIRST,
     WAYS,
-    Checklist,
     needed_steps,
     sentence,
 )
-from zconsole.swap.disk import MachineView, SwapDisk, disk_of, leaves_of, replacing
+from zconsole.swap.disk import (
+    STACKED,
+    MachineView,
+    SwapDisk,
+    disk_of,
+    gone_from,
+    is_being_replaced,
+    leaves_of,
+    replacing,
+)
 from zconsole.swap.effects import (
     Effect,
     effects,
@@ -38,7 +50,6 @@ from zconsole.swap.effects import (
     redundancy_words,
     untouchable,
 )
-from zconsole.swap.refusal import Refusal, refusal
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration
 
@@ -129,7 +140,7 @@ def choose(view: MachineView, key: str) -> SwapChoice | None:
     return SwapChoice(
         old,
         target.top.name,
-        view.pool.guid or situation.facts.properties.get("guid"),
+        situation.guid,
         tuple(_found(view, target, old, fault, gone)),
         cause_of(view, target),
         redundancy_words(situation),
@@ -143,33 +154,6 @@ def choose(view: MachineView, key: str) -> SwapChoice | None:
         spared=bool(target.spares),
         advice=cable_advice(view, target),
     )
-
-
-def begin(choice: SwapChoice, way: SwapWay, view: MachineView, name: str, now: float) -> Checklist:
-    """The checklist of a swap that was confirmed; ``name`` is its id."""
-    swap = Checklist(
-        name,
-        choice.old.pool,
-        choice.guid,
-        now,
-        choice.old,
-        choice.vdev,
-        way.mode,
-        why=choice.found,
-        new=way.new if way.mode == REPLACE_FIRST else None,
-        spare=way.new if way.mode == SPARE_FIRST else None,
-        spared=choice.spared or way.mode == SPARE_FIRST,
-        along=choice.along,
-        beside=tuple(
-            replace(choice.old, name=effect.name, key=effect.key, pool=effect.pool, path="")
-            for effect in choice.effects
-            if effect.pool != choice.old.pool
-        ),
-        was_gone=choice.gone,
-        around=around(view, choice.old),
-        boot=view.boot,
-    )
-    return swap.noting(now, "explain", f"begun with {choice.old.words}: {WAYS[way.mode].title}")
 
 
 def around(view: MachineView, old: SwapDisk) -> tuple[SwapDisk, ...]:
@@ -306,6 +290,8 @@ def explained(choice: SwapChoice) -> dict[str, list[str]]:
             return {"Not guided": [choice.refusal.title, *by_hand]}
     old, others = choice.old, dict.fromkeys(e.pool for e in choice.effects)
     others.pop(old.pool, None)
+    stay = ", ".join(disk.words for disk in choice.untouchable)
+    out = f"With {old.name} out and no new disk filled, pulling any of these loses data: {stay}"
     # Of a device that still works nothing failed.
     wrong = "What failed" if choice.failed else "What is wrong" if choice.faulty else "State"
     judged = (f"Judged: {SUSPECTS[choice.cause]}",) if choice.faulty else ()
@@ -319,7 +305,10 @@ def explained(choice: SwapChoice) -> dict[str, list[str]]:
             *(effect.text for effect in choice.effects),
             *(f"{pool} {own}" for pool in others),
         ],
-        "Must stay": [*_must_stay(choice)],
+        "Must stay": [
+            *((out,) * bool(stay)),
+            f"Pull {old.words} only; every other disk stays where it is",
+        ],
         "Ways": [way_text(way) for way in choice.ways],
         "Not guided": by_hand,
     }
@@ -335,16 +324,6 @@ def _disk(choice: SwapChoice) -> Iterator[str]:
         yield "Its bay is unknown: find it by its serial number"
     if not old.mark:
         yield "Its serial number is unknown: a wrong disk in its place isn't noticed"
-
-
-def _must_stay(choice: SwapChoice) -> Iterator[str]:
-    names = ", ".join(disk.words for disk in choice.untouchable)
-    if names:
-        yield (
-            f"With {choice.old.name} out and no new disk filled, pulling any of these loses data:"
-            f" {names}"
-        )
-    yield f"Pull {choice.old.words} only; every other disk stays where it is"
 
 
 def way_text(way: SwapWay) -> str:
@@ -365,3 +344,181 @@ def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = Non
         return f"Time: {runs} of unknown duration: no completed scan recorded"
     each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""
     return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"
+
+
+class Refusal(NamedTuple):
+    """Why a swap is not guided, and the steps that do it by hand."""
+
+    why: str
+    by_hand: tuple[tuple[str, ...], ...] = ()
+    """What to do by hand, in order: each step in words, and the commands that do it, if any."""
+    title: str = ""
+    """What to do before any swap is thought of; empty where only this device isn't guided."""
+
+    @property
+    def manual(self) -> tuple[str, ...]:
+        """The steps by hand, a line each."""
+        return tuple(
+            f"{text}: {', then '.join(commands)}" if commands else text
+            for text, *commands in self.by_hand
+        )
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Only the commands of those steps, in order."""
+        return tuple(command for _, *commands in self.by_hand for command in commands)
+
+
+def refusal(view: MachineView, target: Target, old: SwapDisk) -> Refusal | None:
+    """Why this leaf can't be swapped by a checklist; None when it can."""
+    situation, path = view.situation, target.vdev.path or ""
+    pool, name = shlex.quote(view.pool.name), shlex.quote(target.argument)
+    if situation.suspended:
+        return _suspended(view)
+    if (why := NO_CHECKPOINT.check(situation)) is not None:
+        return _checkpointed(situation, why)
+    if (why := present(target).check(situation)) is not None:
+        return Refusal(why)
+    found = _no_disk(pool, name, target)
+    device = situation.facts.disk(path)
+    if found is None and device is None and path.startswith(STACKED):
+        return _stacked(pool, name, path)  # a multipath disk is one of the machine's
+    return found if device is None else found or _shared(pool, name, target, device, old)
+
+
+def _checkpointed(situation: Situation, why: str) -> Refusal:
+    """No swap comes to its end while a checkpoint exists: neither replace nor resilver does."""
+    pool, checkpoint = situation.pool.name, situation.pool.checkpoint
+    going = checkpoint is not None and checkpoint.discarding
+    ended = left_behind(situation.pool.root) and situation.active("resilver") is None
+    quoted = shlex.quote(pool)
+    again = "then resilver again, which ends the replace that was begun (S has it)"
+    return Refusal(
+        f"{why}. A resilver doesn't complete beside one either",
+        (
+            ("wait until the checkpoint is discarded",)
+            if going
+            else ("discard the checkpoint (A has it)", f"zpool checkpoint -d {quoted}"),
+            *(((again, f"zpool resilver {quoted}"),) * ended),
+        ),
+        f"{pool} HAS A CHECKPOINT: {'it is being discarded' if going else 'discard it first'}",
+    )
+
+
+def _no_disk(pool: str, name: str, target: Target) -> Refusal | None:
+    """Why it is not a disk that holds data, or a new one; None when it is.
+
+    Led to the pull of the new device of a replace that runs, the good disk would go.
+    """
+    leaf, group = target.vdev, replacing(target)
+    if leaf.children:
+        return Refusal(f"{leaf.name} is not a device: name one of its devices")
+    if leaf.kind == "file":
+        return Refusal(
+            f"{leaf.name} is a file, not a disk",
+            (
+                ("make a new file of the same size",),
+                ("replace by it", f"zpool replace {pool} {name} NEWFILE"),
+            ),
+        )
+    if leaf.kind == "dspare":
+        return Refusal(f"{leaf.name} is space on the other disks of its dRAID: nothing to pull")
+    if leaf.vclass in ("spare", "cache"):
+        return Refusal(
+            f"{leaf.name} is a {leaf.vclass} device: it holds no data of its own",
+            (
+                ("take it out of the pool", f"zpool remove {pool} {name}"),
+                ("pull the old disk and insert the new one",),
+                ("add the new one", f"zpool add {pool} {leaf.vclass} NEW"),
+            ),
+        )
+    if group is not None and leaf is group.children[-1]:
+        first = group.children[0].name
+        return Refusal(
+            f"{leaf.name} takes the place of {first}: name {first} to swap that one",
+            ((f"where {leaf.name} is the bad one", f"zpool detach {pool} {name}"),),
+        )
+    return None
+
+
+def _stacked(pool: str, name: str, path: str) -> Refusal:
+    return Refusal(
+        f"{path} is not a disk itself, but encryption (dm-crypt), LVM, multipath or md on top of"
+        " one. Which disk is below, and how to make the new one, isn't known here",
+        (
+            ("find the disk below", f"lsblk --inverse {path}"),
+            ("take it offline", f"zpool offline {pool} {name}"),
+            ("close the mapping (cryptsetup close NAME, lvchange -an LV or multipath -f NAME)",),
+            ("pull the disk by its serial number, insert the new one",),
+            (
+                "make the mapping again on the new one (cryptsetup luksFormat and open, or"
+                " lvcreate)",
+            ),
+            ("replace", f"zpool replace {pool} {name} /dev/mapper/NEW"),
+        ),
+    )
+
+
+def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk) -> Refusal | None:
+    """Other things on the same disk: they would go with it."""
+    found = [f"{where} is mounted from it" for where in device.mounted]
+    found += ["it is used as swap"] if device.swap else []
+    found += [f"{holder} is built on it" for holder in device.holders]
+    found += [f"it also holds {content}" for content in device.contents.names]
+    if not found:
+        return None
+    part = partition_of(target.vdev) or "N"
+    return Refusal(
+        f"{old.words} holds more than this pool: {'; '.join(found)}",
+        (
+            ("save what else is on the disk, and unmount it or switch its swap off (swapoff)",),
+            ("take it offline", f"zpool offline {pool} {name}"),
+            (f"pull {old.words}, insert the new disk",),
+            (
+                "copy the partition table from a disk that is still there",
+                "sgdisk --replicate=/dev/NEW /dev/OTHER",
+                "sgdisk --randomize-guids /dev/NEW",
+            ),
+            (
+                "where the machine boots from it, make it bootable again (grub-install, or"
+                " proxmox-boot-tool format and init of the EFI partition)",
+            ),
+            ("replace", f"zpool replace {pool} {name} /dev/disk/by-id/NEW-part{part}"),
+        ),
+    )
+
+
+def _suspended(view: MachineView) -> Refusal:
+    """What goes before any swap while the pool is suspended: bring its disks back, and clear it."""
+    out, pool = gone_from(view), view.pool.name
+    if view.pool.suspension == MULTIHOST:
+        return Refusal(
+            f"not while the pool is suspended: {OTHER_HOST}",
+            (("make sure that no other host has it, then reboot this machine and import it",),),
+            f"{pool} IS SUSPENDED: another host may have it",
+        )
+    back = [view.disk(target) for target in out if not is_being_replaced(target)]
+    spots = " and ".join(disk.spot for disk in back)
+    bring = "check cables, ports and power of its disks"
+    if back:
+        words = " and ".join(disk.words for disk in back)
+        bring = f"bring {words} back, into the same bay; check cable, port and power"
+    title = f"bring {spots or 'its disks'} back, then clear it"
+    if view.devices and not back:
+        title = "its disks are there: clear it"
+    listed = "; ".join(
+        f"{view.disk(target).words}, which {view.newcomer(group).spot} replaces already"
+        if (group := replacing(target)) is not None and is_being_replaced(target)
+        else view.disk(target).words
+        for target in out
+    )
+    return Refusal(
+        f"not while the pool is suspended: {pool} waits for its disks, and takes no command but"
+        f" zpool clear. {f'Out: {listed}' if out else 'Which disks are out is not known'}",
+        (
+            (bring,),
+            ("then resume the pool (A has it)", f"zpool clear {shlex.quote(pool)}"),
+            ("pull nothing until then",),
+        ),
+        f"{pool} IS SUSPENDED: {title}",
+    )

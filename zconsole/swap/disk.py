@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from zconsole.actions.doubts import suspects
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import Target, failed, find
+from zconsole.actions.target import Target, failed, find, suspects, targets
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
 from zconsole.hardware.links import PARTITION
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool, Vdev
-from zconsole.pool.topology import FAILED, is_named, placed
+from zconsole.pool.topology import FAILED, is_named
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
 STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
@@ -198,25 +197,21 @@ def _remembered(leaf: Vdev) -> SwapDisk:
     known = leaf.disk or LeafDisk()
     path = leaf.path or ""
     by_place = path.startswith(BY_VDEV)
+    # ZFS noted an id, which ends with the serial number.
+    noted = PARTITION.sub("", leaf.devid or "")
+    if noted.startswith(("nvme-", "usb-")):
+        noted = _AFTER_SERIAL.sub("", noted)
     return SwapDisk(
         name=leaf.name,
         path=path,
         whole=PARTITION.sub("", path),
-        serial=known.serial or _serial_in(leaf.devid or ""),
+        serial=known.serial or (noted.rpartition("_")[2] if "_" in noted else ""),
         wwn=known.wwn,
         model=known.model,
         size=leaf.size_bytes,
         bay=known.bay or (port_of(path) if by_place else ""),
         port=known.port or port_of(leaf.phys_path or (path if path.startswith(BY_PATH) else "")),
     )
-
-
-def _serial_in(devid: str) -> str:
-    """The serial number at the end of the id that ZFS noted; empty where it has none."""
-    name = PARTITION.sub("", devid)
-    if name.startswith(("nvme-", "usb-")):
-        name = _AFTER_SERIAL.sub("", name)
-    return name.rpartition("_")[2] if "_" in name else ""
 
 
 def partition_on(device: Device, number: str) -> Device | None:
@@ -234,13 +229,12 @@ def leaves_of(pool: Pool) -> tuple[Target, ...]:
 
     A spare in use is only where it stands in: at several places where it is shared.
     """
-    places = {place.key: place for place in placed(pool.root)}
-    leaves = [p for p in places.values() if not p.vdev.children and p.top is not None]
-    used = {p.vdev.guid or p.vdev.name for p in leaves if p.vdev.vclass != "spare"}
+    leaves = [target for target in targets(pool) if not target.vdev.children]
+    used = {t.vdev.guid or t.vdev.name for t in leaves if t.vdev.vclass != "spare"}
     return tuple(
-        Target(p.key, p.vdev, places[p.parent or ""].vdev, places[p.top or ""].vdev, p.top or "")
-        for p in leaves
-        if p.vdev.vclass != "spare" or (p.vdev.guid or p.vdev.name) not in used
+        target
+        for target in leaves
+        if target.vdev.vclass != "spare" or (target.vdev.guid or target.vdev.name) not in used
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from zconsole.actions.offline import plan_offline
 from zconsole.actions.plan import ActionPlan, Precondition, Situation
 from zconsole.actions.running_scans import describe
-from zconsole.actions.target import Target, find, members, stands_in
+from zconsole.actions.target import Target, find, members, others_missing, stands_in
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import (
@@ -145,15 +145,6 @@ def plan_offline_safely(situation: Situation, key: str, along: Collection[str] =
         plan,
         preconditions=(*plan.preconditions, need),
         refused=plan.refused or _check(situation),
-    )
-
-
-def others_missing(target: Target) -> tuple[Vdev, ...]:
-    """Members of the same top-level vdev that are not complete, the leaf's own left out."""
-    return tuple(
-        member
-        for member in members(target.top)
-        if not is_complete(member) and all(vdev is not target.vdev for vdev in member.walk())
     )
 
 

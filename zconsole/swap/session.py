@@ -16,8 +16,18 @@ from zconsole.actions.refresh import situation_of
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
-from zconsole.swap.checklist import BACKED_OUT, OPEN, PUT_BACK, Answer, Checklist, SwapStage
-from zconsole.swap.choice import SwapChoice, SwapWay, begin
+from zconsole.swap.checklist import (
+    BACKED_OUT,
+    OPEN,
+    PUT_BACK,
+    REPLACE_FIRST,
+    SPARE_FIRST,
+    WAYS,
+    Answer,
+    Checklist,
+    SwapStage,
+)
+from zconsole.swap.choice import SwapChoice, SwapWay, around
 from zconsole.swap.disk import MachineView, SwapDisk, device_of
 from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.swap.watch import absent, current, missing, noticed
@@ -181,13 +191,54 @@ class Guide:
 
     def answer(self, answer: Answer, now: float) -> None:
         """Take an answer of the current stage."""
-        self._keep(_answered(self.checklist, answer, now))
+        swap = self.checklist
+        if answer.name == "pulled":
+            how = f"{swap.old.words} is out: the operator said so, the machine did not show it"
+            seen = replace(swap, pulled=now, unseen=not swap.was_gone)
+            self._keep(seen.noting(now, "pull", how))
+        elif answer.name == "same":
+            self._keep(replace(swap, unseen=False))
+        elif answer.name != "meant":
+            said = swap.noting(now, swap.at, f"{answer.noted}: the operator said so")
+            self._keep(said.passing(answer.passes))
+        elif swap.wrong:  # else it is back meanwhile
+            gone = swap.wrong[0]
+            same = tuple(disk for disk in swap.wrong if disk.whole == gone.whole)
+            rest = tuple(disk for disk in swap.wrong if disk not in same)
+            how = f"{gone.words} was pulled on purpose: the operator said so"
+            seen = replace(swap, wrong=rest, meant=(*swap.meant, *same))
+            self._keep(seen.noting(now, PUT_BACK, how))
 
     def ran(
-        self, stage: SwapStage, plan: ActionPlan, events: Iterable[ExecutionEvent], now: float
+        self, stage: SwapStage, plan: ActionPlan, events: Sequence[ExecutionEvent], now: float
     ) -> None:
-        """Write down what the plan of a stage, or that of its way back, did."""
-        self._keep(_after_run(self.checklist, stage, plan, tuple(events), now))
+        """Write down what the plan of a stage, or that of its way back, did.
+
+        Each command with its result, and what only that tells.
+        """
+        swap, light = self.checklist, plan.action == "locate"
+        step = PUT_BACK if swap.wrong else stage.step
+        if light:  # it may be switched at any step
+            step = stage.step if stage.step == "light-off" else "light"
+        # Some commands only begin something that takes hours.
+        begins = plan.action in ("scrub", "replace") and not plan.supersedes
+        for number, event in enumerate(events):
+            if event.kind == "begun":
+                ends = (e for e in events[number + 1 :] if e.kind in _ENDS)
+                result = "started" if begins else "done"
+                if (end := next(ends, None)) is None or end.kind == "failed":
+                    result = "" if end is None else end.text
+                swap = swap.noting(now, step, plan.title, event.text, result)
+            elif event.kind == "refused":
+                swap = swap.noting(now, step, f"{plan.title}: not run: {event.text}")
+        if light and events and events[-1].kind == "done":
+            on = any(each.light is not None and each.light.on for each in plan.steps)
+            swap = replace(swap, lit=on)
+            if on:
+                swap = swap.retaking("light-off").passing("light")
+            else:
+                swap = swap.passing(step) if step == "light-off" else swap.retaking("light")
+        self._keep(swap)
 
     def note(self, now: float, step: str, text: str, command: str = "", result: str = "") -> None:
         """Write down what was done for this checklist together with others."""
@@ -250,63 +301,35 @@ def started(
             here = known.guid == choice.guid
         if known.state == OPEN and here and known.old.key == choice.old.key:
             return Guide(known, store)
-    swap = begin(choice, way, view, secrets.token_hex(4), now)
-    if estimate is not None and estimate.eta is not None:
-        swap = replace(swap, predicted=estimate.eta, basis=estimate.reason)
-    guide = Guide(swap, store)
+    old = choice.old
+    elsewhere = (effect for effect in choice.effects if effect.pool != old.pool)
+    swap = Checklist(
+        secrets.token_hex(4),
+        old.pool,
+        choice.guid,
+        now,
+        old,
+        choice.vdev,
+        way.mode,
+        why=choice.found,
+        predicted=None if estimate is None else estimate.eta,
+        basis="" if estimate is None or estimate.eta is None else estimate.reason,
+        new=way.new if way.mode == REPLACE_FIRST else None,
+        spare=way.new if way.mode == SPARE_FIRST else None,
+        spared=choice.spared or way.mode == SPARE_FIRST,
+        along=choice.along,
+        beside=tuple(
+            replace(old, name=effect.name, key=effect.key, pool=effect.pool, path="")
+            for effect in elsewhere
+        ),
+        was_gone=choice.gone,
+        around=around(view, old),
+        boot=view.boot,
+    )
+    begun = f"begun with {old.words}: {WAYS[way.mode].title}"
+    guide = Guide(swap.noting(now, "explain", begun), store)
     guide.save()
     return guide
-
-
-def _answered(swap: Checklist, answer: Answer, now: float) -> Checklist:
-    """The checklist after an answer of one of its stages."""
-    if answer.name == "pulled":
-        how = f"{swap.old.words} is out: the operator said so, the machine did not show it"
-        return replace(swap, pulled=now, unseen=not swap.was_gone).noting(now, "pull", how)
-    if answer.name == "same":
-        return replace(swap, unseen=False)
-    if answer.name == "meant":
-        if not swap.wrong:  # it is back meanwhile
-            return swap
-        gone = swap.wrong[0]
-        same = tuple(disk for disk in swap.wrong if disk.whole == gone.whole)
-        rest = tuple(disk for disk in swap.wrong if disk not in same)
-        how = f"{gone.words} was pulled on purpose: the operator said so"
-        swap = replace(swap, wrong=rest, meant=(*swap.meant, *same))
-        return swap.noting(now, PUT_BACK, how)
-    swap = swap.noting(now, swap.at, f"{answer.noted}: the operator said so")
-    return swap.passing(answer.passes)
-
-
-def _after_run(
-    swap: Checklist,
-    stage: SwapStage,
-    plan: ActionPlan,
-    events: tuple[ExecutionEvent, ...],
-    now: float,
-) -> Checklist:
-    """The checklist after a plan ran: each command with its result, and what only that tells."""
-    light = plan.action == "locate"
-    step = PUT_BACK if swap.wrong else stage.step
-    if light:  # it may be switched at any step
-        step = stage.step if stage.step == "light-off" else "light"
-    # Some commands only begin something that takes hours.
-    begins = plan.action in ("scrub", "replace") and not plan.supersedes
-    for number, event in enumerate(events):
-        if event.kind == "begun":
-            ends = (e for e in events[number + 1 :] if e.kind in _ENDS)
-            result = "started" if begins else "done"
-            if (end := next(ends, None)) is None or end.kind == "failed":
-                result = "" if end is None else end.text
-            swap = swap.noting(now, step, plan.title, event.text, result)
-        elif event.kind == "refused":
-            swap = swap.noting(now, step, f"{plan.title}: not run: {event.text}")
-    if not light or not events or events[-1].kind != "done":
-        return swap
-    if any(each.light is not None and each.light.on for each in plan.steps):
-        return replace(swap.retaking("light-off"), lit=True).passing("light")
-    swap = replace(swap, lit=False)
-    return swap.passing(step) if step == "light-off" else swap.retaking("light")
 
 
 _ENDS = ("begun", "done", "failed", "refused")

@@ -10,7 +10,7 @@ from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import LITTLE
 from zconsole.actions.running_scans import progress, will_defer
-from zconsole.actions.target import Swap, Target, members
+from zconsole.actions.target import Swap, Target, members, others_missing
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, may_fail, parity
@@ -20,7 +20,7 @@ from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
 from zconsole.swap.checklist import REPLACE_FIRST, Checklist
 from zconsole.swap.choice import SwapWay, cause_of, choose, free_disks
 from zconsole.swap.disk import MachineView, SwapDisk, disk_of, is_being_replaced
-from zconsole.swap.effects import left_without, others_missing
+from zconsole.swap.effects import left_without
 from zconsole.swap.session import started
 from zconsole.swap.store import SwapStore
 from zconsole.timeline.eta.estimate import Estimate

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from zconsole.actions import locate
 from zconsole.actions.candidates import held, judge_device, spares
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.follow import leftover
-from zconsole.actions.locate import ON_LABEL, light_effects
 from zconsole.actions.offline import plan_detach, plan_online
 from zconsole.actions.plan import (
     ActionPlan,
-    LightOrder,
     Precondition,
     Situation,
-    Step,
-    decide,
 )
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.running_scans import describe
@@ -168,25 +165,12 @@ def plan_light(situation: Situation, disk: SwapDisk, on: bool) -> ActionPlan:
             return None
         return f"{disk.mark or disk.name} is in another bay now: {device.bay or device.port}"
 
-    word = "on" if on else "off"
     remembered = Device(
         disk.whole, disk.node, serial=disk.serial, bay=disk.bay, locate=disk.light or None
     )
-    step = Step(
-        ("zconsole", "light", word, disk.whole),
-        f"switch {disk.light} {word}",
-        light=LightOrder(on, remembered),
-    )
-    plan = ActionPlan(
-        "locate",
-        f"Switch the light of {disk.spot} {word}",
-        (step,),
-        consequences=light_effects(on),
-        preconditions=(Precondition(f"{disk.name} is in the same bay, or out", _same_bay),),
-        # A suspended pool is when somebody looks for the bay.
-        urgent=lambda _: True,
-    )
-    return decide(plan, situation)
+    in_place = Precondition(f"{disk.name} is in the same bay, or out", _same_bay)
+    title = f"Switch the light of {disk.spot} {'on' if on else 'off'}"
+    return locate.plan_light(situation, title, remembered, on, in_place)
 
 
 def past(swap: Checklist, view: MachineView) -> bool:
@@ -247,7 +231,7 @@ def _how_found(swap: Checklist, view: MachineView, now: float) -> Iterator[str]:
     if old.mark:
         yield f"Its label says {old.mark}{f', {old.model}' if old.model else ''}."
         if old.serial and not old.light:
-            yield f"The serial number stands {ON_LABEL}."
+            yield f"The serial number stands {locate.ON_LABEL}."
     else:
         yield "Its serial number is unknown: be sure of the bay."
     yield (
@@ -327,22 +311,21 @@ def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]
     return tuple(problems)
 
 
-def _looking_again(name: str) -> tuple[str, ...]:
-    """The commands that remove a disk which is out, and find what is in; () where there are none.
+LOOKING_AGAIN = {
+    "sd": (
+        "echo 1 > /sys/block/{}/device/delete",
+        "echo '- - -' | tee /sys/class/scsi_host/host*/scan",
+    ),
+    # A controller is a PCI device, and its file is called otherwise.
+    "nvme": (
+        "echo 1 > /sys/block/{}/device/device/remove",
+        "echo 1 > /sys/bus/pci/rescan",
+    ),
+}
+"""By the kernel's name of a disk: the commands that remove one which is out, and find what is in.
 
-    The number in the name of an NVMe disk need not be its controller's: the path goes by the disk.
-    """
-    if name.startswith("sd"):
-        return (
-            f"echo 1 > /sys/block/{name}/device/delete",
-            "echo '- - -' | tee /sys/class/scsi_host/host*/scan",
-        )
-    if name.startswith("nvme"):  # a controller is a PCI device, and its file is called otherwise
-        return (
-            f"echo 1 > /sys/block/{name}/device/device/remove",
-            "echo 1 > /sys/bus/pci/rescan",
-        )
-    return ()
+The number in the name of an NVMe disk need not be its controller's: the path goes by the disk.
+"""
 
 
 def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
@@ -363,7 +346,9 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
         return SwapStage("insert", title, text, waits=waits or f"a disk in {spot}")
     new = disk_of(found.device)
     if verdict == "shown":
-        commands = _looking_again(found.device.node.rpartition("/")[2])
+        name = found.device.node.rpartition("/")[2]
+        known = (each for kind, each in LOOKING_AGAIN.items() if name.startswith(kind))
+        commands = [command.format(name) for command in next(known, ())]
         way = "power off and on, or have it look again with these commands, as root:"
         return SwapStage(
             "insert",

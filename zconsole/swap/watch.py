@@ -35,16 +35,16 @@ from zconsole.swap.checklist import (
 from zconsole.swap.choice import around
 from zconsole.swap.disk import MachineView, SwapDisk, disk_of, replacing
 from zconsole.swap.effects import filling, marked, repairs, vdev_words, without
-from zconsole.swap.report import summary
-from zconsole.swap.steps import STEPS, away, inserted, is_same, just_ran, past, scrubbed, step_of
-from zconsole.swap.undone import (
+from zconsole.swap.report import (
     beside_left,
     others_offline,
     reminders,
     still_out,
+    summary,
     undone,
     way_back,
 )
+from zconsole.swap.steps import STEPS, away, inserted, is_same, just_ran, past, scrubbed, step_of
 
 
 def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
@@ -59,23 +59,19 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
         return _report(swap, view)
     left = undone(swap, view)
     warned = () if found.alarm else still_out(swap, view)
+    waits = found.plan is None and found.step in ("spare", "resilver", "scrub")
+    refused = found.plan is not None and found.plan.refused is not None
+    if not (found.alarm or waits or refused):
+        # What Back will do, or what can't be undone: the step is still to be taken.
+        step = step_of(swap, found.step)
+        found = replace(found, undo=step.undo, until=step.until, final=found.final or step.final)
     return replace(
-        _costing(swap, found),
+        found,
         warnings=(*warned, *found.warnings),
         back=way_back(swap, view, found, clean=not left),
         undone=left,
         reminders=reminders(swap, view, now),
     )
-
-
-def _costing(swap: Checklist, stage: SwapStage) -> SwapStage:
-    """With what Back will do, or what can't be undone, where the step is still to be taken."""
-    waits = stage.plan is None and stage.step in ("spare", "resilver", "scrub")
-    refused = stage.plan is not None and stage.plan.refused is not None
-    if stage.alarm or waits or refused:
-        return stage
-    step = step_of(swap, stage.step)
-    return replace(stage, undo=step.undo, until=step.until, final=stage.final or step.final)
 
 
 def absent(swap: Checklist) -> SwapStage:
@@ -212,10 +208,14 @@ def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
         if disk not in swap.wrong:
             swap = replace(swap, wrong=(*swap.wrong, disk))
             swap = swap.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
-    for disk in _dropped(swap, view):
-        swap = replace(swap, wrong=(*swap.wrong, disk))
-        said = f"{disk.words} is in, but dropped out of {disk.pool}"
-        swap = swap.noting(now, PUT_BACK, said)
+    returned = {(disk.pool, disk.key) for disk in swap.returned}
+    for disk in swap.around:  # in again after a wrong pull, but ZFS gave it up afterwards
+        leaf = view.leaf_of(disk) if (disk.pool, disk.key) in returned else None
+        out = disk in swap.wrong or view.device(disk) is None
+        if leaf is not None and leaf[1].vdev.state in FAILED and not out:
+            swap = replace(swap, wrong=(*swap.wrong, disk))
+            said = f"{disk.words} is in, but dropped out of {disk.pool}"
+            swap = swap.noting(now, PUT_BACK, said)
     known = tuple(disk.key for disk in swap.wrong if _knows(swap, disk, view))
     for disk in swap.wrong:
         if disk.key in swap.noticed and disk.key not in known:
@@ -342,18 +342,6 @@ def _is_needed(disk: SwapDisk, view: MachineView) -> bool:
     return any(each.whole == disk.whole for each in view.leaf_disks)
 
 
-def _dropped(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
-    """Disks that were pulled by mistake and are in again, but that ZFS gave up afterwards."""
-    returned = {(disk.pool, disk.key) for disk in swap.returned}
-    return tuple(
-        disk
-        for disk in swap.around
-        if (disk.pool, disk.key) in returned and disk not in swap.wrong
-        if view.device(disk) is not None
-        if (leaf := view.leaf_of(disk)) is not None and leaf[1].vdev.state in FAILED
-    )
-
-
 def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> bool:
     """Whether a disk that was pulled is on the machine again, and complete in its pool.
 
@@ -395,7 +383,17 @@ def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
     out = [disk for disk in swap.wrong if view.device(disk) is None]
     returned = ((disk, view.leaf_of(disk)) for disk in swap.wrong if disk not in out)
     back = next(((disk, leaf) for disk, leaf in returned if leaf is not None), None)
-    plan = None if back is None else _bringing_back(swap, back[0], *back[1])
+    plan: ActionPlan | None = None  # what brings a device back that was out
+    if back is not None:
+        disk, (situation, target) = back
+        if situation.suspended:
+            plan = plan_clear(situation)
+        elif target.vdev.state == "FAULTED":
+            plan = plan_clear(situation, target.key)
+        elif target.vdev.state in FAILED:
+            plan = plan_online(situation, target.key)
+        elif disk.key not in swap.noticed:
+            plan = plan_online(situation, target.key, reopen=True)
     # There is nothing that anybody would go back to.
     final = f"{NO_NEED}this undoes the wrong pull"
     if plan is not None and plan.action == "clear":
@@ -407,19 +405,6 @@ def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
     else:
         return None
     return replace(stage, plan=plan, final=final, alarm=True)
-
-
-def _bringing_back(
-    swap: Checklist, disk: SwapDisk, situation: Situation, target: Target
-) -> ActionPlan | None:
-    """What brings a device back that was out; None while nothing has to be run."""
-    if situation.suspended:
-        return plan_clear(situation)
-    if target.vdev.state == "FAULTED":
-        return plan_clear(situation, target.key)
-    if target.vdev.state in FAILED:
-        return plan_online(situation, target.key)
-    return None if disk.key in swap.noticed else plan_online(situation, target.key, reopen=True)
 
 
 def _coming_back(

@@ -20,6 +20,7 @@ from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, failing
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import (
+    ScrubDates,
     plan_pause,
     plan_resilver,
     plan_scrub,
@@ -28,11 +29,10 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
-from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.scrub_window import plan_beside_window, plan_window, plan_window_off
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap, Target, find
-from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
+from zconsole.actions.trim import CHANGES, plan_work
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.pool.topology import FAILED, placed
 from zconsole.swap.effects import plan_offline_safely
@@ -175,7 +175,7 @@ def _of_pool(s: Situation) -> dict[str, Make]:
         "hours": plan_window,
         "hours of the night": lambda now: plan_window(now, "22:00-06:00"),
         "hours of the day": lambda now: plan_window(now, "10:00-20:00"),
-        "scrub beside hours": lambda now: plan_beside_window(now, plan_scrub, (window,)),
+        "scrub beside hours": lambda now: plan_beside_window(now, (window,)),
         "no hours": lambda now: plan_window_off(now, (window,)),
         "no hours where none are set": lambda now: plan_window_off(now, ()),
         "clear": plan_clear,
@@ -247,7 +247,7 @@ def _of_vdev(s: Situation, target: Target, leaves: Sequence[Target]) -> dict[str
         "expand": lambda now: plan_expand(now, key),
         "autosit on": lambda now: plan_autosit(now, key, on=True),
         "autosit off": lambda now: plan_autosit(now, key, on=False),
-        "trim": lambda now: plan_trim(now, key),
+        "trim": lambda now: plan_work("trim", now, key),
         "clear": lambda now: plan_clear(now, key),
     }
     if target.vdev.children:
@@ -282,8 +282,8 @@ def _replace(key: str, new: str) -> Make:
 
 
 def _trim(key: str, change: str) -> Make:
-    return lambda now: plan_trim(now, key, change)
+    return lambda now: plan_work("trim", now, key, change)
 
 
 def _initialize(key: str, change: str) -> Make:
-    return lambda now: plan_initialize(now, key, change)
+    return lambda now: plan_work("initialize", now, key, change)

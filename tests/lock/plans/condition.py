@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.lock.plans.table import alike
-from zconsole.actions.doubts import suspects
 from zconsole.actions.follow import leftover
 from zconsole.actions.plan import Situation
+from zconsole.actions.target import suspects
 from zconsole.pool.hazards import hazards
 from zconsole.pool.health import Health, health, unreachable, without_redundancy
 from zconsole.pool.model import SampleFailure, Scan, parse_version

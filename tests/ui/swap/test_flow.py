@@ -18,8 +18,7 @@ from zconsole.system.state_dir import StateError
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap import flow
-from zconsole.ui.swap.followed import GIVE_UP
-from zconsole.ui.swap.swap_screen import SwapScreen
+from zconsole.ui.swap.swap_screen import GIVE_UP, SwapScreen
 from zconsole.units import duration
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tests.ui.swap.steps import Swapping, keys_of, question, ran, swapping
 from zconsole.sim import commands
 from zconsole.ui.dialogs.confirm import ConfirmScreen
-from zconsole.ui.swap.followed import GIVE_UP
-from zconsole.ui.swap.swap_screen import SwapScreen
+from zconsole.ui.swap.swap_screen import GIVE_UP, SwapScreen
 
 
 async def test_the_way_back_puts_the_disk_online_and_then_closes():

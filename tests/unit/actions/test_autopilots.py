@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.actions.autopilots import make_way
+from zconsole.actions.backend import make_way
 from zconsole.errors import UsageError
 from zconsole.system.audit import MemoryLog
 from zconsole.tunables.control import Control

@@ -30,6 +30,7 @@ from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.scrub import (
+    ScrubDates,
     plan_pause,
     plan_resilver,
     plan_scrub,
@@ -38,9 +39,8 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
-from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.target import Swap
-from zconsole.actions.trim import plan_initialize, plan_trim
+from zconsole.actions.trim import plan_work
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Activity, ErrorCounters, Progress, Vdev
 
@@ -124,14 +124,17 @@ def test_a_distributed_spare_cannot_stay():
         (plan_attach(mirror(), "1000", NEW), ("attach", "tank", "1000", NEW)),
         (plan_attach(raidz2(), "100", NEW), ("attach", "tank", "raidz2-0", NEW)),
         (plan_detach(mirror(), "1000"), ("detach", "tank", "1000")),
-        (plan_trim(raidz2(), "1000"), ("trim", "tank", "1000")),
+        (plan_work("trim", raidz2(), "1000"), ("trim", "tank", "1000")),
         (
-            plan_trim(
-                raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000", "suspend"
+            plan_work(
+                "trim",
+                raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)),
+                "1000",
+                "suspend",
             ),
             ("trim", "-s", "tank", "1000"),
         ),
-        (plan_initialize(raidz2(), "1000"), ("initialize", "tank", "1000")),
+        (plan_work("initialize", raidz2(), "1000"), ("initialize", "tank", "1000")),
         (plan_autoexpand(raidz2(), True), ("set", "autoexpand=on", "tank")),
         (plan_clear(raidz2()), ("clear", "tank")),
         (plan_clear(raidz2(), "1000"), ("clear", "tank", "1000")),
@@ -190,13 +193,15 @@ def test_a_scrub_says_how_long_the_last_one_took():
             "complete yet",
         ),
         (
-            plan_trim(raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000"),
+            plan_work(
+                "trim", raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000"
+            ),
             "already",
         ),
-        (plan_trim(raidz2(), "1000", "cancel"), "not trimming"),
-        (plan_trim(raidz2(), "100"), "raidz2-0 is not a device that holds data"),
+        (plan_work("trim", raidz2(), "1000", "cancel"), "not trimming"),
+        (plan_work("trim", raidz2(), "100"), "raidz2-0 is not a device that holds data"),
         (
-            plan_trim(raidz2(changes=(disk("d00", 1000, trimmable=False),)), "1000"),
+            plan_work("trim", raidz2(changes=(disk("d00", 1000, trimmable=False),)), "1000"),
             "takes no trims",
         ),
         (plan_locate(raidz2(), "1000", on=True), "no bay"),
@@ -526,11 +531,11 @@ def test_a_distributed_spare_in_use_is_not_taken_offline():
 def test_initialize_says_that_it_only_writes_and_undoes_trim(change):
     busy = disk("d00", 1000, initialize=Progress("active"), trim=Progress("active"))
     s = raidz2(changes=(busy,)) if change != "start" else raidz2()
-    plan = plan_initialize(s, "1000", change)
+    plan = plan_work("initialize", s, "1000", change)
     assert plan.refused is None
     assert "read" not in said(plan)
     assert ("undoes TRIM" in said(plan)) == (change == "start")
-    assert "undoes TRIM" not in said(plan_trim(s, "1000", change))
+    assert "undoes TRIM" not in said(plan_work("trim", s, "1000", change))
 
 
 @rows(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from tests.table import rows
 from tests.unit.actions.pools import disk, mirror, raidz2, replaced, said
-from zconsole.actions.doubts import doubts
 from zconsole.actions.offline import plan_detach, plan_offline
+from zconsole.actions.target import doubts
 from zconsole.pool.model import ErrorCounters
 
 FAULTED = disk("d01", 1001, "FAULTED")

@@ -22,7 +22,7 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_resilver, plan_scrub
 from zconsole.actions.target import Swap
-from zconsole.actions.trim import plan_initialize, plan_trim
+from zconsole.actions.trim import plan_work
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import ErrorCounters
 from zconsole.system.audit import Audit, MemoryLog
@@ -49,8 +49,8 @@ PLANS = {
     "attach": lambda: plan_attach(HURT, "1000", "/dev/new"),
     "add": lambda: plan_add(HURT, Layout("normal", "mirror"), ("/dev/a", "/dev/b")),
     "add a spare": lambda: plan_add(HURT, Layout("spare"), ("/dev/new",)),
-    "trim": lambda: plan_trim(HURT, "1000"),
-    "initialize": lambda: plan_initialize(HURT, "1000"),
+    "trim": lambda: plan_work("trim", HURT, "1000"),
+    "initialize": lambda: plan_work("initialize", HURT, "1000"),
 }
 
 

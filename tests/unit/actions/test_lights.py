@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.hardware.lit_chassis import Chassis
-from zconsole.actions.lights import MachineLights
+from zconsole.actions.locate import MachineLights
 from zconsole.actions.plan import LightOrder
 from zconsole.errors import UsageError
 from zconsole.hardware.device import Device

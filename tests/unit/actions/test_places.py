@@ -5,8 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.unit.actions.pools import at, pool, top
 from zconsole.actions.offline import plan_detach, plan_offline
-from zconsole.actions.places import MOST, places
-from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.plan import MOST_PLACES, Facts, Situation, places
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap
 from zconsole.hardware.device import Device
@@ -49,21 +48,25 @@ def test_what_is_known_of_the_machine_serves_where_the_sample_knows_nothing():
     made = at(pool(top("mirror", 0, 2)))
     leaf = next(iter(made.pool.root.leaves()))
     device = Device(leaf.path, bay="A1", serial="S1")
-    assert places({leaf.guid}, made.pool, (device,)) == (f"{leaf.name}: bay A1, serial S1",)
-    assert places({leaf.guid}, made.pool, ()) == ()
+    assert places({leaf.guid}, at(made.pool, Facts(devices=(device,)))) == (
+        f"{leaf.name}: bay A1, serial S1",
+    )
+    assert places({leaf.guid}, made) == ()
 
 
 def test_a_bay_that_is_the_name_of_the_device_is_not_said_twice():
     made = at(pool(top("mirror", 0, 2)))
     leaf = next(iter(made.pool.root.leaves()))
     device = Device(leaf.path, bay=leaf.name, serial="S1")
-    assert places({leaf.guid}, made.pool, (device,)) == (f"{leaf.name}: serial S1",)
+    assert places({leaf.guid}, at(made.pool, Facts(devices=(device,)))) == (
+        f"{leaf.name}: serial S1",
+    )
 
 
 def test_of_many_disks_the_first_are_named():
-    found = in_bays(pool(top("raidz2", 0, MOST + 3)))
-    said = places({leaf.guid for leaf in found.root.leaves()}, found, ())
-    assert len(said) == MOST + 1
+    found = in_bays(pool(top("raidz2", 0, MOST_PLACES + 3)))
+    said = places({leaf.guid for leaf in found.root.leaves()}, at(found))
+    assert len(said) == MOST_PLACES + 1
     assert said[-1] == "and 3 more"
 
 

@@ -19,6 +19,7 @@ from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation, failing
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import (
+    ScrubDates,
     plan_pause,
     plan_resilver,
     plan_scrub,
@@ -26,10 +27,9 @@ from zconsole.actions.scrub import (
     plan_scrub_new,
     plan_stop,
 )
-from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
-from zconsole.actions.trim import plan_initialize, plan_trim
+from zconsole.actions.trim import plan_work
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import redundancy
 
@@ -46,8 +46,8 @@ PLANS = (
     plan_expand,
     lambda s, key: plan_attach(s, key, NEW),
     plan_detach,
-    plan_trim,
-    lambda s, key: plan_initialize(s, key, "cancel"),
+    lambda s, key: plan_work("trim", s, key),
+    lambda s, key: plan_work("initialize", s, key, "cancel"),
     plan_clear,
     lambda s, _: plan_clear(s),
     lambda s, _: plan_scrub(s),

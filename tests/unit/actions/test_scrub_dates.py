@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.table import rows
-from zconsole.actions.scrub_dates import EXAMPLE, ScrubDates, read_dates
+from zconsole.actions.scrub import EXAMPLE, ScrubDates, read_dates
 from zconsole.errors import ZconsoleError
 
 NOW = datetime(2026, 11, 25, 15, 0, tzinfo=UTC)

@@ -128,10 +128,6 @@ def test_hours_that_are_not_set_cannot_be_dropped():
 
 def test_a_scrub_that_is_started_beside_hours_says_that_they_pause_it():
     warned = "hours are set (22:00-06:00): outside them the scrub is paused again"
-    assert any(
-        warned in text for text in plan_beside_window(raidz2(), plan_scrub, (NIGHT,)).warnings
-    )
+    assert any(warned in text for text in plan_beside_window(raidz2(), (NIGHT,)).warnings)
     other = ScrubWindow("media", "2", NIGHT.hours)
-    assert (
-        plan_beside_window(raidz2(), plan_scrub, (other,)).warnings == plan_scrub(raidz2()).warnings
-    )
+    assert plan_beside_window(raidz2(), (other,)).warnings == plan_scrub(raidz2()).warnings

@@ -11,20 +11,21 @@ import pytest
 from tests.records import replace
 from tests.unit.actions.pools import FACTS, at
 from zconsole.actions.clear import plan_clear
-from zconsole.actions.doubts import suspects
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.sit_out import plan_sit_out
-from zconsole.actions.target import Swap, find
+from zconsole.actions.target import Swap, find, others_missing, suspects
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Sample, Vdev
 from zconsole.pool.topology import placed
-from zconsole.swap.choice import begin, choose
+from zconsole.swap.choice import choose
 from zconsole.swap.disk import MachineView, device_named, disk_of_leaf, leaves_of
-from zconsole.swap.effects import effects, others_missing
+from zconsole.swap.effects import effects
+from zconsole.swap.report import still_out, undone
+from zconsole.swap.session import started
 from zconsole.swap.several import in_turn, together, urgent_first
-from zconsole.swap.undone import still_out, undone
+from zconsole.swap.store import SwapStore
 from zconsole.swap.watch import is_back
 from zconsole.zfs.decode import decode
 
@@ -133,7 +134,7 @@ def test_nobody_waits_for_it_to_be_complete_where_it_was_pulled_by_mistake() -> 
     v = MachineView(situation("json"))
     choice = choose(v, keys(v.situation, "sdb")[0])
     assert choice is not None
-    c = begin(choice, choice.ways[0], v, "swap", 1.0)
+    c = started(choice, choice.ways[0], v, SwapStore(None, memory={}), 1.0).checklist
     disk = next(disk for disk in c.around if disk.name == "sdz")
     c = replace(c, wrong=(disk,), meant=(disk,), noticed=(disk.key,))
     assert is_back(c, disk, v, 9e9)

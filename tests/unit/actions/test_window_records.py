@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.actions.window_records import NAME, MachineWindows
+from zconsole.actions.scrub_window import NAME, MachineWindows
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system import keeper
 from zconsole.system.state_dir import StateError

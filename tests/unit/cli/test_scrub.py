@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from zconsole.actions.window_records import MachineWindows
+from zconsole.actions.scrub_window import MachineWindows
 from zconsole.cli import scrub
 from zconsole.cli.main import main
 from zconsole.cli.scrub import line

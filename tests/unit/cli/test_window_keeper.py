@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.actions.scrub_window import LOOK
-from zconsole.actions.window_records import KEEPER, MachineWindows
+from zconsole.actions.scrub_window import KEEPER, LOOK, MachineWindows
 from zconsole.cli.window_keeper import WindowKeeper
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.backends.actions import simulated_backend

@@ -14,10 +14,12 @@ from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.sim import lifecycle
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
-from zconsole.swap.choice import SwapChoice, begin, cause_of, choose, explained, time_words
+from zconsole.swap.choice import SwapChoice, cause_of, choose, explained, time_words
 from zconsole.swap.disk import MachineView
 from zconsole.swap.effects import Effect
+from zconsole.swap.session import started
 from zconsole.swap.several import SwapOrder, together
+from zconsole.swap.store import SwapStore
 from zconsole.timeline.eta.estimate import Estimate
 
 
@@ -158,7 +160,7 @@ def test_a_checklist_remembers_every_other_disk():
     v = view(disks=(*DISKS, new_disk()))
     choice = chosen(v)
     assert choice.way is not None
-    c = begin(choice, choice.way, v, "0123abcd", 5.0)
+    c = started(choice, choice.way, v, SwapStore(None, memory={}), 5.0).checklist
     assert {d.bay for d in c.around if d.pool} == {f"d0{n}" for n in range(1, 6)}
     assert new_disk().path in {d.whole for d in c.around}
 

@@ -7,9 +7,8 @@ from tests.table import rows
 from tests.unit.actions.pools import CHECKPOINT, MODERN, at, disk, group, pool, top
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.model import Activity, Scan, Vdev
-from zconsole.swap.choice import choose
+from zconsole.swap.choice import Refusal, choose
 from zconsole.swap.disk import MachineView
-from zconsole.swap.refusal import Refusal
 
 KEY = "1000"
 

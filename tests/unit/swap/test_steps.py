@@ -16,10 +16,9 @@ from zconsole.sim.disk import CANT_OPEN
 from zconsole.sim.state import Checkpoint
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST
 from zconsole.swap.choice import choose, explained
-from zconsole.swap.report import markdown
+from zconsole.swap.report import markdown, taken_offline
 from zconsole.swap.session import Guide, started
 from zconsole.swap.store import SwapStore
-from zconsole.swap.undone import taken_offline
 
 pytestmark = pytest.mark.slow
 

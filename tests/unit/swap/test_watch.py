@@ -10,7 +10,8 @@ from tests.unit.swap.views import chosen, view
 from zconsole.sim import lifecycle
 from zconsole.sim.disk import FAULTED, REMOVED
 from zconsole.swap.checklist import PULL_FIRST, SwapStage
-from zconsole.swap.choice import begin
+from zconsole.swap.session import started
+from zconsole.swap.store import SwapStore
 from zconsole.swap.watch import noticed
 
 
@@ -321,12 +322,14 @@ def test_a_disk_put_into_the_bay_of_a_wrong_one_is_in_the_report_once(play: Play
 
 def test_a_replace_whose_new_disk_a_hot_spare_stands_in_for_is_gone_on_with():
     choice = chosen(view())
-    swap = begin(choice, choice.ways[0], view(), "0123abcd", 5.0)
+    swap = started(choice, choice.ways[0], view(), SwapStore(None, memory={}), 5.0).checklist
     newcomer = group("spare", disk("new", 9, "FAULTED"), disk("sp", 10))
     busy = view(group("replacing", disk("d00", 1000), newcomer))
     for seen in (
         noticed(swap, busy, 6.0),
-        begin(chosen(busy), chosen(busy).ways[0], busy, "1", 6.0),
+        started(
+            chosen(busy), chosen(busy).ways[0], busy, SwapStore(None, memory={}), 6.0
+        ).checklist,
     ):
         assert seen.new is not None
         assert seen.new.name == "new"

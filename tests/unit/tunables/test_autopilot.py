@@ -18,7 +18,7 @@ import pytest
 from tests.table import rows
 from tests.unit.tunables.pilots import FAST, pilot, pools
 from tests.unit.tunables.steered_kernel import ScrubSource, leaves
-from zconsole.actions.autopilots import MachineAutopilots
+from zconsole.actions.backend import MachineAutopilots
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.system.host import process_mark
 from zconsole.tunables import autopilot

@@ -9,8 +9,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from zconsole.actions.add import plan_add
-from zconsole.actions.add_effects import meaning, permanent, removable
+from zconsole.actions.add import meaning, permanent, plan_add, removable
 from zconsole.actions.candidates import Candidate, judge_new
 from zconsole.actions.facts import with_temperatures
 from zconsole.actions.layout import Layout, layouts, member_bytes, wanted_shift

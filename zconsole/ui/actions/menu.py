@@ -10,11 +10,11 @@ from rich.cells import cell_len
 
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
-from zconsole.actions.conditions import answering
+from zconsole.actions.conditions import ANSWERING
 from zconsole.actions.growth import plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
-from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.actions.plan import Situation
 from zconsole.actions.scrub import (
     plan_pause,
     plan_resilver,
@@ -32,7 +32,7 @@ from zconsole.actions.scrub_window import (
 )
 from zconsole.actions.sit_out import has_parity, plan_autosit, plan_sit_out
 from zconsole.actions.target import Target, find, key_of
-from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
+from zconsole.actions.trim import CHANGES, plan_work
 from zconsole.pool.model import MULTIHOST
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.ui.actions.add_flow import add_flow
@@ -85,7 +85,7 @@ def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) ->
     """What can be done with scrubs and resilvers, always in this order; ``windows``: hours set."""
     window = window_of(situation, windows)
     hours = f" (set: {window.hours})" if window else ""
-    begin = partial(plan_beside_window, plan=plan_scrub, windows=windows)
+    begin = partial(plan_beside_window, windows=windows)
     again = not situation.active("resilver") and plan_resilver(situation).refused is None
     entries = [
         Entry("Start or resume a scrub", (begin,)),
@@ -221,8 +221,8 @@ def _of_leaf(key: str) -> list[Entry]:
         Entry("Put it online", (lambda s: plan_online(s, key),)),
         Entry("Detach it", (lambda s: plan_detach(s, key),)),
         Entry("Clear its errors", (lambda s: plan_clear(s, key),)),
-        *_work("trim", plan_trim, key),
-        *_work("initialize", plan_initialize, key),
+        *_work("trim", key),
+        *_work("initialize", key),
     ]
 
 
@@ -234,9 +234,9 @@ async def change_disk(context: FlowContext, key: str) -> bool:
     return True
 
 
-def _work(verb: str, plan: Callable[..., ActionPlan], key: str) -> list[Entry]:
+def _work(verb: str, key: str) -> list[Entry]:
     return [
-        Entry(f"{change.capitalize()} {verb}", (partial(plan, key=key, change=change),))
+        Entry(f"{change.capitalize()} {verb}", (partial(plan_work, verb, key=key, change=change),))
         for change in CHANGES
     ]
 
@@ -255,7 +255,7 @@ def _of_pool(situation: Situation) -> list[Entry]:
         Entry(
             "Add a vdev, log, cache, hot spare or special vdev",
             flow=add_flow,
-            refused=answering().check(situation),
+            refused=ANSWERING.check(situation),
             about="Asks what to add and which devices; shows what the pool is like afterwards",
         ),
         Entry("Switch autoexpand on", (lambda s: plan_autoexpand(s, on=True),)),

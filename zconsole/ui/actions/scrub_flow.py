@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 
-from zconsole.actions.scrub import plan_scrub_dates
-from zconsole.actions.scrub_dates import EXAMPLE, read_dates
+from zconsole.actions.scrub import EXAMPLE, plan_scrub_dates, read_dates
 from zconsole.actions.scrub_window import plan_window, plan_window_off, read_hours
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from zconsole.actions.doubts import doubts
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import Swap, Target
+from zconsole.actions.target import Swap, Target, doubts
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.links import PARTITION
@@ -36,7 +35,7 @@ from zconsole.swap.several import (
     urgent_first,
 )
 from zconsole.swap.steps import STEPS
-from zconsole.swap.store import SwapBackend, SwapStore
+from zconsole.swap.store import SwapStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import Estimate
@@ -62,7 +61,7 @@ async def swap_flow(context: FlowContext, key: str) -> None:
             f" zconsole swap {pools[0]}"
         )
     await context.swaps.look(partial(peeked, context))
-    await SwapFlow(context, context.swaps.backend, frame, key).run()
+    await SwapFlow(context, frame, key).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,6 @@ class SwapFlow:
     """Everything behind one key press, on the pool that is shown then."""
 
     context: FlowContext
-    backend: SwapBackend
     frame: Frame
     key: str
     """The row at the cursor."""
@@ -85,7 +83,7 @@ class SwapFlow:
         then = None if mine is None else await self._follow(mine)
         frame = None if then is None else self.context.frame_of(then.pool)
         if then is not None and frame is not None:
-            await SwapFlow(self.context, self.backend, frame, then.key).run()
+            await SwapFlow(self.context, frame, then.key).run()
 
     def _fills(self, swap: Checklist) -> bool:
         """Whether the device at the cursor is the new disk of a checklist."""
@@ -118,7 +116,7 @@ class SwapFlow:
         Raises ZconsoleError where there is none to choose.
         """
         chosen = self.key
-        view_of = session_of(self.context, self.backend).view
+        view_of = session_of(self.context).view
         while True:
             view = await view_of(self._is_shown)
             if view is None:
@@ -226,7 +224,7 @@ class SwapFlow:
         self, make: Callable[[SwapStore, float], tuple[Checklist, ...]]
     ) -> tuple[Checklist, ...]:
         """Begin checklists in the store; whoever opens one next leads it."""
-        store = self.backend.make_store(True)
+        store = self.context.swaps.backend.make_store(True)
         try:
             return make(store, self.context.backend.clock())
         finally:
@@ -280,10 +278,11 @@ class SwapFlow:
 
         Returns the device of another pool whose swap is to be begun next.
         """
-        store = await in_daemon_thread(self.backend.make_store, not self.context.denied)
+        backend = self.context.swaps.backend
+        store = await in_daemon_thread(backend.make_store, not self.context.denied)
         try:
-            followed = FollowedSwap(self.context, self.backend, swap, store)
-            hands = self.backend.hands
+            followed = FollowedSwap(self.context, swap, store)
+            hands = backend.hands
             screen = (
                 SwapScreen(self.context, followed)
                 if hands is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from zconsole.pool.redundancy import may_fail
@@ -194,7 +194,9 @@ def swap_lines(
     """What to do now, with what this console has to say of it; the steps and the disks."""
     steps = listed_steps(swap, stage.step, filed)
     end = ((), *_history(swap, look, width)) if stage.over else ()
-    banner = tuple(_banner(stage, look, width))
+    # What is wrong, across the screen: nothing else may be done before it is put right.
+    alarm = wrapped(stage.title, "badge-error", look, width, " ") if stage.alarm else ()
+    banner = [(Span(fit(span.text, width), "badge-error"),) for (span,) in alarm]
     listed, side = tuple(_steps(steps, look)), width >= SIDE_FROM
     room = width - _STEPS if side else width
     now, disks = _stage(stage, notes, look, room, filed), _disks(swap, look, room)
@@ -203,69 +205,62 @@ def swap_lines(
     return (*banner, *now, (), *listed, (), *disks, *end)
 
 
-def _banner(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """What is wrong, across the screen: nothing else may be done before it is put right."""
-    if stage.alarm:
-        for (span,) in wrapped(stage.title, "badge-error", look, width, " "):
-            yield (Span(fit(span.text, width), "badge-error"),)
-
-
 def _stage(
     stage: SwapStage, notes: Sequence[Span], look: DisplayFormat, width: int, filed: bool
 ) -> Iterator[Line]:
-    """The current step: what to do, what is dangerous about it, what it waits for."""
+    """The current step: what to do, and what is dangerous about it."""
+
+    def _said(text: str, role: str = "") -> Iterable[Line]:
+        return wrapped(text, role, look, width, " ")
+
     if not stage.alarm:
         leave = f"Finished: {look.keys.shown('back')} leaves the checklist"
-        title = leave if filed and stage.over else stage.title
-        yield from wrapped(title, "bold", look, width, " ")
+        yield from _said(leave if filed and stage.over else stage.title, "bold")
     for note in notes:
-        yield from wrapped(note.text, note.role, look, width, " ")
+        yield from _said(note.text, note.role)
     for text in stage.warnings:
-        yield from wrapped(sentence(text), "error", look, width, " ")
+        yield from _said(sentence(text), "error")
     for text in stage.text:
-        yield from wrapped(text, "error" if stage.alarm else "", look, width, " ")
-    yield from _doing(stage, look, width, filed)
-
-
-def _doing(stage: SwapStage, look: DisplayFormat, width: int, filed: bool) -> Iterator[Line]:
-    """What it waits for, and each key that does something now, with what that is."""
-    if stage.waits:
-        yield from _pair("Waiting for: ", stage.waits, "notice", look, width)
-    plan = stage.plan
-    if stage.alarm and plan is None:
-        yield from _keyed(look, "do", "Look at the machine again now", width)
-    if plan is not None and plan.refused is not None:
-        yield from _pair("Not now: ", plan.refused, "warning", look, width)
-    elif plan is not None:
-        what = ", ".join(dict.fromkeys(" ".join(step.argv[:2]) for step in plan.steps))
-        yield from _keyed(look, "do", f"See the plan, then run it ({what})", width)
-    for answer in stage.answers:
-        yield from _keyed(look, "answer", sentence(answer.text), width)
-    if stage.back is not None:
-        way = "stop" if stage.back.closes else "undo"
-        yield from _keyed(look, way, sentence(stage.back.text), width)
+        yield from _said(text, "error" if stage.alarm else "")
+    yield from _doing(stage, look, width)
     if stage.final:
-        yield from wrapped(stage.final_line, "warning", look, width, " ")
+        yield from _said(stage.final_line, "warning")
     if stage.undo:
-        yield from wrapped(stage.undo_line(_key(look, "undo")), "", look, width, " ")
+        yield from _said(stage.undo_line(_key(look, "undo")))
     for disk in stage.then[:1]:
         yield from _keyed(look, "other_pool", f"Begin the swap of {disk.pool}", width)
     if stage.over and not filed:
         yield from _keyed(look, "do", "Save the report as a file", width)
 
 
-def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterator[Line]:
+def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """What it waits for, and each key that does something now, with what that is."""
+    plan = stage.plan
+    labeled = [("Waiting for: ", stage.waits, "notice")] if stage.waits else []
+    if plan is not None and plan.refused is not None:
+        labeled.append(("Not now: ", plan.refused, "warning"))
+    for label, text, role in labeled:
+        yield from beside(Span(f" {label}", role), look.text(text), width - 1, role)
+    keyed = [("answer", answer.text) for answer in stage.answers]
+    if stage.alarm and plan is None:
+        keyed.insert(0, ("do", "Look at the machine again now"))
+    elif plan is not None and plan.refused is None:
+        what = ", ".join(dict.fromkeys(" ".join(step.argv[:2]) for step in plan.steps))
+        keyed.insert(0, ("do", f"See the plan, then run it ({what})"))
+    if stage.back is not None:
+        keyed.append(("stop" if stage.back.closes else "undo", stage.back.text))
+    for action, text in keyed:
+        yield from _keyed(look, action, sentence(text), width)
+
+
+def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterable[Line]:
     """A key and what it does now; a click does it as well."""
     head = Span(f" {fit(_key(look, action), 6)}", "key", f"screen.{action}")
-    yield from beside(head, look.text(text), width - 1)
+    return beside(head, look.text(text), width - 1)
 
 
 def _key(look: DisplayFormat, action: str) -> str:
     return shown(next(key for key in look.keys.of("Swap") if key.name == action).keys[0])
-
-
-def _pair(label: str, text: str, role: str, look: DisplayFormat, width: int) -> Iterator[Line]:
-    yield from beside(Span(f" {label}", role), look.text(text), width - 1, role)
 
 
 def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -12,27 +12,24 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from zconsole.actions.plan import ActionPlan
+from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
 from zconsole.swap.checklist import DONE, Checklist, SwapStage, sentence
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.report import markdown
+from zconsole.swap.report import light_words, markdown
+from zconsole.swap.steps import plan_light
 from zconsole.swap.store import Hands
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.ui.actions.asking import confirmation_of
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
 from zconsole.ui.keys import bindings
 from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
-from zconsole.ui.swap.followed import (
-    FollowedSwap,
-    answer_question,
-    give_up_question,
-    light_plan,
-    plan_question,
-)
+from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
 from zconsole.ui.widgets.draw import Line, Span, crop, joined
 from zconsole.ui.widgets.footer_view import FooterView
@@ -46,6 +43,8 @@ TOLD = 3.0
 """Seconds for which the demo says how much time passes."""
 WHILE, BEYOND = 3600.0, 60.0
 """Seconds that the demo lets pass where no end is known, and beyond the end of a scan."""
+GIVE_UP = "give up"
+"""What to type to give up a swap that leaves something undone."""
 NO_WAY_BACK = "There is nothing to undo here."
 
 
@@ -226,7 +225,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Ask whether it is so as the operator says."""
         stage = self._followed.stage
         if stage is not None and stage.answers:
-            self._ask(partial(answer_question, self._flow, self._followed, stage))
+            self._ask(partial(self._answer, stage))
         else:
             self._say("This step asks nothing.")
 
@@ -254,7 +253,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         elif stage is not None and stage.alarm:
             self._say(f"The light of {swap.old.spot} stays until the alarm is over.")
         elif stage is not None and (swap.lit or not stage.over):
-            self._ask(partial(self._light, stage))
+            lit = self._followed.checklist.lit
+            self._ask(partial(self._light, stage if lit else replace(stage, step="light")))
 
     def action_stop(self) -> None:
         """Ask, then close the checklist; one that is over is left without a report."""
@@ -263,7 +263,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._unwanted = True
             self.dismiss(None)
         elif stage is not None:
-            self._ask(partial(give_up_question, self._flow, self._followed, stage))
+            self._ask(partial(self._give_up, stage))
 
     def action_other_pool(self) -> None:
         """Leave for the swap of another pool that was on the disk."""
@@ -281,6 +281,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         elif not any(w.group == "swap-report" and not w.is_finished for w in self.workers):
             begin(self, self._save, group="swap-report", exit_on_error=False)
 
+    # Questions
+
     def _ask(self, question: Callable[[], Awaitable[None]]) -> None:
         """Ask it, if this console may go on with the checklist; else say why not."""
         hold = self._followed.hold
@@ -296,11 +298,104 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._say(str(error))
 
     async def _confirm(self, stage: SwapStage, plan: ActionPlan) -> None:
-        await plan_question(self._flow, self._followed, stage, plan)
+        """Show the plan with what the step says of it, and let it be run."""
+        situation = await self._followed.situation()
+        facts = situation.facts if situation else Facts()
+        ran = partial(self._followed.ran, stage, plan)
+        made = confirmation_of(self._flow, plan, facts, stage.paths, ran)
+        # They are about the step: they say nothing of its light, or of the way back.
+        own = plan is stage.plan
+        warned = [Span(text, "error") for text in stage.warnings if own]
+        if stage.final and own:
+            warned.append(Span(f"{stage.final_line}.", "warning"))
+
+        def _body(width: int) -> tuple[Line, ...]:
+            return (*said_lines(warned, self._flow.look, width), *made.body(width))
+
+        await self._put(replace(made, body=_body))
+
+    async def _answer(self, stage: SwapStage) -> None:
+        """Ask whether it is so as one of the step's answers says."""
+        questions: list[Confirmation] = []
+        for answer in stage.answers:
+            own = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
+            said = [Span(answer.means)] if answer.means else own
+            said += [Span(text, "error") for text in stage.warnings]
+            do = partial(self._followed.answer, answer)
+            questions.append(self._question(answer.text, said, do, answer.typed))
+        await self._put(*questions)
+
+    async def _give_up(self, stage: SwapStage) -> None:
+        """Ask whether to close the checklist; where something is not undone, a word is typed."""
+        back, swap, close = stage.back, self._followed.checklist, self._followed.close
+        typed, said = None, [Span("Nothing is left to undo. The report is kept.")]
+        if back is None or not back.closes:
+            typed = GIVE_UP
+            said = [
+                Span("What was done stays as it is; the checklist ends here.", "warning"),
+                *(Span(sentence(text), "error") for text in stage.undone),
+            ]
+            if back is not None:
+                said.append(Span("To undo it step by step instead: Esc, then Z."))
+                said.append(Span(f"Z would now: {back.text}."))
+        question = self._question("Give up this swap?", said, close, typed, verb="Give up")
+        if not swap.lit:
+            await self._put(question)
+            return
+        off = Span(f"The light of {swap.old.spot} goes off: the state found before is restored.")
+        rest = [span for span in said if span.text not in map(sentence, light_words(swap))]
+        title = "Give up this swap, and switch the light off?"
+        dark = self._question(title, [off, *rest], close, typed, verb="Give up")
+        await self._put(
+            replace(dark, run=partial(self._dark_and_close, replace(stage, step="light-off"))),
+            replace(question, title="Give up this swap, and leave the light on?"),
+        )
+
+    async def _dark_and_close(self, stage: SwapStage, _: str | None) -> AsyncIterator[Span]:
+        """Switch the light off, then close; it stays open where the light can't be switched."""
+        plan = await self._light_plan()
+        ran = partial(self._followed.ran, stage, plan)
+        async for said in confirmation_of(self._flow, plan, Facts(), (), ran).run(None):
+            yield said
+        if self._followed.checklist.lit:
+            raise ZconsoleError("The light is still on, and the checklist open.")
+        await self._followed.look()
+        await self._followed.close()
 
     async def _light(self, stage: SwapStage) -> None:
-        lit, plan = self._followed.checklist.lit, await light_plan(self._followed)
-        await self._confirm(stage if lit else replace(stage, step="light"), plan)
+        await self._confirm(stage, await self._light_plan())
+
+    async def _light_plan(self) -> ActionPlan:
+        """The plan that switches the light of the bay the other way. Raises ZconsoleError."""
+        situation, swap = await self._followed.situation(), self._followed.checklist
+        if situation is None:
+            raise ZconsoleError(f"{swap.pool} is not imported")
+        return plan_light(situation, swap.old, on=not swap.lit)
+
+    def _question(
+        self,
+        title: str,
+        said: list[Span],
+        do: Callable[[], Awaitable[None]],
+        typed: str | None,
+        verb: str = "Yes",
+    ) -> Confirmation:
+        """A question whose answer is only written down; ``typed``: a word to type first."""
+
+        def _body(width: int) -> tuple[Line, ...]:
+            return said_lines(said, self._flow.look, width)
+
+        async def _run(_: str | None) -> AsyncIterator[Span]:
+            await do()
+            yield Span("Done.")
+
+        barred = bool(self._flow.denied)
+        return Confirmation(title, _body, _run, typed, barred, verb=verb, leaves=True)
+
+    async def _put(self, *questions: Confirmation) -> None:
+        await self.app.push_screen_wait(ConfirmScreen(questions, self._flow.look))
+
+    # The report
 
     async def _save(self) -> None:
         swap = self._followed.checklist
@@ -406,29 +501,26 @@ def elsewhere(swap: Checklist, stage: SwapStage) -> bool:
 
 def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
     """The actions of keys that do something in the present step; ``filed``: the report is saved."""
-    swap, stage = followed.checklist, followed.stage
-    if stage is None or stage.over or followed.hold:
-        acts = stage is not None and not followed.hold
-        lit = acts and swap.lit
-        then = acts and stage is not None and bool(stage.then)
-        over = stage is not None and stage.over
-        more = {
-            "do": over and not filed,
-            "stop": over and not filed and swap.state == DONE,
-            "highlight": lit,
-            "other_pool": then,
-            "report": not over,  # then Enter does it
+    swap, stage, hold = followed.checklist, followed.stage, bool(followed.hold)
+    if stage is None or (hold and not stage.over):
+        return frozenset({"report"})
+    if stage.over:
+        able = {
+            "do": not filed,
+            "stop": not filed and swap.state == DONE,
+            "highlight": swap.lit and not hold,
+            "other_pool": bool(stage.then) and not hold,
         }
-        return frozenset(action for action, can in more.items() if can)
-    able = {
-        "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
-        "answer": bool(stage.answers),
-        "undo": stage.back is not None and not stage.back.closes,
-        # Its bay is not the one to find while another disk has to be put back.
-        "highlight": bool(swap.old.light) and not stage.alarm and not elsewhere(swap, stage),
-        "report": True,
-        "stop": True,
-    }
+    else:
+        able = {
+            "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
+            "answer": bool(stage.answers),
+            "undo": stage.back is not None and not stage.back.closes,
+            # Its bay is not the one to find while another disk has to be put back.
+            "highlight": bool(swap.old.light) and not stage.alarm and not elsewhere(swap, stage),
+            "report": True,
+            "stop": True,
+        }
     return frozenset(action for action, can in able.items() if can)
 
 

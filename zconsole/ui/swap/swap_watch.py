@@ -42,8 +42,6 @@ class SwapWatch:
     """What is known of checklists; ``make_backend`` is None where no disk can be swapped."""
 
     make_backend: Callable[[], SwapBackend] | None = None
-    open: tuple[Checklist, ...] = ()
-    """The open ones, the newest first."""
     stages: dict[str, SwapStage] = field(default_factory=dict)
     """The current step of each open one, by its id, as far as it could be seen."""
     session: SwapSession | None = field(default=None, repr=False)
@@ -57,6 +55,11 @@ class SwapWatch:
     _looked: bool = False
     _unfiled: dict[str, Checklist] = field(default_factory=dict)
     """Those that came to their end here and were left at the last step, by id."""
+
+    @property
+    def open(self) -> tuple[Checklist, ...]:
+        """The open ones, the newest first."""
+        return tuple(swap for swap in self._kept if swap.state == OPEN)
 
     @property
     def backend(self) -> SwapBackend:
@@ -80,9 +83,9 @@ class SwapWatch:
             self._kept = await in_daemon_thread(self._read)
         except StateError:  # whoever opens one is told
             return ""
-        self.open = tuple(swap for swap in self._kept if swap.state == OPEN)
         await self._look_at_closed(peek)
-        self.stages = {name: stage for name, stage in self.stages.items() if self._is_open(name)}
+        names = {swap.id for swap in self.open}
+        self.stages = {name: stage for name, stage in self.stages.items() if name in names}
         for swap in self.open:
             try:
                 seen, stage = await peek(self._kept, swap)
@@ -91,8 +94,8 @@ class SwapWatch:
             except ZconsoleError:  # it stays as it is kept
                 self.stages.pop(swap.id, None)
         first, self._looked = not self._looked, True
-        names = ", ".join(swap.old.words for swap in self.open)
-        return f"Disk swap open: {names}. C continues it." if first and names else ""
+        words = ", ".join(swap.old.words for swap in self.open)
+        return f"Disk swap open: {words}. C continues it." if first and words else ""
 
     async def _look_at_closed(self, peek: Peek) -> None:
         """What the newest closed checklists left undone, as far as it is so still."""
@@ -105,15 +108,10 @@ class SwapWatch:
                     _, stage = await peek(self._kept, swap)
                     self._left += tuple((swap, text) for text in stage.reminders)
 
-    def _is_open(self, name: str) -> bool:
-        return any(swap.id == name for swap in self.open)
-
     def saw(self, swap: Checklist, stage: SwapStage) -> None:
         """Take in a checklist and its step as somebody has just seen them."""
-        known = [swap if each.id == swap.id else each for each in self.open]
-        known += [] if self._is_open(swap.id) else [swap]
-        self.open = tuple(each for each in known if each.state == OPEN)
-        self._kept = (swap, *(each for each in self._kept if each.id != swap.id))
+        known = {each.id: each for each in self._kept}
+        self._kept = tuple((known | {swap.id: swap}).values())
         self.stages[swap.id] = stage
         others = tuple(left for left in self._left if left[0].id != swap.id)
         mine = () if swap.state == OPEN else stage.reminders
@@ -136,10 +134,8 @@ class SwapWatch:
 
     def of(self, frame: Frame) -> tuple[Checklist, ...]:
         """The open checklists of a pool, those with an alarm first."""
-        return tuple(sorted(filter(partial(_is_of, frame), self.open), key=self._has_none))
-
-    def _has_none(self, swap: Checklist) -> bool:
-        return self.alarm(swap) == ""
+        mine = filter(partial(_is_of, frame), self.open)
+        return tuple(sorted(mine, key=lambda swap: self.alarm(swap) == ""))
 
     def alarm(self, swap: Checklist) -> str:
         """What must be put right before anything else; empty where nothing is wrong."""
@@ -152,9 +148,12 @@ class SwapWatch:
         lines = [activity(swap, self.stages.get(swap.id), frame) for swap in opened]
         stages = (self.stages[swap.id] for swap in opened if swap.id in self.stages)
         left = [(NOT_UNDONE, text) for stage in stages for text in stage.reminders]
-        left += [(_ended(swap), text) for swap, text in self._left if _is_of(frame, swap)]
+        for swap, text in self._left:
+            said = "given up; left:" if swap.state == BACKED_OUT else NOT_UNDONE
+            left += [(said, text)] if _is_of(frame, swap) else []
         lines += [activity(swap, None) for swap in self.unfiled(frame)]
-        lines += [_reminder(*each) for each in dict.fromkeys(left)]
+        notes = dict.fromkeys(left)
+        lines += [ActivityView(Activity(KIND, said, note=text)) for said, text in notes]
         return tuple(lines)
 
     def pulled(self, pool: str) -> dict[str, float]:
@@ -166,25 +165,6 @@ def _is_of(frame: Frame, swap: Checklist) -> bool:
     return swap.guid == frame.guid if swap.guid and frame.guid else swap.pool == frame.pool
 
 
-def _ended(swap: Checklist) -> str:
-    """What a line says before what a closed checklist left."""
-    return "given up; left:" if swap.state == BACKED_OUT else NOT_UNDONE
-
-
-def _reminder(said: str, text: str) -> ActivityView:
-    """Something that is not as it was, as a line beside the scans."""
-    return ActivityView(Activity(KIND, said, note=text))
-
-
-def _is_replaced(swap: Checklist, frame: Frame) -> bool:
-    """Whether the sample shows that another disk takes the old one's place."""
-    places = {} if frame.root is None else {place.key: place for place in placed(frame.root)}
-    old = places.get(swap.old.key)
-    return (
-        old is not None and old.parent is not None and places[old.parent].vdev.kind == "replacing"
-    )
-
-
 def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = None) -> ActivityView:
     """An open checklist as a line beside the scans; ``stage``: its step, where it is known.
 
@@ -194,7 +174,10 @@ def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = Non
         note = f"{stage.brief or stage.title}  (C)"
     else:
         step = stage.step if stage is not None else swap.at
-        if step == "replace" and frame is not None and _is_replaced(swap, frame):
-            step = "resilver"
+        if step == "replace" and frame is not None and frame.root is not None:
+            places = {place.key: place for place in placed(frame.root)}
+            old = places.get(swap.old.key)
+            above = None if old is None or old.parent is None else places[old.parent].vdev
+            step = "resilver" if above is not None and above.kind == "replacing" else step
         note = f"{swap.old.spot}: {STEPS[step].title}  (C continues)"
     return ActivityView(Activity(KIND, "open", note=note))
