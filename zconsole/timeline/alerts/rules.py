@@ -12,7 +12,7 @@ from zconsole.pool.model import Vdev
 from zconsole.pool.scan_outcome import WELL, is_end
 from zconsole.pool.topology import APART
 from zconsole.timeline.events import BROKEN
-from zconsole.timeline.frame import Frame, ScanView
+from zconsole.timeline.frame import Frame, ScanView, work_name
 from zconsole.units import counted, days, duration, percent
 
 QUIET = 30.0
@@ -155,7 +155,7 @@ class AlertRules:
         for view in frame.activities:
             if view.stalled is not None and view.stalled >= self.stalled_after:
                 work = view.activity
-                name = " of ".join(filter(None, (work.kind, work.vdev)))
+                name = work_name(work.kind, work.vdev)
                 text = f"the {name} made no progress for {duration(view.stalled)}: {view.advice}"
                 yield _alert(frame, "stalled", "warning", text, f"{name}:{work.start or 0:.0f}")
 
