@@ -84,15 +84,19 @@ class KnownChange:
             return usual
         found = None if self._at is None else _since(points, self._at.x, work, usual)
         at, found = self._newer(found or usual, points, work) or (self._at, found)
-        if found is None or at is None or not _differ(found.estimate, eta, SAME_END):
+        shown = 0.0 if found is None else found.estimate.eta or 0.0
+        if found is None or at is None or not _differ(shown, eta, SAME_END):
             self._at = None
             return usual
         if at is not self._at:
             self._at, self._has_followed = at, True
-        if _differ(found.estimate, eta, CAUGHT_UP):
+        if _differ(shown, eta, CAUGHT_UP):
             ago = units.duration(max(0.0, points[-1].t - at.t))
             self.followed = f"ETA by the rate since tunables changed {ago} ago"
-        return found._replace(estimate=_covering(found.estimate, eta))
+        _, low, high, reason = found.estimate
+        # The estimate that is given up lies in the range, too.
+        ends = (min(low or 0.0, eta), max(high or 0.0, eta))
+        return found._replace(estimate=Estimate(shown, *ends, reason))
 
     def _newer(
         self, shown: Forecast, points: Sequence[CurvePoint], work: Work
@@ -111,11 +115,11 @@ class KnownChange:
             # Whether it may be is told by far less than a forecast takes.
             rate = _rate(after)
             times = rate * eta / max(1.0, work.total - work.issued)
-            if not _is_other(times, NEARLY) or not _is_steady(after):
+            if not _differ(times, 1.0, NEARLY) or not _is_steady(after):
                 continue
             if any(_explains(each, rate, times) for each in before):
                 found = _since(points, change.x, work, shown)
-                if found is not None and _differ(found.estimate, eta, LAGGING):
+                if found is not None and _differ(found.estimate.eta or 0.0, eta, LAGGING):
                     return change, found
         return None
 
@@ -129,7 +133,7 @@ def _is_steady(points: Sequence[CurvePoint]) -> bool:
     first, last = points[0].x, points[-1].x
     middle = (first + last) / 2
     early, late = _rate(_between(points, first, middle)), _rate(_between(points, middle, last))
-    return bool(early and late) and not _is_other(late / early, SAME_LEVEL)
+    return bool(early and late) and not _differ(late, early, SAME_LEVEL)
 
 
 def _explains(before: float, after: float, times: float) -> bool:
@@ -153,9 +157,9 @@ def _placed(times: Iterable[float], points: Sequence[CurvePoint]) -> Iterator[_C
             yield _Change(a.x + min(1.0, share) * (b.x - a.x), t)
 
 
-def _is_other(times: float, factor: float) -> bool:
-    """Whether that many times is more than a factor, either way; 0 is no rate at all."""
-    return times > 0 and abs(log(times)) > log(factor)
+def _differ(a: float, b: float, factor: float) -> bool:
+    """Whether rates or times are more than a factor apart; 0 is no rate at all."""
+    return min(a, b) > 0 and abs(log(a / b)) > log(factor)
 
 
 def _since(
@@ -174,14 +178,3 @@ def _rate(points: Sequence[CurvePoint]) -> float:
     xs, issued = [p.x for p in points], [p.issued for p in points]
     done = levelled(xs, issued) or issued
     return (done[-1] - done[0]) / (xs[-1] - xs[0])
-
-
-def _differ(estimate: Estimate, eta: float, factor: float) -> bool:
-    own = estimate.eta
-    return own is not None and min(own, eta) > 0 and abs(log(own / eta)) >= log(factor)
-
-
-def _covering(estimate: Estimate, eta: float) -> Estimate:
-    """With a range in which another estimate lies, too."""
-    low, high = estimate.low or 0.0, estimate.high or 0.0
-    return estimate._replace(low=min(low, eta), high=max(high, eta))

@@ -210,7 +210,16 @@ def rate_by_turns(points: Sequence[CurvePoint], rounding: float = 0.0) -> Presen
     Of the last minute where it was issuing through all of that, else over whole turns: neither a
     minute of walking nor one of issuing says what the scan does.
     """
-    starts, issuing = _turns(points)
+    starts: list[int] = []
+    """Indexes of the points at which issuing began."""
+    issuing = False
+    for n, (a, b) in enumerate(pairwise(points)):
+        # Where both counters move, as they do where samples are far apart, it issues.
+        if b.issued > a.issued:
+            starts += [] if issuing else [n]
+            issuing = True
+        elif b.scanned > a.scanned:
+            issuing = False
     if not starts:
         return None
     now, last = points[-1], points[starts[-1]]
@@ -224,22 +233,6 @@ def rate_by_turns(points: Sequence[CurvePoint], rounding: float = 0.0) -> Presen
     if seconds < LEAST_PRESENT or (rounding and moved < 2 * ROUNDINGS * rounding):
         return None
     return PresentRate(moved / seconds, seconds)
-
-
-def _turns(points: Sequence[CurvePoint]) -> tuple[list[int], bool]:
-    """Indexes of the points at which issuing began, and whether it is issuing now.
-
-    Where both counters move between two points, as they do where samples are far apart, it issues.
-    """
-    starts: list[int] = []
-    issuing = False
-    for n, (a, b) in enumerate(pairwise(points)):
-        if b.issued > a.issued:
-            starts += [] if issuing else [n]
-            issuing = True
-        elif b.scanned > a.scanned:
-            issuing = False
-    return starts, issuing
 
 
 LAGGING, CAUGHT_UP = 1.2, 1.1
@@ -265,17 +258,10 @@ def rate_lag(
     if (trend < -LEVEL_TREND) if rate > expected else (trend > LEVEL_TREND):
         return ""  # it is on its way back: "if it stays" would be said of what does not
     told = f"{units.duration(left / rate)} if it stays"
-    ago = _since(rate > expected, sqrt(rate * expected), past)
-    if ago is None:  # that was not seen, or it was so all along
-        return f"at the rate of now {told}"
-    return f"rate {changed} {units.duration(ago)} ago, ETA follows: {told}"
-
-
-def _since(above: bool, level: float, past: PastRates) -> float | None:
-    """Seconds for which the rate has been on this side of a level; None if it went unseen."""
-    rates = past.rates[::-1]
-    before = (n for n, rate in enumerate(rates) if rate is not None and (rate > level) != above)
-    found = next(before, None)
-    if found is None or rates[:found].count(None) * past.step > HOLE:
-        return None
-    return found * past.step
+    # Since when it has been on this side of the level between both.
+    newest_first, level = past.rates[::-1], sqrt(rate * expected)
+    sides = (each if each is None else each > level for each in newest_first)
+    steps = next((n for n, side in enumerate(sides) if side is (rate <= expected)), None)
+    if steps is None or newest_first[:steps].count(None) * past.step > HOLE:
+        return f"at the rate of now {told}"  # that was not seen, or it was so all along
+    return f"rate {changed} {units.duration(steps * past.step)} ago, ETA follows: {told}"

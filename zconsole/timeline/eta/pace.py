@@ -180,11 +180,6 @@ class Worked(NamedTuple):
         """All there is to do."""
         return self.done[-1] + self.left
 
-    @property
-    def varying_memory(self) -> Memory | None:
-        """What it had in memory, where that changes its speed."""
-        return self.memory if self.memory is not None and self.memory.varies else None
-
 
 class _Stretch(NamedTuple):
     speed: float
@@ -209,8 +204,8 @@ def fitted(course: Worked, known: Daily = EVEN) -> Pace | None:
     apart = sqrt(_mean([speed * speed for speed in speeds]))
     by_day = apart * min(1.0, (xs[-1] - xs[0]) / QUARTER)
     squares, noise = _known(seen, by_day, known), NOISE + apart / 2
-    costs, unsure, memory = None, 0.0, course.varying_memory
-    if memory is not None:
+    costs, unsure, memory = None, 0.0, course.memory
+    if memory is not None and memory.varies:
         costs, unsure = _costs(seen, speeds, squares, noise, memory)
         speeds = [v + log(byte_cost(s.dense, *costs)) for v, s in zip(speeds, seen, strict=True)]
     rest = squares.fit(speeds, noise, squares.covariance(noise)).rest
