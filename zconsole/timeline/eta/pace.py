@@ -47,7 +47,7 @@ STEPS = 24
 LEAST_STRETCH = 1e-9
 """Share of the whole below which nothing was done in a stretch."""
 LEAST_DONE = 1e-3
-"""Bytes, or seconds of work; less is a rounding of our own."""
+"""Bytes; less is a rounding of our own."""
 KNOWN_SHARE = 0.3
 """How far a day may be from one of an earlier scan, as a share of its swing."""
 STEEPEST = 3.0
@@ -167,7 +167,7 @@ class Pace(NamedTuple):
 
 
 class Worked(NamedTuple):
-    """What a scan has done: epochs, running seconds, and bytes or whatever its work counts in."""
+    """What a scan has done: epochs, running seconds, and bytes."""
 
     ts: Sequence[float]
     xs: Sequence[float]
