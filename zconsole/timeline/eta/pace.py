@@ -229,7 +229,8 @@ def _hours() -> list[list[float]]:
 
 def _known(seen: Sequence[_Stretch], apart: float, known: Daily) -> LeastSquares:
     """The features of stretches, of speeds that deviate so much, and what is known beforehand."""
-    day = _waves(known)
+    logs = [log(factor) for factor in known.factors]
+    day = [2 * _mean(list(map(mul, logs, wave))) for wave in zip(*_hours(), strict=True)]
     swing = SWING + (apart if known == EVEN else KNOWN_SHARE * max(map(abs, day)))
     deviations = [1e3, swing, swing, swing / 3, swing / 3]
     return LeastSquares([s.features for s in seen], [0.0, *day], deviations, INDEPENDENT)
@@ -295,12 +296,6 @@ def _evened(course: Worked, costs: tuple[float, float] | None) -> tuple[list[flo
     work = [a * byte_cost(d, *costs) for a, d in zip(moved, memory.seen[1:], strict=True)]
     ahead = sum(part * byte_cost(dense, *costs) for part, dense in memory.ahead)
     return [0.0, *accumulate(work)], course.left * ahead
-
-
-def _waves(daily: Daily) -> list[float]:
-    """The coefficients of the day that give such a pace: those of its logarithm."""
-    logs = [log(factor) for factor in daily.factors]
-    return [2 * _mean(list(map(mul, logs, wave))) for wave in zip(*_hours(), strict=True)]
 
 
 def _daily(found: Sequence[float]) -> Daily:
