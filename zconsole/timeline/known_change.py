@@ -7,13 +7,13 @@ changed as tunables did stays with them: once it is steady, what was before says
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from math import inf, log
 from typing import NamedTuple
 
 from zconsole import units
 from zconsole.timeline.eta.estimate import Estimate, Forecast, forecast, levelled
-from zconsole.timeline.eta.pace import EVEN
+from zconsole.timeline.eta.pace import EVEN, value_at
 from zconsole.timeline.eta.progress import CurvePoint, ProgressCurve, Work
 from zconsole.timeline.scan_rate import CAUGHT_UP, LAGGING
 from zconsole.tunables.effect import ENOUGH, SETTLE
@@ -54,7 +54,10 @@ class KnownChange:
 
     def __init__(self, times: Iterable[float] = (), points: Sequence[CurvePoint] = ()) -> None:
         """Begin, or go on with those made at these epoch seconds of a course that was kept."""
-        self._changes = deque(_placed(times, points), MOST)
+        ts, xs = [point.t for point in points], [point.x for point in points]
+        # Those from before the course are left out.
+        within = (t for t in times if len(ts) > 1 and t > ts[0])
+        self._changes = deque((_Change(value_at(ts, xs, t), t) for t in within), MOST)
         """Oldest first."""
         self._is_new = False
         """Whether they changed by the newest sample."""
@@ -145,16 +148,6 @@ def _explains(before: float, after: float, times: float) -> bool:
         return False
     change, wanted, slack = log(after / before), log(times), log(SAME_LEVEL)
     return change * wanted > 0 and abs(change) >= max(slack, abs(wanted) - slack)
-
-
-def _placed(times: Iterable[float], points: Sequence[CurvePoint]) -> Iterator[_Change]:
-    """Where in a course changes were made; those from before it are left out."""
-    for t in times:
-        at = next((n for n, point in enumerate(points) if point.t >= t), len(points) - 1)
-        if at > 0:
-            a, b = points[at - 1], points[at]
-            share = (t - a.t) / (b.t - a.t) if a.t < b.t else 1.0
-            yield _Change(a.x + min(1.0, share) * (b.x - a.x), t)
 
 
 def _differ(a: float, b: float, factor: float) -> bool:

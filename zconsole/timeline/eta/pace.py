@@ -317,9 +317,10 @@ def _doubt(course: Worked, squares: LeastSquares, covariance: Matrix) -> float:
 
 
 def value_at(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
-    """The value at ``x`` on the line through points."""
+    """The value at ``x`` on the line through two or more points; beyond these, that of the end."""
     n = min(max(1, bisect_right(xs, x)), len(xs) - 1)
-    part = (x - xs[n - 1]) / (xs[n] - xs[n - 1])
+    apart = xs[n] - xs[n - 1]
+    part = (x - xs[n - 1]) / apart if apart > 0 else 1.0
     return ys[n - 1] + (ys[n] - ys[n - 1]) * min(1.0, max(0.0, part))
 
 
