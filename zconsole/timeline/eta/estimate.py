@@ -34,7 +34,7 @@ before.
    and, unless its pace was even, by the hour of the day. ``together`` weighs each by the inverse
    square of its ``doubt``. That of an earlier scan is how unlike this one it may be, without
    ``past.PAST_SPREAD``; the forecast made here counts with its full spread.
-5. *Known change* (``timeline/known_change.py``) speaks last, if tunables changed and the rate since
+5. *Known change* (``timeline/scan_rate.py``) speaks last, if tunables changed and the rate since
    would end the scan a fifth earlier or later than is told. It waits for ``effect.SETTLE`` (75 s),
    then for a rate that is steady for ``FOLLOWED_AFTER`` (4 minutes), or for ``AGAIN`` (15 minutes)
    after repeated changes, and never speaks while metadata is walked, by turns or not. The forecast
