@@ -12,7 +12,7 @@ from zconsole.errors import ExitCode
 from zconsole.pool.model import IoCounters, IoRates, SampleFailure
 from zconsole.timeline.alerts.rules import Alert
 from zconsole.timeline.feed import Update
-from zconsole.timeline.rates import RateSeries
+from zconsole.timeline.rates import SCAN_METRICS, RateSeries
 from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.keys import SHIPPED
 from zconsole.ui.panes import devices
@@ -368,8 +368,8 @@ async def test_pause_freezes_the_past_of_the_rates_too():
 
     def sampled() -> None:
         series.advance()
-        series.put_scans({view.key: (0.0, 1e8)})
-        series.put_devices({row.key: IoRates(1e7, 1e7) for row in made.rows})
+        series.put(SCAN_METRICS, {view.key: (0.0, 1e8)})
+        series.put(IoRates._fields, {row.key: IoRates(1e7, 1e7) for row in made.rows})
 
     sampled()
     async with view_state(feed=feed, size=(120, 40)) as (_, pilot, screen):

@@ -17,8 +17,7 @@ from zconsole.errors import ExitCode, UsageError, ZconsoleError
 from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
 from zconsole.rebalance.job import control
-from zconsole.scan_report.last_scans import LastScans
-from zconsole.scan_report.store import ReportStore
+from zconsole.scan_report.store import LastScans, ReportStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError, state_dirs

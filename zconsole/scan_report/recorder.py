@@ -1,17 +1,27 @@
-"""Collects reports of scans from frames; writes them from time to time and when a scan ends."""
+"""Collects reports of scans from frames; writes them from time to time and when a scan ends.
+
+A report has the course of its scan, thinned out to a bounded number of moments, the totals of each
+device, what limited it, and the tunables that changed meanwhile with their effect.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zconsole.pool.model import Scan
 from zconsole.pool.scan_outcome import same_scan
-from zconsole.scan_report.devices import DeviceLog
-from zconsole.scan_report.report import MOST_POINTS, Moment, ScanReport, TunableChange
+from zconsole.pool.topology import DATA
+from zconsole.scan_report.report import (
+    MOST_POINTS,
+    DeviceReport,
+    Moment,
+    ScanReport,
+    TunableChange,
+)
 from zconsole.scan_report.store import ReportStore
-from zconsole.timeline.frame import Frame, ScanView
+from zconsole.timeline.frame import Frame, ScanView, VdevRow
 from zconsole.timeline.scrubs import is_full_scrub
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
 
@@ -20,9 +30,110 @@ FINEST = 1.0
 GAP = 60.0
 """Seconds between two frames beyond which the time between is unknown."""
 SAVE_SECONDS = 120.0
+MOST_DEVICES = 256
+"""Devices in a report; in larger pools, the first ones."""
 
 ScanKey = tuple[str, str | None, float | None]
 """See Scan.key."""
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Bytes, seconds, and busy and waiting time weighted by them."""
+
+    name: str
+    filled: bool = False
+    read: float = 0.0
+    write: float = 0.0
+    seconds: float = 0.0
+    busy: float = 0.0
+    busy_seconds: float = 0.0
+    waited: float = 0.0
+    requests: float = 0.0
+    worst: float = 0.0
+    errors: int = 0
+    counter: int | None = None
+    disk: str = ""
+
+
+class DeviceLog:
+    """The devices of one scan."""
+
+    def __init__(self, earlier: Iterable[DeviceReport] = ()) -> None:
+        """Go on with what an earlier run has seen of them."""
+        self._sums: dict[str, _Sums] = {}
+        self._earlier = {
+            each.name: _Sums(
+                each.name,
+                each.filled,
+                each.read_bytes,
+                each.write_bytes,
+                each.seconds,
+                busy=(each.busy or 0.0) * each.seconds,
+                busy_seconds=0.0 if each.busy is None else each.seconds,
+                waited=(each.latency or 0.0) * each.seconds,
+                requests=0.0 if each.latency is None else each.seconds,
+                worst=each.worst_latency or 0.0,
+                errors=each.new_errors,
+                disk=each.disk,
+            )
+            for each in earlier
+        }
+        """By name, those that were not seen in this run yet."""
+
+    def add(self, rows: Sequence[VdevRow], seconds: float) -> None:
+        """Take in the rows of a frame: errors new since the last one, and rates.
+
+        The rates held for ``seconds``; 0 if the time between is unknown.
+        """
+        for key, depth, vdev, rates, *_ in rows:
+            if vdev.children or vdev.vclass not in DATA or depth == 0:
+                continue
+            entry = self._sums.get(key)
+            if entry is None:
+                if len(self._sums) >= MOST_DEVICES:
+                    continue
+                entry = self._earlier.pop(vdev.name, None) or _Sums(vdev.name)
+                self._sums[key] = entry
+            if vdev.disk is not None:
+                entry.disk = vdev.disk.words()
+            now = vdev.errors.total
+            if entry.counter is not None:
+                entry.errors += max(0, now - entry.counter)
+            entry.counter = now
+            if not seconds:
+                continue
+            entry.filled = entry.filled or vdev.resilvering
+            entry.read += (rates.read or 0.0) * seconds
+            entry.write += (rates.write or 0.0) * seconds
+            entry.seconds += seconds
+            if rates.busy is not None:
+                entry.busy += rates.busy * seconds
+                entry.busy_seconds += seconds
+            if rates.latency is not None:
+                requests = ((rates.read_ops or 0.0) + (rates.write_ops or 0.0)) * seconds
+                entry.waited += rates.latency * requests
+                entry.requests += requests
+                entry.worst = max(entry.worst, rates.latency)
+
+    def reports(self) -> tuple[DeviceReport, ...]:
+        """Each device that did anything."""
+        return tuple(
+            DeviceReport(
+                x.name,
+                x.filled,
+                x.read,
+                x.write,
+                x.seconds,
+                x.busy / x.busy_seconds if x.busy_seconds else None,
+                x.waited / x.requests if x.requests else None,
+                x.worst or None,
+                x.errors,
+                x.disk,
+            )
+            for x in (*self._sums.values(), *self._earlier.values())
+            if x.seconds > 0 and (x.read + x.write > 0 or x.errors > 0)
+        )
 
 
 @dataclass(slots=True)
@@ -63,7 +174,11 @@ class ReportKeeper:
         """
         ongoing = self._ongoing.get(frame.pool)
         if ongoing is None:
-            ongoing = self._ongoing[frame.pool] = self._unfinished(frame)
+            left: Iterable[ScanReport] = ()
+            if self._store is not None and self._store.directory is not None and frame.guid:
+                left = self._store.unfinished(frame.guid)  # of an earlier run
+            ongoing = {(r.function, r.vdev, r.start): _resumed(r) for r in left}
+            self._ongoing[frame.pool] = ongoing
         done = () if frame.problem else tuple(_followed(ongoing, frame))
         self._write(done)
         if frame.t - self._saved.setdefault(frame.pool, frame.t) >= SAVE_SECONDS:
@@ -84,13 +199,6 @@ class ReportKeeper:
             if self._store is not None:
                 self._store.close()
 
-    def _unfinished(self, frame: Frame) -> dict[ScanKey, _Ongoing]:
-        """The unfinished reports of an earlier run."""
-        if self._store is None or self._store.directory is None or frame.guid is None:
-            return {}
-        left = self._store.unfinished(frame.guid)
-        return {(r.function, r.vdev, r.start): _resumed(r) for r in left}
-
     def _write(self, reports: Iterable[ScanReport]) -> None:
         if self._store is not None:
             for report in reports:
@@ -98,52 +206,35 @@ class ReportKeeper:
 
 
 def _followed(ongoing: dict[ScanKey, _Ongoing], frame: Frame) -> Iterator[ScanReport]:
-    """Take the pool's frame into its reports; those of the scans that are over with it."""
+    """Take the pool's frame into its reports; those of the scans that are over with it.
+
+    The report of a scan that has just ended waits while a device to replace is still there: only
+    what stays shows that nothing was restored.
+    """
     views = {view.scan.key: view for view in frame.scans if view.scan.start is not None}
     for key, view in views.items():
         if view.scan.active:
-            entry = ongoing.get(key) or ongoing.setdefault(key, _begun(frame, view))
-            _add(entry, frame, view)
+            if key not in ongoing:
+                scan, start = view.scan, view.scan.start or 0.0
+                begun = (scan.function, scan.vdev, start, scan.state, frame.t)
+                ongoing[key] = _resumed(ScanReport(frame.pool, frame.guid, *begun))
+            _add(ongoing[key], frame, view)
+    over = [view for view in frame.scans if not view.scan.active]
     for key in [key for key in ongoing if key not in views or not views[key].scan.active]:
-        if not _settling(ongoing[key], views.get(key), frame):
-            yield _closed(ongoing.pop(key), views.get(key), frame)
-
-
-def _closed(entry: _Ongoing, view: ScanView | None, frame: Frame) -> ScanReport:
-    report = _report(entry)
-    view = view or _end_of(report, frame)
-    if view is None:
-        return replace(report, state="restarted", end=frame.t)
-    return replace(_seen(report, frame, view), end=view.scan.end or frame.t)
-
-
-def _settling(entry: _Ongoing, view: ScanView | None, frame: Frame) -> bool:
-    """Whether a scan has just ended and a device to replace is still there.
-
-    Only what stays shows that nothing was restored.
-    """
-    if view is None:
-        return False
-    outcome = frame.outcome_of(view.scan)
-    if not outcome.over or not outcome.left_behind:
-        return False
-    entry.report = replace(_seen(entry.report, frame, view), end=view.scan.end or frame.t)
-    return outcome.restored is None
-
-
-def _end_of(report: ScanReport, frame: Frame) -> ScanView | None:
-    """The scan's own end where its start is not printed any more, as in text."""
-    ran = Scan(report.function, "running", vdev=report.vdev, start=report.start)
-    over = (view for view in frame.scans if not view.scan.active)
-    return next((view for view in over if same_scan(ran, view.scan)), None)
-
-
-def _begun(frame: Frame, view: ScanView) -> _Ongoing:
-    scan = view.scan
-    report = ScanReport(
-        frame.pool, frame.guid, scan.function, scan.vdev, scan.start or 0.0, scan.state, frame.t
-    )
-    return _resumed(report)
+        entry, found = ongoing[key], views.get(key)
+        if found is None:  # text does not print the start of a scan that is over
+            ran = Scan(key[0], "running", vdev=key[1], start=key[2])
+            found = next((view for view in over if same_scan(ran, view.scan)), None)
+        if found is None:
+            entry.report = replace(entry.report, state="restarted", end=frame.t)
+        else:
+            seen = _seen(entry.report, frame, found)
+            entry.report = replace(seen, end=found.scan.end or frame.t)
+            outcome = frame.outcome_of(found.scan)
+            settles = outcome.over and outcome.left_behind and outcome.restored is None
+            if key in views and settles:
+                continue
+        yield _report(ongoing.pop(key))
 
 
 def _resumed(report: ScanReport) -> _Ongoing:
@@ -214,7 +305,8 @@ def _note_changes(entry: _Ongoing, frame: Frame) -> None:
 
 
 def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:
-    scan, ceiling = view.scan, frame.ceiling
+    scan, ceiling, limit = view.scan, frame.ceiling, frame.limit
+    evidence = {limit.cause: limit.text} if limit is not None and limit.sure > 0 else {}
     issued = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
     return replace(
         report,
@@ -231,14 +323,9 @@ def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:
         tunables=report.tunables or dict(frame.tunables),
         ceiling=ceiling.rate if ceiling else report.ceiling,
         ceiling_text=ceiling.text if ceiling else report.ceiling_text,
-        evidence={**report.evidence, **_evidence(frame)},
+        evidence={**report.evidence, **evidence},
         troubles={**report.troubles, **{t.name: t.text for t in frame.troubles}},
     )
-
-
-def _evidence(frame: Frame) -> Mapping[str, str]:
-    limit = frame.limit
-    return {limit.cause: limit.text} if limit is not None and limit.sure > 0 else {}
 
 
 def _report(entry: _Ongoing) -> ScanReport:

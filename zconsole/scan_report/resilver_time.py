@@ -48,8 +48,12 @@ def paces(
     A finished scan of T allocated bytes in S seconds moved T divided by its disks per disk. A
     report has what was written to the filled disk.
     """
-    disks = _disks(root)
-    found = [*_of_reports(reports), *(_of_scan(s, disks) for s in scans if disks and _telling(s))]
+    disks, found = _disks(root), list(_of_reports(reports))
+    for scan in scans:
+        total, seconds = scan.to_issue_bytes, seconds_taken(scan) or 0.0
+        over = scan.state == "finished" and scan.function in _ALIKE
+        if disks and over and total and seconds >= 1:
+            found.append(_mean(total / seconds / disks, "last", scan.function, scan.start or 0.0))
     return tuple(sorted(found, key=lambda pace: (-pace.closeness, -pace.t)))
 
 
@@ -123,20 +127,9 @@ def _of_reports(reports: Sequence[ScanReport]) -> Iterator[PastRate]:
             yield PastRate(min(rates), f"the last watched {report.function}", report.start, 2)
 
 
-def _of_scan(scan: Scan, disks: int) -> PastRate:
-    each = (scan.to_issue_bytes or 0) / (seconds_taken(scan) or 1.0) / disks
-    return _mean(each, "last", scan.function, scan.start or 0.0)
-
-
 def _mean(each: float, which: str, function: str, start: float) -> PastRate:
     """The rate of a scan as a whole, in bytes/s for each disk."""
     return PastRate(each, f"the {which} {function}", start, 1 if function in REPAIRS else 0)
-
-
-def _telling(scan: Scan) -> bool:
-    work = scan.function in _ALIKE
-    long = (seconds_taken(scan) or 0.0) >= 1
-    return work and scan.state == "finished" and long and bool(scan.to_issue_bytes)
 
 
 def _tops(root: Vdev) -> list[Vdev]:

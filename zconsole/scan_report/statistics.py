@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from zconsole.scan_report.report import Moment, ScanReport
+from zconsole.scan_report.report import ScanReport
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
@@ -34,18 +34,12 @@ def promises(report: ScanReport) -> tuple[Promise, ...]:
     found = []
     for share in SHARES:
         t = report.start + share * report.duration
-        moment = _nearest(report, t)
-        if moment is not None and moment.told_end is not None:
-            found.append(Promise(share, moment.told_end - moment.t, report.end - moment.t))
+        far = max(2.0, 0.05 * report.duration)
+        near = (moment for moment in report.moments if abs(moment.t - t) <= far)
+        nearest = min(near, key=lambda moment: abs(moment.t - t), default=None)
+        if nearest is not None and nearest.told_end is not None:
+            found.append(Promise(share, nearest.told_end - nearest.t, report.end - nearest.t))
     return tuple(found)
-
-
-def _nearest(report: ScanReport, t: float) -> Moment | None:
-    """The moment nearest to ``t``, at most 5 % of the whole away."""
-    if not report.moments:
-        return None
-    moment = min(report.moments, key=lambda m: abs(m.t - t))
-    return moment if abs(moment.t - t) <= max(2.0, 0.05 * report.duration) else None
 
 
 def mean(values: Iterator[float | None]) -> float | None:

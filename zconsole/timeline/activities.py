@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from zconsole import units
 from zconsole.pool.model import Activity, Pool, Sample
 from zconsole.timeline.eta.estimate import SUSPENDED, Forecast, forecast, nothing
-from zconsole.timeline.eta.progress import ProgressCurve, activity_reading, activity_work
+from zconsole.timeline.eta.progress import (
+    ProgressCurve,
+    ProgressReading,
+    activity_work,
+    copied_bytes,
+)
 from zconsole.timeline.frame import ActivityView
 
 ActivityKey = tuple[str, str | None, float | None]
@@ -42,12 +47,12 @@ class _Followed:
 
     def push(self, sample: Sample, activity: Activity) -> None:
         """Take in a sample of it."""
-        reading = activity_reading(sample.t, sample.clock, activity)
-        if reading is not None:
-            self.course.add(reading)
+        done, runs = copied_bytes(activity), activity.state == "running"
+        if done is not None:
+            self.course.add(ProgressReading(sample.t, sample.clock, runs, done[0]))
         # Of a trim or initialize, zpool's text has whole percents, or only that it runs.
         counted = activity.kind not in _UPKEEP or activity.done_bytes is not None
-        if activity.state != "running" or activity.discarding or not counted:
+        if not runs or activity.discarding or not counted:
             self.amount, self.moved = (), False
             return
         amount = (activity.done_bytes, activity.percent, activity.note)
@@ -103,21 +108,16 @@ def _view(activity: Activity, followed: _Followed, sample: Sample) -> ActivityVi
         and not activity.resolution
     ):
         expected = Forecast(nothing("not seen to move yet"))
+    elif activity.state != "running":
+        expected = Forecast(nothing(activity.state))
+    elif (work := activity_work(activity)) is not None:
+        expected = forecast(followed.course, work)
     else:
-        expected = _forecast(activity, followed.course)
-    advice = activity_advice(activity, sample.pool, still)
-    return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
-
-
-def _forecast(activity: Activity, course: ProgressCurve) -> Forecast:
-    if activity.state != "running":
-        return Forecast(nothing(activity.state))
-    work = activity_work(activity)
-    if work is None:
         counted = activity.percent is not None
         why = "not counted in bytes" if counted else "the total is unknown"
-        return Forecast(nothing(f"no estimate: {why}"))
-    return forecast(course, work)
+        expected = Forecast(nothing(f"no estimate: {why}"))
+    advice = activity_advice(activity, sample.pool, still)
+    return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
 
 
 def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:

@@ -119,14 +119,15 @@ class Feed:
 
     def joined(self) -> Update | None:
         """The newest round, with its alerts and what consoles and jobs do now in its frames."""
-        update = self._newest
-        return update and replace(update, frames=tuple(map(self._joined, update.frames)))
-
-    def _joined(self, frame: Frame) -> Frame:
-        added = Additions() if self.contributor is None else self.contributor.additions(frame)
-        if self.alerts is not None:
-            added = added._replace(events=(*added.events, *self.alerts.events(frame.pool)))
-        return frame.joined(added)
+        if self._newest is None:
+            return None
+        frames = list[Frame]()
+        for frame in self._newest.frames:
+            added = Additions() if self.contributor is None else self.contributor.additions(frame)
+            if self.alerts is not None:
+                added = added._replace(events=(*added.events, *self.alerts.events(frame.pool)))
+            frames.append(frame.joined(added))
+        return replace(self._newest, frames=tuple(frames))
 
     async def aclose(self) -> None:
         """Stop sampling within a second; running alert hooks still finish."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
@@ -135,12 +135,17 @@ class Fleet(Feed):
             await asyncio.wait(awaited, timeout=patience)
         if self._needed:
             self._check()
-        frames = tuple(frame for host in self._hosts for frame in self._named(host))
+        several, frames = len(self._hosts) > 1, list[Frame]()
+        for host in self._hosts:
+            name = host.source.host
+            for frame in host.shown():
+                is_plain = not several or frame.pool == name
+                frames.append(frame if is_plain else replace(frame, pool=f"{name}:{frame.pool}"))
         notes = dict.fromkeys(note for host in self._hosts for note in host.take_notes())
         told = self._sources[0].capabilities
-        if len(self._sources) > 1:  # but for what is true of the first one alone
+        if several:  # but for what is true of the first one alone
             told = told._replace(reason="", version=None)
-        return Update(frames, told, notes=tuple(notes))
+        return Update(tuple(frames), told, notes=tuple(notes))
 
     async def pools(self) -> tuple[Frame, ...]:
         """The frames, without placeholders for machines whose pools were never seen."""
@@ -176,12 +181,3 @@ class Fleet(Feed):
         seen = any(source.seen for source in self._sources)
         if failures and (not seen or isinstance(failures[0], NotFoundError)):
             raise failures[0]
-
-    def _named(self, host: FleetHost) -> Iterator[Frame]:
-        name, several = host.source.host, len(self._hosts) > 1
-        for frame in host.shown():
-            yield (
-                replace(frame, pool=f"{name}:{frame.pool}")
-                if several and frame.pool != name
-                else frame
-            )

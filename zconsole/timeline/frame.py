@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole.diagnosis.bottleneck.evidence import WatchedScan
@@ -202,12 +203,18 @@ class Frame:
         if added.events:
             events = tuple(sorted((*events, *added.events), key=lambda event: event.t))
         of_work = dict.fromkeys(view.flag for view in added.activities if view.flag)
+        # Without disks that show no error, and were last away when they were pulled by mistake.
+        troubles = (
+            fault
+            for fault in self.troubles
+            if fault.last > pulled.get(fault.key, -inf) or fault.deltas.total or fault.gone
+        )
         return replace(
             self,
             events=events,
             activities=(*self.activities, *added.activities),
             flags=(*self.flags, *of_work, *added.flags),
-            troubles=tuple(t for t in self.troubles if not _only_pulled(t, pulled.get(t.key))),
+            troubles=tuple(troubles),
         )
 
     @property
@@ -345,11 +352,6 @@ class Frame:
             return False
         leaves = [r for r in self.rows if not r.vdev.children and r.vdev.state == "ONLINE"]
         return bool(leaves) and all(row.vdev.block and not row.gone for row in leaves)
-
-
-def _only_pulled(fault: DeviceFault, until: float | None) -> bool:
-    """Whether a disk shows no error, and was last away when it was pulled by mistake."""
-    return until is not None and fault.last <= until and not fault.deltas.total and not fault.gone
 
 
 class Fact(NamedTuple):

@@ -24,7 +24,7 @@ from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
 from zconsole.timeline.events import LEAST_LEAP, Absences, EventLog, is_ahead
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
-from zconsole.timeline.rates import NONE, PoolRates, slow_siblings
+from zconsole.timeline.rates import NONE, SCAN_METRICS, PoolRates, slow_siblings
 from zconsole.timeline.scans import ScanTracker
 from zconsole.timeline.scrubs import DamageTracker, ScrubTracker
 
@@ -87,7 +87,8 @@ class PoolTimeline:
         self.rates.push(sample.t, sample.clock, tree)
         self.events.merge(self.scans.push(sample, self.events.all))
         scans = self.scans.views(sample)
-        self.rates.series.put_scans({v.key: (v.scan_rate, v.issue_rate) for v in scans})
+        rates = {view.key: (view.scan_rate, view.issue_rate) for view in scans}
+        self.rates.series.put(SCAN_METRICS, rates)
         activities = self.activities.push(sample)
         events = self.events.all
 

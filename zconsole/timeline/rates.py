@@ -179,32 +179,26 @@ class RateSeries:
     def advance(self, t: float = nan) -> None:
         """Begin the next sample, taken at ``t`` (epoch seconds); a key not put has no value."""
         self._times.append(t)
-        self._skip(1)
-
-    def _skip(self, count: int) -> None:
-        self._count = min(self._capacity, self._count + count)
+        self._count = min(self._capacity, self._count + 1)
         for series in self._values.values():
             for values in series.values():
-                values.extend(repeat(nan, count))
+                values.append(nan)
                 del values[: -self._capacity]
 
-    def put_devices(self, rates: Mapping[str, IoRates]) -> None:
-        """Keep the DEVICE_METRICS of every vdev by its key, for the present sample."""
-        for metric in DEVICE_METRICS:
-            self._put(metric, rates, IoRates._fields.index(metric))
+    def put(self, fields: Sequence[str], rates: Mapping[str, Sequence[float | None]]) -> None:
+        """Keep what is known of vdevs or scans by their keys, for the present sample.
 
-    def put_scans(self, rates: Mapping[str, tuple[float | None, float | None]]) -> None:
-        """Keep the SCAN_METRICS of every scan by its key, for the present sample."""
-        for at, metric in enumerate(SCAN_METRICS):
-            self._put(metric, rates, at)
-
-    def _put(self, metric: str, rates: Mapping[str, Sequence[float | None]], at: int) -> None:
-        series = self._values[metric]
-        for key, row in rates.items():
-            if (value := row[at]) is not None:
-                if key not in series:
-                    series[key] = array("f", repeat(nan, self._count))
-                series[key][-1] = value
+        ``fields``: what stands where in a row; those that are no metric are left out.
+        """
+        for at, metric in enumerate(fields):
+            series = self._values.get(metric)
+            if series is None:
+                continue
+            for key, row in rates.items():
+                if (value := row[at]) is not None:
+                    if key not in series:
+                        series[key] = array("f", repeat(nan, self._count))
+                    series[key][-1] = value
 
     def keys(self) -> tuple[str, ...]:
         """Every key that has values."""
@@ -219,15 +213,15 @@ class RateSeries:
 
     def restore(self, columns: Mapping[str, Sequence[Sequence[float | None]]]) -> None:
         """Begin with what was dumped, then a gap; only before the first sample."""
-        self._count = max((len(column) for rows in columns.values() for column in rows), default=0)
+        longest = max((len(column) for rows in columns.values() for column in rows), default=0)
+        self._count = min(self._capacity, longest + 1)
         for key, rows in columns.items():
             metrics = SCAN_METRICS if len(rows) == len(SCAN_METRICS) else DEVICE_METRICS
             for metric, column in zip(metrics, rows, strict=False):
                 if any(value is not None for value in column):
-                    known = array("f", [nan if value is None else value for value in column])
-                    values = array("f", repeat(nan, self._count - len(known)))
-                    self._values[metric][key] = values + known
-        self._skip(1)
+                    values = array("f", repeat(nan, longest - len(column)))
+                    values.extend(nan if value is None else value for value in (*column, None))
+                    self._values[metric][key] = values[-self._capacity :]
 
     def forget(self, keys: Collection[str]) -> None:
         """Drop what is kept of vdevs that are gone for good."""
@@ -287,7 +281,7 @@ class PoolRates:
         _fill_in(tree, rates, self._windows.seconds())
         _fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
         self.series.advance(t)
-        self.series.put_devices(latest)
+        self.series.put(IoRates._fields, latest)
         self.now = rates
 
 

@@ -40,8 +40,8 @@ from zconsole.timeline.eta.progress import (
 )
 from zconsole.timeline.eta.windows import ROUNDINGS
 from zconsole.timeline.frame import ScanView
-from zconsole.timeline.known_change import KnownChange
 from zconsole.timeline.scan_rate import (
+    KnownChange,
     PastRates,
     PastRecorder,
     PresentRate,

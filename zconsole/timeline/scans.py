@@ -9,7 +9,7 @@ from zconsole.pool.model import Event, Pool, Sample, Scan
 from zconsole.pool.scan_outcome import same_scan, started
 from zconsole.timeline.eta.past import PastScan
 from zconsole.timeline.eta.progress import ProgressCurve
-from zconsole.timeline.frame import RESTARTED, ScanView
+from zconsole.timeline.frame import RESTARTED, ScanView, work_name
 from zconsole.timeline.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
 from zconsole.units import counted
 
@@ -220,12 +220,11 @@ def _changes(t: float, old: Scan, new: Scan) -> Iterator[Event]:
     if new.state not in verbs:
         return
     verb, severity = verbs[new.state]
-    done = {"pause": "paused", "resume": "resumed", "finish": "finished"}.get(verb, verb)
+    done = "resumed" if new.state == "running" else new.state
     failed = new.errors if new.state == "finished" else 0
     text = f"{_word(new)} {done}" + (f" with {counted(failed, 'error')}" if failed else "")
     yield Event(new.end or t, f"{new.function}_{verb}", text, severity, new.vdev, "console")
 
 
 def _word(scan: Scan) -> str:
-    word = WORDS.get(scan.function, scan.function)
-    return f"{word} of {scan.vdev}" if scan.vdev else word
+    return work_name(WORDS.get(scan.function, scan.function), scan.vdev)

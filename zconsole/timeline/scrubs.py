@@ -166,7 +166,15 @@ class DamageTracker:
         now = replace(last, t=sample.t, errors=errors, checksum=checksum)
         if errors > last.errors or rose:
             now = replace(now, risen=sample.t)
-        now = _checked(now, sample)
+        for scan in pool.scans:
+            # What a scan of everything has checked that began after the newest damage was seen.
+            # Where it ended with errors, these are what is known from then on.
+            began = started(scan)
+            if now.risen is None or began is None or began < now.risen or scan.errors is None:
+                continue
+            if _reads_everything(scan, sample):
+                found = now.risen if scan.errors else None
+                now = Damage(now.t, now.errors, now.checksum, found)
         gone = last.errors if errors == 0 else 0
         if now.risen is not None and (gone or fell):
             now = replace(
@@ -197,21 +205,6 @@ class DamageTracker:
             f"{'at' if last.sudden else 'before'} {clock} and not checked since: "
             f"{'the running scrub will tell' if scrubs else 'scrub to know'}"
         )
-
-
-def _checked(damage: Damage, sample: Sample) -> Damage:
-    """Without what a scan of everything has checked that began after the newest damage was seen.
-
-    Where it ended with errors, these are what is known from then on.
-    """
-    for scan in sample.pool.scans:
-        began = started(scan)
-        if damage.risen is None or began is None or began < damage.risen or scan.errors is None:
-            continue
-        if _reads_everything(scan, sample):
-            found = damage.risen if scan.errors else None
-            damage = Damage(damage.t, damage.errors, damage.checksum, found)
-    return damage
 
 
 def _reads_everything(scan: Scan, sample: Sample) -> bool:

@@ -112,7 +112,11 @@ class Session:
             if self._gaps is None:
                 raise
             self._gaps.add(str(error))
-            found = tuple(self._missing(raw, error))
+            # Of a gap, that each pool is missing. Rates don't span it: the counters start again.
+            t, text = raw["t"], f"gap in the recording: {error}"
+            at = (t, raw.get("clock", t))
+            missed = (name for name in self._frames() if raw.get("pool", name) == name)
+            found = tuple(SampleFailure(name, *at, text, gap=True) for name in missed)
         names: set[str] = set()
         for seen in found:
             name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
@@ -147,7 +151,11 @@ class Session:
             return self.timeline(seen.pool).push_failure(seen)
         frame = self.timeline(seen.pool.name).push(seen)
         self._keep(frame)
-        self._report(frame)
+        if self._reports is not None:
+            try:
+                self._reports.push(frame)
+            except StateError as error:
+                self._note(frame.pool, f"report not kept: {error}")
         return frame
 
     def end(self) -> None:
@@ -157,14 +165,6 @@ class Session:
         """
         if self._gaps is not None and self._gaps.count and not self._frames():
             raise NotUnderstoodError(self._gaps.first)
-
-    def _missing(self, raw: Raw, error: NotUnderstoodError) -> Iterator[SampleFailure]:
-        """The pools of a gap. Rates don't span it: the counters start again."""
-        t, clock = raw["t"], raw.get("clock", raw["t"])
-        text = f"gap in the recording: {error}"
-        for name in self._frames():
-            if raw.get("pool", name) == name:
-                yield SampleFailure(name, t, clock, text, gap=True)
 
     def timeline(self, pool: str) -> PoolTimeline:
         """The timeline of a pool; empty for a new one."""
@@ -259,14 +259,6 @@ class Session:
             self._store.keep(frame.guid, self.timeline(frame.pool), frame.t, at_once)
         except StateError as error:
             self._note(frame.pool, f"history not kept: {error}")
-
-    def _report(self, frame: Frame) -> None:
-        if self._reports is None:
-            return
-        try:
-            self._reports.push(frame)
-        except StateError as error:
-            self._note(frame.pool, f"report not kept: {error}")
 
     def _note(self, pool: str, trouble: str | None) -> None:
         if trouble is not None:

@@ -4,10 +4,9 @@ from tests.factory import frame, mirror_pool
 from tests.records import replace
 from tests.table import rows
 from zconsole.pool.model import Scan
-from zconsole.scan_report.last_scans import LastScans
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import ScanReport
-from zconsole.scan_report.store import ReportStore
+from zconsole.scan_report.store import LastScans, ReportStore
 
 SCRUB = Scan("scrub", "finished", start=100.0, end=400.0, errors=0)
 RESILVER = Scan("resilver", "finished", start=500.0, end=600.0, errors=0)

@@ -13,7 +13,7 @@ from tests.table import rows
 from tests.unit.timeline.following import MIB, T, resilver, sample, view, watched
 from tests.unit.timeline.test_store import again
 from zconsole.pool.model import Sample
-from zconsole.timeline import known_change
+from zconsole.timeline import scan_rate
 from zconsole.timeline.frame import ScanView
 from zconsole.tunables.effect import SETTLE
 
@@ -175,8 +175,8 @@ def test_dozens_of_changes_cost_no_dozens_of_forecasts(monkeypatch):
         told += 1
         return forecast(*args)
 
-    forecast = known_change.forecast
-    monkeypatch.setattr(known_change, "forecast", counted)
+    forecast = scan_rate.forecast
+    monkeypatch.setattr(scan_rate, "forecast", counted)
     steps = {AT + 10 * n: 4 + n for n in range(40)}
     timeline = watched()
     for one in course({0: 10.0, AT + 100: 30.0}, {0: 3} | steps, AT + 1800):

@@ -17,6 +17,7 @@ from zconsole.timeline.rates import (
     BUSY_SHARE,
     LATENCY_FACTOR,
     LATENCY_FLOOR,
+    SCAN_METRICS,
     RateSeries,
     RateWindows,
     slow_siblings,
@@ -238,7 +239,7 @@ def filled(count: int, capacity: int = 8) -> RateSeries:
     series = RateSeries(capacity)
     for n in range(count):
         series.advance()
-        series.put_devices({"a": IoRates(read=float(n), busy=0.5)})
+        series.put(IoRates._fields, {"a": IoRates(read=float(n), busy=0.5)})
     return series
 
 
@@ -270,7 +271,7 @@ def test_a_missed_sample_is_a_hole_even_after_the_ring_went_round():
     assert series.tail("a", "read", 2) == [9.0, None]
     for _ in range(3):
         series.advance()
-    series.put_devices({"a": IoRates(read=50.0)})
+    series.put(IoRates._fields, {"a": IoRates(read=50.0)})
     assert series.tail("a", "read", 8) == [6.0, 7.0, 8.0, 9.0, None, None, None, 50.0]
 
 
@@ -279,7 +280,7 @@ def test_a_long_absence_leaves_nothing_of_the_old_values():
     for _ in range(100):
         series.advance()
     assert series.tail("a", "read", 8) == [None] * 8
-    series.put_devices({"a": IoRates(read=1.0)})
+    series.put(IoRates._fields, {"a": IoRates(read=1.0)})
     assert series.tail("a", "read", 8) == [None] * 7 + [1.0]
 
 
@@ -287,7 +288,7 @@ def test_the_peak_is_of_the_devices_metrics_and_samples_asked_for():
     series = RateSeries()
     for read, write in ((9.0, 1.0), (2.0, None), (None, 3.0)):
         series.advance()
-        series.put_devices({"a": IoRates(read, write, busy=7.0), "b": IoRates(8.0, 8.0)})
+        series.put(IoRates._fields, {"a": IoRates(read, write, busy=7.0), "b": IoRates(8.0, 8.0)})
     assert series.peak(["a"], ("read", "write"), 2) == 3.0
     assert series.peak(["a"], ("read",), 2) == 2.0
     assert series.peak(["a"], ("read",), 3) == 9.0
@@ -299,7 +300,7 @@ def test_devices_without_values_have_no_peak():
     assert series.peak(["a"], ("read",), 2) is None
     series.advance()
     assert series.peak(["a"], ("read",), 2) is None
-    series.put_devices({"a": IoRates(), "b": IoRates(8.0)})
+    series.put(IoRates._fields, {"a": IoRates(), "b": IoRates(8.0)})
     assert series.peak(["a", "c"], ("read",), 2) is None
     assert series.peak(["b"], ("read",), 0) is None
 
@@ -307,7 +308,7 @@ def test_devices_without_values_have_no_peak():
 def test_scans_have_their_own_metrics():
     series = RateSeries()
     series.advance()
-    series.put_scans({"scan:scrub:": (1000.0, 500.0)})
+    series.put(SCAN_METRICS, {"scan:scrub:": (1000.0, 500.0)})
     assert series.tail("scan:scrub:", "scan_rate", 1) == [1000.0]
     assert series.tail("scan:scrub:", "issue_rate", 1) == [500.0]
 
@@ -317,7 +318,7 @@ def test_what_was_dumped_comes_back_with_a_hole_before_what_follows():
     again = RateSeries(8)
     again.restore({"a": series.dump("a")})
     again.advance()
-    again.put_devices({"a": IoRates(read=9.0)})
+    again.put(IoRates._fields, {"a": IoRates(read=9.0)})
     assert again.tail("a", "read", 5) == [0.0, 1.0, 2.0, None, 9.0]
 
 
@@ -333,7 +334,7 @@ def test_each_device_keeps_its_own_values_as_others_come_and_go():
     series = RateSeries(8)
     for keys in ("ab", "ab", "cab", "cb"):
         series.advance()
-        series.put_devices({key: IoRates(read=float(ord(key))) for key in keys})
+        series.put(IoRates._fields, {key: IoRates(read=float(ord(key))) for key in keys})
     assert series.tail("a", "read", 9) == [97.0, 97.0, 97.0, None]
     assert series.tail("b", "read", 9) == [98.0] * 4
     assert series.tail("c", "read", 9) == [None, None, 99.0, 99.0]
@@ -344,11 +345,11 @@ def test_what_is_forgotten_leaves_the_others_as_they_were():
     series = RateSeries(8)
     for t in range(2):
         series.advance(float(t))
-        series.put_devices({"a": IoRates(read=1.0), "b": IoRates(read=2.0)})
-        series.put_scans({"scan:scrub:": (3.0, 4.0)})
+        series.put(IoRates._fields, {"a": IoRates(read=1.0), "b": IoRates(read=2.0)})
+        series.put(SCAN_METRICS, {"scan:scrub:": (3.0, 4.0)})
     series.forget({"a"})
     series.advance(2.0)
-    series.put_devices({"b": IoRates(read=5.0)})
+    series.put(IoRates._fields, {"b": IoRates(read=5.0)})
     assert series.tail("a", "read", 3) == []
     assert series.tail("b", "read", 3) == [2.0, 2.0, 5.0]
     assert series.tail("scan:scrub:", "issue_rate", 3) == [4.0, 4.0, None]
@@ -361,7 +362,7 @@ def test_a_thousand_devices_keep_their_past_in_little_memory():
     before, _ = tracemalloc.get_traced_memory()
     for t in range(300):
         series.advance(float(t))
-        series.put_devices(rates)
+        series.put(IoRates._fields, rates)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert after - before < 1.2 * 240 * 4 * 4 * len(rates)

@@ -120,10 +120,11 @@ def notification(alert: Alert) -> str:
     return f"\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
 
 
-def hook_argv(command: str) -> tuple[str, ...]:
+def hook_found(command: str) -> tuple[str, ...]:
     """The words of a hook command, split like a shell does, but never passed to one.
 
-    Raises UsageError for an empty command or an unclosed quote.
+    Raises UsageError for an empty command or an unclosed quote, and NotFoundError for one that is
+    not on this machine: a sleeping operator would never learn of it.
     """
     try:
         words = tuple(shlex.split(command))
@@ -131,19 +132,9 @@ def hook_argv(command: str) -> tuple[str, ...]:
         raise UsageError(f"--hook: {error}") from None
     if not words or not words[0]:
         raise UsageError("--hook needs a command")
+    if shutil.which(words[0]) is None:
+        raise NotFoundError(f"--hook: command {words[0]!r} not found")
     return words
-
-
-def hook_found(command: str) -> tuple[str, ...]:
-    """The same of a command that is on this machine.
-
-    Raises UsageError, and NotFoundError where it is not: a sleeping operator would never learn
-    of it.
-    """
-    argv = hook_argv(command)
-    if shutil.which(argv[0]) is None:
-        raise NotFoundError(f"--hook: command {argv[0]!r} not found")
-    return argv
 
 
 async def run_hook(runner: ProcessRunner, argv: Sequence[str], alert: Alert) -> str | None:

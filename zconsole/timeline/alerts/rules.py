@@ -12,7 +12,7 @@ from zconsole.pool.model import Vdev
 from zconsole.pool.scan_outcome import WELL, is_end
 from zconsole.pool.topology import APART
 from zconsole.timeline.events import BROKEN
-from zconsole.timeline.frame import Frame, ScanView
+from zconsole.timeline.frame import Frame, ScanView, work_name
 from zconsole.units import counted, days, duration, percent
 
 QUIET = 30.0
@@ -142,22 +142,22 @@ class AlertRules:
         yield from _gone(frame)
         yield from _unprotected(frame)
         yield from _spares(frame, seen)
-        for view in frame.scans:
-            if view.stalled is not None and view.stalled >= self.stalled_after:
-                text = f"the {view.scan.function} made no progress for {duration(view.stalled)}"
-                yield _alert(frame, "stalled", "warning", text, _identity(view))
-        yield from self._stuck(frame)
+        yield from self._stalled(frame)
         yield from self._space(frame, seen)
         yield from _scrub_overdue(frame)
 
-    def _stuck(self, frame: Frame) -> Iterator[Alert]:
-        """Removals, expansions and the like that do not move, which is more than slow."""
+    def _stalled(self, frame: Frame) -> Iterator[Alert]:
+        """Scans, removals, expansions and the like that do not move, which is more than slow."""
+        found = [(v.scan.function, v.stalled, "", _identity(v)) for v in frame.scans]
         for view in frame.activities:
-            if view.stalled is not None and view.stalled >= self.stalled_after:
-                work = view.activity
-                name = " of ".join(filter(None, (work.kind, work.vdev)))
-                text = f"the {name} made no progress for {duration(view.stalled)}: {view.advice}"
-                yield _alert(frame, "stalled", "warning", text, f"{name}:{work.start or 0:.0f}")
+            work = view.activity
+            name = work_name(work.kind, work.vdev)
+            subject = f"{name}:{work.start or 0:.0f}"
+            found.append((name, view.stalled, f": {view.advice}", subject))
+        for name, still, why, subject in found:
+            if still is not None and still >= self.stalled_after:
+                text = f"the {name} made no progress for {duration(still)}{why}"
+                yield _alert(frame, "stalled", "warning", text, subject)
 
     def _space(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
         fill = frame.balance.target_fill

@@ -20,10 +20,9 @@ before.
    unknown length, does not move, or is printed too coarsely. It gives no end where the average
    counts what is skipped, beyond ``LONGEST``, and once more than all is done.
 2. *Windows* (``windows.py``) speak from then on. ``_progress`` says what was worked off at each
-   moment. Where a scan at its memory limit takes turns, that is seconds of walking and issuing
-   (``turn_costs``). Else it is the bytes repaired, where the source has them exactly, or the bytes
-   issued (``_meter``); where it is not known how many issued bytes are still queued, bursts are
-   evened out (``levelled``), once their period is known. ``expected`` lays lines through the last
+   moment: the bytes repaired, where the source has them exactly, or the bytes issued (``_meter``).
+   Where it is not known how many issued bytes are still queued, bursts are evened out
+   (``levelled``), once their period is known. ``expected`` lays lines through the last
    10 s, 20 s and so on up to 5.7 h of it, and through all of it, and weighs each by three
    questions: is it as long as the time to go, did it predict what came since, does it fit the
    present. The mean of all is blended in.
@@ -35,7 +34,7 @@ before.
    and, unless its pace was even, by the hour of the day. ``together`` weighs each by the inverse
    square of its ``doubt``. That of an earlier scan is how unlike this one it may be, without
    ``past.PAST_SPREAD``; the forecast made here counts with its full spread.
-5. *Known change* (``timeline/known_change.py``) speaks last, if tunables changed and the rate since
+5. *Known change* (``timeline/scan_rate.py``) speaks last, if tunables changed and the rate since
    would end the scan a fifth earlier or later than is told. It waits for ``effect.SETTLE`` (75 s),
    then for a rate that is steady for ``FOLLOWED_AFTER`` (4 minutes), or for ``AGAIN`` (15 minutes)
    after repeated changes, and never speaks while metadata is walked, by turns or not. The forecast
@@ -78,8 +77,6 @@ the same. A constant that is not in the list was not measured alone.
   the end.
 - Bursts, ``FEWEST_BURSTS`` 3 until a period is known: R 0.277, L 0.190, M +2.3 % (1.2). Ranges of
   synthetic scans in bursts and levels are 1.15 wide instead of 1.02.
-- Turns, ``FEWEST_TURNS`` 2: L 0.201, M -0.2 % (0.2); without them an end moves to and fro with
-  every turn.
 - ``WINDOWS`` 10 s to 5.7 h, against the mean of all: R 0.311, L 0.220, P 0.088, width 1.18.
 - ``HORIZON_SPREAD`` 1, an hour is predicted best by about an hour: R 0.285, L 0.185, M +2.0 %
   (0.9).
@@ -171,10 +168,6 @@ RECENT_BURSTS = 4
 """Of so many periods the last speed is the mean."""
 LONG_STILL = 8.0
 """Seconds without a byte that are longer than a transaction group of fast disks takes."""
-FEWEST_TURNS = 2
-"""Times that it walked on after issuing, from which on it is known to take turns."""
-MOST_MIXED = 0.5
-"""Share of the time in which both counters moved, beyond which their costs can't be told apart."""
 HELD = ("paused", "suspended", "finished", "canceled", "exists", "interrupted")
 """Reasons for which waiting gives no estimate."""
 
@@ -223,15 +216,6 @@ def nothing(reason: str) -> Estimate:
     return Estimate(None, None, None, reason)
 
 
-class _Progress(NamedTuple):
-    """What was done at each point and is left now, in bytes, or in seconds where ``unit`` says."""
-
-    done: list[float]
-    left: float
-    unit: float = 1.0
-    """Of that in a byte issued."""
-
-
 def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast:
     """When the work is done, judging by its course; with the reason if that is unknown.
 
@@ -250,27 +234,27 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
         waits = longest_still(xs, [p.issued + p.scanned for p in points])
         why = stopped if course.idle >= waits else "it advances in bursts"
         return _by_average(work, why, course, is_young)
-    if is_past(progress.left / progress.unit, work):
+    worked, left = progress
+    if is_past(left, work):
         return Forecast(nothing(PAST_TOTAL))
-    left = max(0.0, progress.left)
-    ts = [p.t for p in points]
+    left, ts = max(0.0, left), [p.t for p in points]
     memory = None
     if work.to_scan:
         memory = held_in_memory(points, work.total, work.to_scan, work.by_turns)
-    pace = fitted(Worked(ts, xs, progress.done, left, memory), known)
-    daily, done, doubt = EVEN, progress.done, 0.0
+    pace = fitted(Worked(ts, xs, worked, left, memory), known)
+    daily, done, doubt = EVEN, worked, 0.0
     if pace is not None:
         daily, done, left, doubt = pace
     worth = worths(ts, xs, daily)
-    speed = expected(Slopes(worth, done), left, 2 * work.resolution * progress.unit)
+    speed = expected(Slopes(worth, done), left, 2 * work.resolution)
     if speed is None:
         why = "what is printed is too coarse yet" if work.resolution else stopped
         return _by_average(work, why, course, is_young)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2 + doubt**2))
-    shown = speed._replace(rate=_byte_rate(points, speed, progress, pace is None))
+    shown = speed if pace is None else speed._replace(rate=_byte_rate(points, speed))
     eta = daily.until(ts[-1], left / speed.rate) + work.tail
     estimate = ranged(eta, spread, _reason(work, shown))
-    if seconds < MOST_SECONDS and not _was_steady(xs, progress.done):
+    if seconds < MOST_SECONDS and not _was_steady(xs, worked):
         estimate = nothing(f"{MEASURING}, {seen}")
     own = None if pace is None else daily
     return Forecast(estimate, shown.rate, speed.seconds, spread, own)
@@ -287,75 +271,33 @@ def _was_steady(xs: Sequence[float], done: Sequence[float]) -> bool:
     return False
 
 
-def _byte_rate(
-    points: Sequence[CurvePoint], speed: Speed, progress: _Progress, even: bool
-) -> float:
-    """Bytes/s issued; where seconds are counted, over the same time."""
-    if progress.unit == 1.0 and even:
-        return speed.rate
+def _byte_rate(points: Sequence[CurvePoint], speed: Speed) -> float:
+    """Bytes/s issued over the time of a speed that is one of work at an even pace."""
     last = points[-1]
     old = next(p for p in points if p.x >= last.x - max(speed.seconds, MIN_SECONDS))
     moved, seconds = last.issued - old.issued, last.x - old.x
-    return moved / seconds if moved > 0 and seconds > 0 else speed.rate / progress.unit
+    return moved / seconds if moved > 0 and seconds > 0 else speed.rate
 
 
-def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> _Progress | None:
-    """By the turns of walking and issuing, the bytes repaired, the bursts, or the bytes issued.
+def _progress(
+    xs: Sequence[float], points: Sequence[CurvePoint], work: Work
+) -> tuple[list[float], float] | None:
+    """Bytes done at each point and left now, by those repaired, the bursts, or those issued.
 
     None while a scan advances in bursts and too few were seen.
     """
-    if work.by_turns and work.to_scan is not None and (cost := turn_costs(points)) is not None:
-        spent = [cost.of(p.scanned, p.issued) for p in points]
-        left = cost.of(work.to_scan - points[-1].scanned, work.total - work.issued)
-        return _Progress(spent, left, cost.issue)
     done, queued = _meter(points, work)
     left = work.total - work.issued
     if queued is not None:
-        return _Progress(done, left + queued)
+        return done, left + queued
     # What walks metadata meanwhile does not wait for devices, however long it issues nothing.
     moved = [d + p.scanned for d, p in zip(done, points, strict=True)]
     level = None if work.by_turns else levelled(xs, done, moved)
     if level is not None:
-        return _Progress(level, left + done[-1] - level[-1])
+        return level, left + done[-1] - level[-1]
     if work.average and not work.by_turns and longest_still(xs, moved) >= LONG_STILL:
         return None
-    return _Progress(done, left)
-
-
-class TurnCosts(NamedTuple):
-    """Seconds of work for each byte walked, and for each byte issued.
-
-    A scan at its memory limit walks metadata and issues what that found by turns of minutes to
-    hours (``dsl_scan_visit`` and ``scan_io_queues_run`` take them by ``scn_clearing``). Neither
-    counter alone tells the speed; but a byte walked and a byte issued each cost their time,
-    wherever in a turn it stands.
-    """
-
-    walk: float
-    issue: float
-
-    def of(self, scanned: float, issued: float) -> float:
-        """Seconds for so many bytes."""
-        return self.walk * scanned + self.issue * issued
-
-
-def turn_costs(points: Sequence[CurvePoint]) -> TurnCosts | None:
-    """What the turns so far cost; None for a scan that does not take turns."""
-    walked = issued = walking = issuing = mixed = 0.0
-    turns, before = 0, False
-    for a, b in pairwise(points):
-        walk, issue, seconds = b.scanned - a.scanned, b.issued - a.issued, b.x - a.x
-        if walk > 0 and issue > 0:
-            mixed += seconds
-        elif walk > 0:
-            walked, walking = walked + walk, walking + seconds
-            turns, before = turns + before, False
-        elif issue > 0:
-            issued, issuing = issued + issue, issuing + seconds
-            before = True
-    if turns < FEWEST_TURNS or not walked or not issued or mixed > MOST_MIXED * (walking + issuing):
-        return None
-    return TurnCosts(walking / walked, issuing / issued)
+    return done, left
 
 
 def levelled(

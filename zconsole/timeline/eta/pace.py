@@ -47,7 +47,7 @@ STEPS = 24
 LEAST_STRETCH = 1e-9
 """Share of the whole below which nothing was done in a stretch."""
 LEAST_DONE = 1e-3
-"""Bytes, or seconds of work; less is a rounding of our own."""
+"""Bytes; less is a rounding of our own."""
 KNOWN_SHARE = 0.3
 """How far a day may be from one of an earlier scan, as a share of its swing."""
 STEEPEST = 3.0
@@ -167,7 +167,7 @@ class Pace(NamedTuple):
 
 
 class Worked(NamedTuple):
-    """What a scan has done: epochs, running seconds, and bytes or whatever its work counts in."""
+    """What a scan has done: epochs, running seconds, and bytes."""
 
     ts: Sequence[float]
     xs: Sequence[float]
@@ -179,11 +179,6 @@ class Worked(NamedTuple):
     def total(self) -> float:
         """All there is to do."""
         return self.done[-1] + self.left
-
-    @property
-    def varying_memory(self) -> Memory | None:
-        """What it had in memory, where that changes its speed."""
-        return self.memory if self.memory is not None and self.memory.varies else None
 
 
 class _Stretch(NamedTuple):
@@ -209,8 +204,8 @@ def fitted(course: Worked, known: Daily = EVEN) -> Pace | None:
     apart = sqrt(_mean([speed * speed for speed in speeds]))
     by_day = apart * min(1.0, (xs[-1] - xs[0]) / QUARTER)
     squares, noise = _known(seen, by_day, known), NOISE + apart / 2
-    costs, unsure, memory = None, 0.0, course.varying_memory
-    if memory is not None:
+    costs, unsure, memory = None, 0.0, course.memory
+    if memory is not None and memory.varies:
         costs, unsure = _costs(seen, speeds, squares, noise, memory)
         speeds = [v + log(byte_cost(s.dense, *costs)) for v, s in zip(speeds, seen, strict=True)]
     rest = squares.fit(speeds, noise, squares.covariance(noise)).rest
@@ -234,7 +229,8 @@ def _hours() -> list[list[float]]:
 
 def _known(seen: Sequence[_Stretch], apart: float, known: Daily) -> LeastSquares:
     """The features of stretches, of speeds that deviate so much, and what is known beforehand."""
-    day = _waves(known)
+    logs = [log(factor) for factor in known.factors]
+    day = [2 * _mean(list(map(mul, logs, wave))) for wave in zip(*_hours(), strict=True)]
     swing = SWING + (apart if known == EVEN else KNOWN_SHARE * max(map(abs, day)))
     deviations = [1e3, swing, swing, swing / 3, swing / 3]
     return LeastSquares([s.features for s in seen], [0.0, *day], deviations, INDEPENDENT)
@@ -302,12 +298,6 @@ def _evened(course: Worked, costs: tuple[float, float] | None) -> tuple[list[flo
     return [0.0, *accumulate(work)], course.left * ahead
 
 
-def _waves(daily: Daily) -> list[float]:
-    """The coefficients of the day that give such a pace: those of its logarithm."""
-    logs = [log(factor) for factor in daily.factors]
-    return [2 * _mean(list(map(mul, logs, wave))) for wave in zip(*_hours(), strict=True)]
-
-
 def _daily(found: Sequence[float]) -> Daily:
     """The pace of each hour, 1 on average."""
     factors = [exp(sum(map(mul, hour, found[1:]))) for hour in _hours()]
@@ -327,9 +317,10 @@ def _doubt(course: Worked, squares: LeastSquares, covariance: Matrix) -> float:
 
 
 def value_at(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
-    """The value at ``x`` on the line through points."""
+    """The value at ``x`` on the line through two or more points; beyond these, that of the end."""
     n = min(max(1, bisect_right(xs, x)), len(xs) - 1)
-    part = (x - xs[n - 1]) / (xs[n] - xs[n - 1])
+    apart = xs[n] - xs[n - 1]
+    part = (x - xs[n - 1]) / apart if apart > 0 else 1.0
     return ys[n - 1] + (ys[n] - ys[n - 1]) * min(1.0, max(0.0, part))
 
 

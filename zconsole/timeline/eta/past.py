@@ -7,7 +7,6 @@ that the earlier one took, not through its bytes.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from math import exp, log, sqrt
 from operator import mul
@@ -15,7 +14,15 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.timeline.eta.estimate import MAX_SPREAD, Forecast, levelled, longest_still
-from zconsole.timeline.eta.pace import EVEN, Daily, Worked, fitted, held_in_memory, worths
+from zconsole.timeline.eta.pace import (
+    EVEN,
+    Daily,
+    Worked,
+    fitted,
+    held_in_memory,
+    value_at,
+    worths,
+)
 from zconsole.timeline.eta.progress import CurvePoint, Totals
 from zconsole.timeline.eta.windows import Slopes, expected
 
@@ -78,14 +85,6 @@ class PastScan(NamedTuple):
         """Whether both are one scan."""
         alike = (self.function, self.vdev) == (other.function, other.vdev)
         return alike and abs(self.start - other.start) <= SAME_START
-
-    def when(self, place: float) -> float:
-        """Seconds after its start at which it was at this place."""
-        n = bisect_right(self.points, (place, self.seconds + 1))
-        if n in (0, len(self.points)):
-            return 0.0 if n == 0 else self.seconds
-        (a, x), (b, y) = self.points[n - 1], self.points[n]
-        return x + (y - x) * (place - a) / (b - a) if b > a else y
 
 
 class Ran(NamedTuple):
@@ -284,10 +283,10 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
     growth, before = totals.issue / past.total, Daily(past.pace)
     daily = before if before == EVEN or today is None else today
     # The earlier scan as it would have gone at an even pace, with so many times the bytes.
-    even = [(place, growth * before.worth(past.start, x)) for place, x in past.points]
-    paced, where = past._replace(points=tuple(even), seconds=even[-1][1]), places(points, totals)
-    spent = [paced.when(place) for place in where]
-    whole, now = paced.seconds, spent[-1]
+    passed = [place for place, _ in past.points]
+    even = [growth * before.worth(past.start, x) for _, x in past.points]
+    spent = [value_at(passed, even, place) for place in places(points, totals)]
+    whole, now = even[-1], spent[-1]
     if now <= 0:
         return None
     t = points[-1].t

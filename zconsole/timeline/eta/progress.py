@@ -307,12 +307,6 @@ def copied_bytes(activity: Activity) -> tuple[float, float] | None:
     return _finest(*given)
 
 
-def activity_reading(t: float, clock: float, activity: Activity) -> ProgressReading | None:
-    """The sample of an activity for its course; None when it has no counters."""
-    done = copied_bytes(activity)
-    return None if done is None else ProgressReading(t, clock, activity.state == "running", done[0])
-
-
 def activity_work(activity: Activity) -> Work | None:
     """What is left of an activity; None when that is unknown."""
     done, total, average = copied_bytes(activity), activity.total_bytes, activity.zpool_rate
@@ -390,7 +384,11 @@ class ProgressCurve:
         if seconds == 0 or (self._remembered and -BESIDE < seconds < 0):
             return False
         self.last, self._remembered = reading, False
-        steps = _steps(last, reading)
+        steps = (
+            reading.issued - last.issued,
+            reading.scanned - last.scanned,
+            reading.processed - last.processed,
+        )
         # Bytes that are rounded differ from those that are not by a constant, which is no work.
         other = None not in (last.exact, reading.exact) and last.exact != reading.exact
         leapt = min(steps[:2]) < 0 or self._jumped(last, reading, seconds)
@@ -399,9 +397,16 @@ class ProgressCurve:
             seconds, steps = 0.0, (0.0, 0.0, 0.0)
         seconds = max(0.0, seconds - max(0.0, reading.paused - last.paused))
         worked = self._worked(seconds, steps, imported)
-        self._append(reading.t, worked, steps)
-        if max(steps) <= 0:
-            self.moved_at -= seconds - worked
+        old, processed = self.points[-1], max(0.0, steps[2])
+        moved = (old.issued + steps[0], old.scanned + steps[1], old.processed + processed)
+        point = CurvePoint(old.x + worked, reading.t, *moved)
+        self.moved_at = point.x if max(steps) > 0 else self.moved_at - (seconds - worked)
+        if worked == 0:
+            self.points[-1] = point
+        else:
+            self.points.append(point)
+        if len(self.points) > MAX_POINTS:
+            self.points = thinned(self.points)
         return broken
 
     def _worked(self, seconds: float, steps: tuple[float, float, float], imported: bool) -> float:
@@ -441,19 +446,6 @@ class ProgressCurve:
         usual = (self.points[-1].issued - self.points[0].issued) / self.seconds
         return 0 < LEAP_FACTOR * usual * seconds < reading.issued - last.issued
 
-    def _append(self, t: float, seconds: float, steps: tuple[float, float, float]) -> None:
-        old = self.points[-1]
-        moved = (old.issued + steps[0], old.scanned + steps[1], old.processed + max(0.0, steps[2]))
-        point = CurvePoint(old.x + seconds, t, *moved)
-        if max(steps) > 0:
-            self.moved_at = point.x
-        if seconds == 0:
-            self.points[-1] = point
-            return
-        self.points.append(point)
-        if len(self.points) > MAX_POINTS:
-            self.points = thinned(self.points)
-
     @property
     def seconds(self) -> float:
         """Running seconds watched."""
@@ -487,14 +479,6 @@ def _walked(
         issued=issued,
         processed=last.processed + share * (reading.processed - last.processed),
         paused=0.0,
-    )
-
-
-def _steps(last: ProgressReading, reading: ProgressReading) -> tuple[float, float, float]:
-    return (
-        reading.issued - last.issued,
-        reading.scanned - last.scanned,
-        reading.processed - last.processed,
     )
 
 

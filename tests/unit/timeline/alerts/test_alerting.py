@@ -15,7 +15,7 @@ from zconsole.system.process import Completed, DeadlineError
 from zconsole.timeline.alerts.alerting import (
     MOST_HOOKS,
     Alerting,
-    hook_argv,
+    hook_found,
     notification,
     run_hook,
 )
@@ -42,10 +42,10 @@ def test_a_notification_is_no_longer_than_a_terminal_takes():
 
 
 def test_a_hook_is_split_like_a_shell_does_and_goes_to_none():
-    assert hook_argv("mail -s 'zfs $(date)' me") == ("mail", "-s", "zfs $(date)", "me")
+    assert hook_found("true -s 'zfs $(date)' me") == ("true", "-s", "zfs $(date)", "me")
     for bad in ("", "   ", "''", "mail 'unclosed"):
         with pytest.raises(UsageError):
-            hook_argv(bad)
+            hook_found(bad)
 
 
 async def test_a_hook_gets_the_alert_as_one_json_line_and_the_users_own_environment(

@@ -19,7 +19,6 @@ from zconsole.timeline.eta.estimate import (
     forecast,
     levelled,
     longest_still,
-    turn_costs,
 )
 from zconsole.timeline.eta.progress import ProgressCurve, ProgressReading, Work, scan_work
 from zconsole.tunables.hold_latency import INTERVAL, Steering, steered
@@ -472,6 +471,16 @@ def test_hours_of_walking_between_what_is_issued_are_no_burst():
     assert found.low < 400 * 60 < found.high
 
 
+def test_the_rate_is_of_bytes_also_where_what_is_in_memory_says_what_they_cost():
+    made, issued, scanned = ProgressCurve(), 0.0, 0.0
+    for n in range(400):
+        walking = n // 50 % 2 == 0
+        issued, scanned = issued + 6e9 * (not walking), scanned + 5e9 * walking
+        made.add(ProgressReading(60.0 * n, 60.0 * n, True, issued, scanned))
+    work = Work(2 * issued, issued, start=0.0, by_turns=True, to_scan=2 * scanned)
+    assert forecast(made, work).rate == pytest.approx(5e7, rel=0.2)
+
+
 WALK, ISSUE, TURN = 100.0, 10.0, 1000.0
 TOTAL = 20_000.0
 
@@ -487,16 +496,6 @@ def by_turns(seconds: float, step: float = 2.0) -> ProgressCurve:
             scanned += WALK * step
         t += step
     return made
-
-
-def test_a_byte_walked_and_a_byte_issued_each_cost_their_time():
-    cost = turn_costs(by_turns(700).points)
-    assert cost.walk == pytest.approx(1 / WALK)
-    assert cost.issue == pytest.approx(1 / ISSUE)
-
-
-def test_one_walk_before_the_first_byte_is_no_turn():
-    assert turn_costs(by_turns(105).points) is None
 
 
 def test_the_estimate_is_the_same_wherever_in_a_turn():

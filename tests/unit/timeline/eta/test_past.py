@@ -103,8 +103,9 @@ def test_the_range_is_narrower_the_surer_it_is():
 def test_what_was_not_watched_is_a_straight_line():
     past = past_scan(("scrub", None, START), START + 600, (), TOTALS)
     assert past.watched == 0
-    assert past.when(0.25) == 150
-    assert earlier(watched=300).when(1.0) == 600
+    assert past.points == ((0.0, 0.0), (1.0, 600.0))
+    watched = earlier(watched=300).points
+    assert (watched[0], watched[-1]) == ((0.0, 0.0), (1.0, 600.0))
 
 
 def test_a_scan_too_short_tells_nothing():
@@ -129,8 +130,7 @@ def test_a_resilver_is_not_called_another_scrub():
 
 def test_a_walk_that_nobody_watched_took_no_time_of_its_own():
     past = past_scan(("scrub", None, START), START + 600, (), Totals(TOTAL, TOTAL))
-    assert past.when(-0.5) == 0
-    assert past.when(0.5) == 300
+    assert past.points == ((0.0, 0.0), (1.0, 600.0))
 
 
 def test_a_scan_that_left_most_of_its_bytes_out_tells_nothing():
