@@ -12,13 +12,13 @@ from importlib import resources
 from typing import Any
 
 from zconsole import __version__
-from zconsole.cli.grammar import Command, Parameter, command_tree
+from zconsole.cli.grammar import COMMON, Command, Parameter
+from zconsole.cli.options import command_tree
 from zconsole.errors import ExitCode
 from zconsole.ui import keys
 
 WIDTH = 79
 """Columns of the source, which is read where something is wrong with a page."""
-COMMON = "options of every command"
 TOPICS = {"security": "what zconsole trusts, what other users can do, and what it logs"}
 """Pages of section 7, with what each is about."""
 
@@ -90,12 +90,12 @@ def _synopsis(command: Command) -> list[str]:
 
 def _usage(command: Command) -> list[str]:
     start = f'.SY "{_escaped(" ".join(("zconsole", *command.words)))}"'
-    if command.usage and command.words != ("console",):
+    if command.usage:
         return [start, *_wrapped(command.usage.removeprefix("zconsole ").partition(" ")[2]), ".YS"]
     options = [
         rf"[{_spaceless(_invocation(option))}]\&"  # dots end no sentence
         for group in command.groups
-        if group.title != COMMON
+        if group is not COMMON
         for option in group.options
         if "--help" not in option.names
     ]

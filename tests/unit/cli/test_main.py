@@ -13,9 +13,8 @@ from tests.table import rows
 from tests.unit.cli.commandline import STATUS, run, saved_in
 from zconsole import __version__
 from zconsole.cli import main as cli
-from zconsole.cli.grammar import command_tree
 from zconsole.cli.main import VALUED, command_of, main
-from zconsole.cli.options import COMMANDS, parser_of
+from zconsole.cli.options import COMMANDS, command_tree, parser_of
 
 CAPTURES = Path(__file__).parents[2] / "fixtures" / "captures"
 
