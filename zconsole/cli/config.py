@@ -6,8 +6,7 @@ import argparse
 
 from zconsole.cli.configuration import checked
 from zconsole.cli.output import say
-from zconsole.config.file import KEYS, Config, config_path, read_config
-from zconsole.config.saving import toml
+from zconsole.config.file import KEYS, Config, config_path, read_config, toml
 from zconsole.config.settings import ENTRIES
 from zconsole.errors import ExitCode
 from zconsole.output import json

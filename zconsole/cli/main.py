@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from zconsole.cli.options import COMMANDS, CONFIGURED, parser_of
 from zconsole.errors import ExitCode, ZconsoleError
-from zconsole.system import broken_pipe
-from zconsole.system.printable import clean
+from zconsole.system.printable import clean, swallow
 
 VALUED = (
     *("--theme", "--hook", "--host", "--interval"),
@@ -33,10 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        broken_pipe.swallow()
+        swallow()
         return ExitCode.OK
     except OSError as error:
-        broken_pipe.swallow()
+        swallow()
         print(f"zconsole: {clean(_reason(error))}", file=sys.stderr)
         denied = isinstance(error, PermissionError)
         return ExitCode.UNAVAILABLE if denied else ExitCode.FAILED

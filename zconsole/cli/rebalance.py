@@ -25,8 +25,7 @@ from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.plan_document import plan_lines
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.audit import audit_log
-from zconsole.system.deaf import left_when_deaf
-from zconsole.system.patient import in_time
+from zconsole.system.patient import in_time, left_when_deaf
 from zconsole.system.printable import clean
 from zconsole.system.safe_path import resolved
 from zconsole.system.state_dir import state_dir

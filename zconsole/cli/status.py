@@ -10,7 +10,7 @@ from zconsole.cli.configuration import scrub_overdue_after
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.pool.scan_outcome import WELL
-from zconsole.system.broken_pipe import for_who_reads
+from zconsole.system.printable import for_who_reads
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
 from zconsole.units import duration

@@ -1,4 +1,4 @@
-"""Calls that may hang, in threads: given up after a deadline, or not waited for at all.
+"""Calls that may take too long: in threads, given up after a deadline or not waited for at all.
 
 On a resilvering pool one fsync(2) may take seconds, on a hung pool forever.
 """
@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from pathlib import Path
 from typing import Any, TypeVar
 
+from zconsole.errors import ExitCode
 from zconsole.system.state_dir import StateError, state_dir
 
 _T = TypeVar("_T")
@@ -145,3 +149,70 @@ class Worker:
                     return
                 job = self._waiting.popleft()
             job()
+
+
+# Leaving a program that a call inside the kernel keeps from hearing its signals. No handler of the
+# thread that makes the call runs meanwhile, and the kernel keeps the signal pending, where
+# everybody can see it.
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LOOK = 0.5
+"""Seconds between two looks."""
+
+
+@contextlib.contextmanager
+def left_when_deaf(patience: float) -> Iterator[None]:
+    """End the program, from a thread beside, when a signal has been pending for so many seconds."""
+    over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(over, patience), daemon=True, name="deaf")
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _watch(over: threading.Event, patience: float) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # not for this thread to take
+    looks = 0
+    while not over.wait(LOOK):
+        looks = looks + 1 if _pending() else 0
+        if looks * LOOK >= patience:
+            os.write(2, b"zconsole: left: a call to a filesystem does not end\n")
+            os._exit(ExitCode.INTERRUPTED)
+
+
+def _pending() -> bool:
+    """Whether one of the signals waits for the main thread."""
+    text = Path(f"/proc/self/task/{os.getpid()}/status").read_text()
+    masks = (line.split()[1] for line in text.splitlines() if line[:7] in ("SigPnd:", "ShdPnd:"))
+    return any(int(mask, 16) & 1 << (number - 1) for mask in masks for number in SIGNALS)
+
+
+class CpuLimitError(Exception):
+    """A computation took more CPU time than it may."""
+
+
+@contextlib.contextmanager
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """Raise CpuLimitError in what runs within, once that has taken so much CPU time.
+
+    A thread could not be left behind instead: a pattern at work does not let go of the
+    interpreter, but it does let signal handlers run. Those run in the main thread only; elsewhere
+    nothing is limited.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise CpuLimitError(f"more than {seconds:g} s of CPU time")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

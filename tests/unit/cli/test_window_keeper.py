@@ -11,7 +11,7 @@ import pytest
 
 from zconsole.actions.scrub_window import LOOK
 from zconsole.actions.window_records import KEEPER, MachineWindows
-from zconsole.cli.window_keeper import WindowKeeper
+from zconsole.cli.keeper import WindowKeeper
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
