@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from zconsole.cli.output import say
@@ -94,18 +94,11 @@ def denied(args: argparse.Namespace) -> str:
 
 def checked(config: Config) -> Config:
     """The configuration without the entries that only other parts of the program see are wrong."""
-    checks: dict[str, Callable[[Any], None]] = {
-        "theme": _check_theme,
-        "theme-16": _check_theme,
-        "hosts": _check_hosts,
-        "hook": _check_hook,
-    }
-    for name, check in checks.items():
-        if name in config.values:
-            try:
-                check(config.values[name])
-            except ZconsoleError as error:
-                config = config.without(WrongEntry(name, str(error).removeprefix("--hook: ")))
+    for name in [each for each in ENTRIES if each in config.values]:
+        try:
+            _check(name, config.values[name])
+        except ZconsoleError as error:
+            config = config.without(WrongEntry(name, str(error).removeprefix("--hook: ")))
     if config.keys:
         from zconsole.ui.keys import SHIPPED  # lazy: few remap keys
 
@@ -115,19 +108,18 @@ def checked(config: Config) -> Config:
     return config
 
 
-def _check_theme(theme: str) -> None:
-    from zconsole.ui.theme.files import choose, find_themes  # lazy: as below
+def _check(name: str, value: Any) -> None:
+    """Raise ZconsoleError for what the part of the program that uses a setting refuses."""
+    # lazy: most files have none of these
+    if name in ("theme", "theme-16"):
+        from zconsole.ui.theme.files import choose, find_themes
 
-    Patient().call(lambda: choose(theme, find_themes(os.environ)))
+        Patient().call(lambda: choose(value, find_themes(os.environ)))
+    elif name == "hosts":
+        from zconsole.zfs.sources.remote import hosts_of
 
+        hosts_of(",".join(value))
+    elif name == "hook":
+        from zconsole.timeline.alerts.alerting import hook_found
 
-def _check_hosts(hosts: Sequence[str]) -> None:
-    from zconsole.zfs.sources.remote import hosts_of  # lazy: status needs it for hosts only
-
-    hosts_of(",".join(hosts))
-
-
-def _check_hook(hook: str) -> None:
-    from zconsole.timeline.alerts.alerting import hook_found  # lazy: as above
-
-    hook_found(hook)
+        hook_found(value)

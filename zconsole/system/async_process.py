@@ -64,10 +64,10 @@ class ProcessRunner:
             async with asyncio.timeout(patience):
                 await _until(lambda: not any(map(_is_ending, self._started)))
 
-    async def run(self, argv: Sequence[str], deadline: float, cwd: Path | None = None) -> Completed:
+    async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """See CommandRunner.run."""
         null = asyncio.subprocess.DEVNULL
-        transport, output = await self._start(self._output, argv, stdin=null, cwd=cwd)
+        transport, output = await self._start(self._output, argv, stdin=null)
         return await _finished(argv, transport, output, deadline)
 
     async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
@@ -122,7 +122,7 @@ class ProcessRunner:
             stdin=stdin,
             stdout=stdout,
             stderr=asyncio.subprocess.PIPE,
-            env=zfs_environment(os.environ) if environment is None else environment,
+            env=zfs_environment() if environment is None else environment,
             cwd=cwd,
             start_new_session=True,
         )
@@ -141,7 +141,7 @@ class LastingRunner:
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """See CommandRunner.run; after the deadline it is not waited for, nor stopped."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-            process = spawned(argv, out, errors, zfs_environment(os.environ))
+            process = spawned(argv, out, errors, zfs_environment())
             try:
                 async with asyncio.timeout(deadline):
                     await _until(lambda: process.poll() is not None)

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,7 +88,7 @@ def begun(job: Callable[[], _T]) -> Future[_T]:
     # Python 3.13 on one keeps the stack (8 MB) until it is collected, and the traceback of what
     # is raised ties it into a cycle.
     with _started():
-        _thread.start_new_thread(answer, (job, attempt))
+        _thread.start_new_thread(_answer, (job, attempt))
     return attempt
 
 
@@ -100,7 +101,7 @@ def _started() -> Iterator[None]:
         raise NotAskedError(f"{error}: too many threads or processes run") from None
 
 
-def answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
+def _answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
     """Make a call here and now, and have what came of it in ``attempt``."""
     try:
         found = job()
@@ -134,6 +135,13 @@ class Worker:
                 self._thread = thread
             self._waiting.append(job)
             self._changed.notify_all()
+
+    def ask(self, job: Callable[[], _T]) -> Future[_T]:
+        """What will come of a job; it can't be canceled. Raises NotAskedError as ``put``."""
+        attempt: Future[_T] = Future()
+        attempt.set_running_or_notify_cancel()
+        self.put(partial(_answer, job, attempt))
+        return attempt
 
     def settle(self, patience: float) -> bool:
         """Wait at most so many seconds until all is done; returns whether it is."""

@@ -13,7 +13,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from zconsole.system.safe_path import StateError as StateError
@@ -272,13 +272,11 @@ def locked(path: Path, seconds: float, busy: Exception) -> Iterator[None]:
         os.close(handle)
 
 
-def lock_within(
-    path: Path, seconds: float, sleep: Callable[[float], None] = time.sleep
-) -> int | None:
+def lock_within(path: Path, seconds: float) -> int | None:
     """``try_lock``, again and again for so many seconds."""
     for _ in range(round(seconds / LOOK)):
         handle = try_lock(path)
         if handle is not None:
             return handle
-        sleep(LOOK)
+        time.sleep(LOOK)
     return try_lock(path)

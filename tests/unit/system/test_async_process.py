@@ -192,8 +192,10 @@ async def test_the_last_words_of_a_process_are_kept():
     await settle()
 
 
-def test_the_environment_makes_zpool_plain_and_findable():
-    environment = zfs_environment({"ZFS_COLOR": "1", "ZPOOL_VDEV_NAME_GUID": "1", "PATH": "/bin"})
+def test_the_environment_makes_zpool_plain_and_findable(monkeypatch):
+    for name, value in {"ZFS_COLOR": "1", "ZPOOL_VDEV_NAME_GUID": "1", "PATH": "/bin"}.items():
+        monkeypatch.setenv(name, value)
+    environment = zfs_environment()
     assert environment["LC_ALL"] == "C.UTF-8"
     assert environment["PATH"].split(":") == ["/bin", "/usr/sbin", "/sbin", "/usr/local/sbin"]
     assert not {"ZFS_COLOR", "ZPOOL_VDEV_NAME_GUID"} & environment.keys()
