@@ -116,7 +116,10 @@ def bash() -> str:
     return _filled(
         "bash",
         commands=map(_bash_command, tree.walk()),
-        options=(_bash_option(*item) for item in _valued(tree).items()),
+        options=(
+            f'    {name}) count={option.count} kind="{_bash_kind(option)}" ;;'
+            for name, option in _valued(tree).items()
+        ),
         lists=(f"    {kind}) sh -c '{text}' 2>/dev/null ;;" for kind, text in LISTS.items()),
     )
 
@@ -129,11 +132,6 @@ def _bash_command(command: Command) -> str:
         f'    "{" ".join(command.words)}")\n        options="{options}"\n'
         f'        commands="{inner}"\n        kinds=({" ".join(kinds)})\n        ;;'
     )
-
-
-def _bash_option(name: str, option: Parameter) -> str:
-    kind = _bash_kind(option) if option.count else ""
-    return f'    {name}) count={option.count} kind="{kind}" ;;'
 
 
 def _bash_kind(word: Parameter) -> str:

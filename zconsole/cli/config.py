@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from zconsole.cli.configuration import checked
-from zconsole.cli.output import say
+from zconsole.cli.output import print_row, say
 from zconsole.config.file import KEYS, Config, config_path, read_config, toml
 from zconsole.config.settings import ENTRIES
 from zconsole.errors import ExitCode
@@ -17,7 +17,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what was asked for; returns the exit code, 5 if any entry is wrong."""
     if args.action == "path":
         path = str(config_path())
-        print(json.line({"path": path}) if args.json else clean(path))
+        print_row({"path": path}, path, args.json)
         return ExitCode.OK
     config = checked(read_config())
     if args.action == "show":
@@ -39,10 +39,8 @@ def _show(config: Config, *, as_json: bool) -> None:
     rows = [(name, config.value(name), origin) for name, origin in origins.items()]
     rows += [(f"{KEYS}.{name}", keys, path) for name, keys in config.keys.items()]
     for name, value, origin in rows:
-        if as_json:
-            print(json.line({"name": name, "value": value, "from": origin}))
-        else:
-            shown = toml(value) if value is not None else "not set"
-            print(clean(f"{name:<19} {shown}  ({origin})"))
+        shown = toml(value) if value is not None else "not set"
+        record = {"name": name, "value": value, "from": origin}
+        print_row(record, f"{name:<19} {shown}  ({origin})", as_json)
     for text in config.lines():
         say(text)

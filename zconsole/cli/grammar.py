@@ -72,6 +72,11 @@ class Parameter:
         return self.metavar or "|".join(self.choices)
 
 
+def switch(name: str, what: str) -> Parameter:
+    """An option without a value."""
+    return Parameter(name, action="store_true", help=what)
+
+
 class OptionGroup(NamedTuple):
     """Options that ``--help`` shows under one title, or of which only one may be given."""
 
@@ -136,8 +141,8 @@ COMMON = OptionGroup(
             help="use the theme of this name (see zconsole themes) or in this file",
         ),
         Parameter("--ascii", action="store_true", default=None, help="print ASCII only"),
-        Parameter("--read-only", action="store_true", help="watch only, change nothing"),
-        Parameter("--no-mouse", action="store_true", help="leave the mouse to the terminal"),
+        switch("--read-only", "watch only, change nothing"),
+        switch("--no-mouse", "leave the mouse to the terminal"),
         Parameter(
             "--version",
             action="version",

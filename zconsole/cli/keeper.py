@@ -29,10 +29,9 @@ from zconsole.actions.refresh import FreshFrame, Refresher, RoundsOnDemand, situ
 from zconsole.actions.window_records import KEEPER, MachineWindows
 from zconsole.cli import local
 from zconsole.cli.configuration import refuse_denied
-from zconsole.cli.output import say
+from zconsole.cli.output import print_row, say
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
-from zconsole.output import json
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.audit import audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -53,13 +52,11 @@ from zconsole.system.patient import in_time
 from zconsole.system.process import own, run_blocking
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import state_dir, try_lock
-from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.frame import Frame
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
 from zconsole.tunables.store import TunableStore
-from zconsole.zfs.sources.live import LiveSource
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals at which what is held is put back."""
@@ -165,11 +162,9 @@ def run(args: argparse.Namespace) -> int:
     if not found["duties"] and not args.json:
         say(NOTHING)
     for each in found["duties"]:
-        if args.json:
-            print(json.line({"process": found["process"], **each}))
-            continue
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each["since"]))
-        print(f"{each['duty']:<12} since {since}  to end it: {each['ends_by']}")
+        line = f"{each['duty']:<12} since {since}  to end it: {each['ends_by']}"
+        print_row({"process": found["process"], **each}, line, args.json)
     return ExitCode.OK
 
 
@@ -351,7 +346,7 @@ async def _keep(
             _control(order), parameters, log.by(order["by"]), _claim(), order
         ),
     }
-    feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0)
+    feed = local.on_demand()
     rounds, windows = RoundsOnDemand(feed), MachineWindows(args.state)
 
     def _said(text: str) -> None:

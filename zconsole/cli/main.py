@@ -13,12 +13,6 @@ from zconsole.cli.options import COMMANDS, CONFIGURED, parser_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.system.printable import clean, swallow
 
-VALUED = (
-    *("--theme", "--hook", "--host", "--interval"),
-    *("--stalled-after", "--slip", "--free-floor"),
-)
-"""Options of the console, which may stand before a command, whose value is a separate word."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never lets a traceback out for bad input."""
@@ -58,11 +52,13 @@ def _dispatch(words: list[str]) -> int:
 def command_of(words: Sequence[str]) -> tuple[str, list[str]]:
     """The command, and the other words; ``console`` if none is named.
 
-    It is the first word that is neither an option nor an option's value.
+    It is the first word that is neither an option of the console nor the value of one.
     """
+    options = COMMANDS["console"].options
+    valued = {name for option in options if option.count for name in option.names}
     numbered = iter(enumerate(words))
     for index, word in numbered:
-        if word in VALUED:
+        if word in valued:
             next(numbered, None)
         elif word in COMMANDS:
             return word, [*words[:index], *words[index + 1 :]]

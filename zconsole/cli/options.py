@@ -15,6 +15,7 @@ from zconsole.cli.grammar import (
     positive,
     seconds,
     slip,
+    switch,
     whole,
     within_a_day,
 )
@@ -88,8 +89,12 @@ def _scenarios() -> Sequence[str]:
     return scenarios.names()
 
 
+def _action(choices: tuple[str, ...], what: str) -> Parameter:
+    return Parameter("action", nargs="?", default="list", choices=choices, help=what)
+
+
 def _json(what: str) -> Parameter:
-    return Parameter("--json", action="store_true", help=what)
+    return switch("--json", what)
 
 
 def _saved(what: str) -> Parameter:
@@ -132,11 +137,10 @@ _ALERTS = OptionGroup(
             metavar="CMD",
             help="run CMD without a shell for each alert, sent as JSON on its standard input",
         ),
-        Parameter("--bell", action="store_true", help="ring the bell for each alert"),
-        Parameter(
+        switch("--bell", "ring the bell for each alert"),
+        switch(
             "--notify",
-            action="store_true",
-            help="show each alert on the desktop, through the terminal (OSC 9, 777)",
+            "show each alert on the desktop, through the terminal (OSC 9, 777)",
         ),
         Parameter(
             "--stalled-after",
@@ -171,11 +175,9 @@ COMMANDS: dict[str, Command] = {
             _HOST,
             _saved("zpool status"),
             _json("print JSON, one pool per line"),
-            Parameter(
+            switch(
                 "--exit-status",
-                action="store_true",
-                help="exit with 10 if a pool is degraded or has data errors,"
-                " 11 if faulted or suspended",
+                "exit with 10 if a pool is degraded or has data errors, 11 if faulted or suspended",
             ),
         ),
     ),
@@ -219,10 +221,9 @@ COMMANDS: dict[str, Command] = {
             _interval(1.0),
             _COUNT,
             _json("print JSON, one pool and sample per line"),
-            Parameter(
+            switch(
                 "--until-done",
-                action="store_true",
-                help="stop when no scan runs; exit with 0 if restored, 10 if not, 12 if canceled",
+                "stop when no scan runs; exit with 0 if restored, 10 if not, 12 if canceled",
             ),
             _HOST,
             _ALERTS,
@@ -258,7 +259,7 @@ COMMANDS: dict[str, Command] = {
                 help=f"simulate this scenario (default: {DEMO}); see --list",
             ),
             Parameter("--scenario", metavar="NAME", known=_scenarios, help="the same as NAME"),
-            Parameter("--list", action="store_true", help="list and describe the scenarios"),
+            switch("--list", "list and describe the scenarios"),
             Parameter(
                 "--seed",
                 type=int,
@@ -290,12 +291,9 @@ COMMANDS: dict[str, Command] = {
     "tunables": Command(
         "list, set and restore the tunables of scans and rebuilds",
         (
-            Parameter(
-                "action",
-                nargs="?",
-                default="list",
-                choices=("list", "set", "preset", "restore", "hold-latency"),
-                help="list all (default), set values, apply a preset, restore the original values,"
+            _action(
+                ("list", "set", "preset", "restore", "hold-latency"),
+                "list all (default), set values, apply a preset, restore the original values,"
                 " or let scans go as fast as the latency of applications allows",
             ),
             Parameter(
@@ -321,10 +319,9 @@ COMMANDS: dict[str, Command] = {
                 help="with set zfs_scan_suspend_progress=1: restore it after SECONDS"
                 " (default: 600)",
             ),
-            Parameter(
+            switch(
                 "--yes",
-                action="store_true",
-                help="go below the defaults without asking (hold-latency)",
+                "go below the defaults without asking (hold-latency)",
             ),
             _json("print JSON, one tunable per line"),
         ),
@@ -335,12 +332,9 @@ COMMANDS: dict[str, Command] = {
     "light": Command(
         "light the bay of a disk for four hours",
         (
-            Parameter(
-                "action",
-                nargs="?",
-                default="list",
-                choices=("list", "on", "off", "resume"),
-                help="list the lights that are on (default), switch one, or resume"
+            _action(
+                ("list", "on", "off", "resume"),
+                "list the lights that are on (default), switch one, or resume"
                 " after a reboot: light those again whose time isn't over",
             ),
             Parameter(
@@ -356,12 +350,9 @@ COMMANDS: dict[str, Command] = {
     "scrub": Command(
         "scrub a pool only in some hours of the day",
         (
-            Parameter(
-                "action",
-                nargs="?",
-                default="list",
-                choices=("list", "window", "off", "resume"),
-                help="list the hours that are set (default), set (window) or drop (off) those of a"
+            _action(
+                ("list", "window", "off", "resume"),
+                "list the hours that are set (default), set (window) or drop (off) those of a"
                 " pool, or resume after a reboot: keep to them again",
             ),
             Parameter("pool", nargs="?", metavar="POOL", help="the pool, for window and off"),
@@ -377,12 +368,9 @@ COMMANDS: dict[str, Command] = {
     "keeper": Command(
         "list what is kept in the background, or end it",
         (
-            Parameter(
-                "action",
-                nargs="?",
-                default="list",
-                choices=("list", "end"),
-                help="list what is kept (default), or end it: what is held is restored",
+            _action(
+                ("list", "end"),
+                "list what is kept (default), or end it: what is held is restored",
             ),
             _json("print JSON, one duty per line"),
         ),
@@ -398,16 +386,14 @@ COMMANDS: dict[str, Command] = {
                 metavar="N",
                 help="which scan (default: 1, the newest)",
             ),
-            Parameter("--list", action="store_true", help="list the reports, one per line"),
+            switch("--list", "list the reports, one per line"),
             OptionGroup(
                 "",
                 "",
                 (
                     _json("print JSON"),
-                    Parameter(
-                        "--svg", action="store_true", help="print a chart of the rate over time"
-                    ),
-                    Parameter("--md", action="store_true", help="print Markdown (default)"),
+                    switch("--svg", "print a chart of the rate over time"),
+                    switch("--md", "print Markdown (default)"),
                 ),
             ),
             Parameter(

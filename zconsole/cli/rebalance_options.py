@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from zconsole.cli.grammar import Command, Parameter, check, positive, share, size_above_0
+from zconsole.cli.grammar import Command, Parameter, check, positive, share, size_above_0, switch
 from zconsole.rebalance.planning.settings import HELP
 
 EPILOG = (
@@ -75,14 +75,14 @@ _WORK = (
         metavar="LETTERS",
         help=HELP["rewrite_options"],
     ),
-    Parameter("--accept-races", action="store_true", help=HELP["accept_races"]),
-    Parameter("--allow-non-zfs", action="store_true", help="allow copies on any filesystem"),
+    switch("--accept-races", HELP["accept_races"]),
+    switch("--allow-non-zfs", "allow copies on any filesystem"),
     *_LIMITS,
 )
 _RUN = (
-    Parameter("--yes", action="store_true", help="start without asking"),
-    Parameter("--detach", action="store_true", help="run in the background"),
-    Parameter("--during-scan", action="store_true", help=HELP["during_scan"]),
+    switch("--yes", "start without asking"),
+    switch("--detach", "run in the background"),
+    switch("--during-scan", HELP["during_scan"]),
     Parameter(
         "--journal",
         type=Path,
@@ -91,7 +91,7 @@ _RUN = (
     ),
 )
 _JOB = Parameter("job", metavar="JOB", help="the id of the job")
-_JSON = Parameter("--json", action="store_true", help="print JSON, one object per line")
+_JSON = switch("--json", "print JSON, one object per line")
 
 
 def _command(name: str, about: str, *rows: Parameter, epilog: str = "") -> Command:
@@ -103,7 +103,7 @@ COMMANDS = (
         "plan",
         "predict what moving files would do; changes nothing",
         *_WORK,
-        Parameter("--progress", action="store_true", help="print counts as JSON meanwhile"),
+        switch("--progress", "print counts as JSON meanwhile"),
     ),
     _command("run", "move the files of directories", *_WORK, *_RUN),
     _command(
@@ -117,10 +117,9 @@ COMMANDS = (
         "resume",
         "resume a paused, stopped or interrupted job",
         Parameter("job", nargs="?", metavar="JOB", help="the id of the job, unless --all"),
-        Parameter(
+        switch(
             "--all",
-            action="store_true",
-            help="resume every job that a crash or shutdown interrupted",
+            "resume every job that a crash or shutdown interrupted",
         ),
         *_LIMITS,
         epilog=EPILOG,

@@ -101,12 +101,8 @@ async def _printer(show: Callable[[Update], None]) -> AsyncGenerator[_Printer, N
             printer.forget_printed()
     finally:
         if printer.unread:
-            _abandon_streams()
-
-
-def _abandon_streams() -> None:
-    """Leave both streams to the thread that hangs in one: Python would wait for it, and abort."""
-    sys.stdout = sys.stderr = io.StringIO()
+            # Both streams are left to the thread that hangs in one: Python would wait, and abort.
+            sys.stdout = sys.stderr = io.StringIO()
 
 
 def _tell(update: Update) -> None:

@@ -20,7 +20,7 @@ from zconsole.config.settings import ENTRIES, NEVER, keys_of_entry
 from zconsole.errors import NotUnderstoodError
 from zconsole.system.patient import Patient
 from zconsole.system.safe_path import StateError, contents, make_directory, resolved
-from zconsole.system.state_dir import home, open_private, write_private
+from zconsole.system.state_dir import open_private, write_private, xdg_directory
 
 SYSTEM = Path("/etc/zconsole/config.toml")
 LARGEST = 16384
@@ -79,9 +79,7 @@ def config_path(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the configuration of whoever runs this is, or would be."""
     if os.geteuid() == 0:
         return SYSTEM
-    base = environ.get("XDG_CONFIG_HOME", "")
-    # Of a relative one every directory would have its own; the specification has it ignored.
-    return (Path(base) if base.startswith("/") else home() / ".config") / "zconsole/config.toml"
+    return xdg_directory("XDG_CONFIG_HOME", ".config", environ) / "zconsole/config.toml"
 
 
 def read_config(environ: Mapping[str, str] = os.environ) -> Config:

@@ -46,6 +46,11 @@ def in_time(job: Callable[[], _T], patience: float = PATIENCE) -> _T:
         raise NoAnswerError(f"state directory {place}: {error}. Check its disk") from None
 
 
+def made_state_dir() -> Path:
+    """The state directory, made and checked. Raises StateError, NoAnswerError as ``in_time``."""
+    return in_time(partial(state_dir, create=True))
+
+
 class Patient:
     """Makes each call in a daemon thread, and gives up after a deadline.
 

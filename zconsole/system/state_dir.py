@@ -84,9 +84,14 @@ def _own(environ: Mapping[str, str]) -> Path:
         return Path(override)
     if os.geteuid() == 0:
         return SYSTEM
-    base = environ.get("XDG_STATE_HOME", "")
+    return xdg_directory("XDG_STATE_HOME", ".local/state", environ) / "zconsole"
+
+
+def xdg_directory(name: str, usual: str, environ: Mapping[str, str]) -> Path:
+    """The directory that a variable of the XDG specification names, else the usual one at home."""
+    base = environ.get(name, "")
     # Of a relative one every directory would have its own; the specification has it ignored.
-    return (Path(base) if base.startswith("/") else home() / ".local" / "state") / "zconsole"
+    return Path(base) if base.startswith("/") else home() / usual
 
 
 def home() -> Path:
