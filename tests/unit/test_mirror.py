@@ -29,6 +29,7 @@ ELSEWHERE = {
     "actions/test_preconditions.py": ACTIONS,
     "actions/test_shared_spares.py": ACTIONS,
     "cli/test_bad_input.py": COMMANDS,
+    "cli/test_configuration.py": "is of config.py: what it means for every other command",
     "cli/test_completion_scripts.py": "runs what completion.py makes in the shells it is for",
     "cli/test_dead_mounts.py": COMMANDS,
     "cli/test_hold_latency.py": "is of tunables.py, the other tests of which fill a file",

@@ -28,7 +28,7 @@ from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import FreshFrame, Refresher, RoundsOnDemand, situation_of
 from zconsole.actions.window_records import KEEPER, MachineWindows
 from zconsole.cli import local
-from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.config import refuse_denied
 from zconsole.cli.output import print_row, say
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.hardware.light import HOLDER, LightDuty, LocateLights

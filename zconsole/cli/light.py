@@ -9,7 +9,7 @@ from functools import partial
 
 from zconsole.actions.lights import MachineLights
 from zconsole.actions.plan import LightOrder
-from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.config import refuse_denied
 from zconsole.cli.output import print_row, say
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.hardware.device import Contents, Device

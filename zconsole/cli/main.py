@@ -41,7 +41,7 @@ def _dispatch(words: list[str]) -> int:
     args = parser.parse_args(rest)
     if name in CONFIGURED:
         # lazy: --help and commands without settings need none of it
-        from zconsole.cli.configuration import applied
+        from zconsole.cli.config import applied
 
         args = applied(name, parser, rest, args)
     command = importlib.import_module(f"zconsole.cli.{name}")

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.config import refuse_denied
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.rebalance.backend import JobStatus, JobView
 from zconsole.rebalance.job import control, job_store

@@ -10,7 +10,7 @@ from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import Refresher, RoundsOnDemand, situation_of
 from zconsole.actions.scrub_window import hours_words, plan_window, plan_window_off, read_hours
 from zconsole.cli import event_loop, local
-from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.config import refuse_denied
 from zconsole.cli.output import print_row, say
 from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
 from zconsole.pool.scrub_window import ScrubWindow

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from zconsole.cli import output
-from zconsole.cli.configuration import scrub_overdue_after
+from zconsole.cli.config import scrub_overdue_after
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.pool.scan_outcome import WELL

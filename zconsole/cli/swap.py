@@ -12,7 +12,7 @@ from zconsole.actions.backend import live_backend
 from zconsole.actions.plan import Situation
 from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import console, event_loop, local
-from zconsole.cli.configuration import denied
+from zconsole.cli.config import denied
 from zconsole.cli.output import local_zone, say
 from zconsole.cli.terminal import has_terminal
 from zconsole.diagnosis.device_errors.probes import signs_of

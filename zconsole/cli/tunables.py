@@ -13,7 +13,7 @@ from pathlib import Path
 
 from zconsole.actions.autopilots import make_way
 from zconsole.cli import local
-from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.config import refuse_denied
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UnavailableError, UsageError, ZconsoleError
 from zconsole.output import json
