@@ -51,7 +51,6 @@ def _show(config: Config, *, as_json: bool) -> None:
 
 # What the configuration adds to the words of a command line, which go before it.
 
-
 LOOKS = frozenset({"demo", "replay"})
 """Those that only look like a real console: nothing else of the configuration is for them."""
 OWN = {"export": "interval"}
@@ -109,7 +108,7 @@ def fault_of(args: argparse.Namespace) -> str:
     return FAULT if config is not None and config.wrong else ""
 
 
-def refuse_denied(args: argparse.Namespace, what: str, *, calms: bool = False) -> None:
+def refuse_denied(args: argparse.Namespace, what: str, *, calms: bool) -> None:
     """Raise UsageError where nothing may be changed; ``what`` says what would be.
 
     What ``calms``, such as stopping a job, is refused by read-only alone: a wrong entry in a file

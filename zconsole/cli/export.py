@@ -104,7 +104,6 @@ def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:
 
 # Files that an operator installs: units of systemd, the dashboard, alert rules.
 
-
 FILES = {
     "dashboard": "grafana-dashboard.json",
     "rules": "prometheus-rules.yml",

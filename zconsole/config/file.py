@@ -170,7 +170,6 @@ def _key_entries(value: object, wrong: list[WrongEntry]) -> dict[str, tuple[str,
 # that is needed: what is saved are one-line settings at the top level, and the outcome is read
 # again before it is written.
 
-
 _TABLE = re.compile(r"\s*\[")
 
 

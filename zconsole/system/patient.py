@@ -168,7 +168,6 @@ class Worker:
 # thread that makes the call runs meanwhile, and the kernel keeps the signal pending, where
 # everybody can see it.
 
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK = 0.5
 """Seconds between two looks."""
