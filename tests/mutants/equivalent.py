@@ -97,7 +97,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " self.sys.fadvise(item.source, 0, count, os.POSIX_FADV_WILLNEED)",
     ),
     "the last line, and one behind it, end the same entry": (
-        "config.saving._end: one more len(lines) + 1",
+        "config.file._end: one more len(lines) + 1",
     ),
     "a second after 1970 is as long before the end of any scan as its first": (
         "actions.follow._ended_since: one more scan.end or 0.0",
