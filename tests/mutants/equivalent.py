@@ -128,7 +128,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " <> self._end(_HelperEndedError('it gave no answer'))",
     ),
     "options are found by name, and no person starts this command, to read its help": (
-        "cli.keeper.main: swap parser.add_argument('--root', type=Path, default=ROOT)"
+        "cli.keeper.parsed: swap parser.add_argument('--root', type=Path, default=ROOT)"
         " <> parser.add_argument('--module', type=Path, default=MODULE)",
     ),
     "no serial number, taken away, is none": (
@@ -136,9 +136,6 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     ),
     "a place in a course is kept with a digit more": (
         "timeline.store.encode_past: one more round(at, 5)",
-    ),
-    "with the deadline of a served page both are more than the half second that is the most": (
-        "output.prometheus.server.serve: arithmetic deadline / _LOOKS",
     ),
     "one device has one state and one id wherever it is shown": (
         "pool.topology.is_taken: without first leaf.guid or ''",
