@@ -75,9 +75,9 @@ def size(value: float | None, unknown: str = "-") -> str:
     return f"{sign}{number:.0f}{unit}"
 
 
-def rate(value: float | None, unknown: str = "-") -> str:
+def rate(value: float | None) -> str:
     """Bytes a second, ``147M/s``."""
-    return unknown if value is None or not math.isfinite(value) else f"{size(value)}/s"
+    return "-" if value is None or not math.isfinite(value) else f"{size(value)}/s"
 
 
 def counted(number: int | float, noun: str) -> str:
@@ -85,10 +85,10 @@ def counted(number: int | float, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def percent(share: float | None, digits: int = 0, unknown: str = "-") -> str:
+def percent(share: float | None, digits: int = 0) -> str:
     """A share of 1 with a blank before its sign: ``47 %``, ``99.5 %``."""
     if share is None or not math.isfinite(share):
-        return unknown
+        return "-"
     return f"{round(100 * share, digits) + 0.0:.{digits}f} %"  # + 0.0: never -0
 
 

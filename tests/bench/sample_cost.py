@@ -100,7 +100,7 @@ class Bench:
         await self._live.aclose()
 
     def _spawn(self, *argv: str) -> None:
-        environment = zfs_environment(os.environ)
+        environment = zfs_environment()
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, env=environment)
 
 

@@ -97,7 +97,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " self.sys.fadvise(item.source, 0, count, os.POSIX_FADV_WILLNEED)",
     ),
     "the last line, and one behind it, end the same entry": (
-        "config.saving._end: one more len(lines) + 1",
+        "config.file._end: one more len(lines) + 1",
     ),
     "a second after 1970 is as long before the end of any scan as its first": (
         "actions.follow._ended_since: one more scan.end or 0.0",
@@ -128,7 +128,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " <> self._end(_HelperEndedError('it gave no answer'))",
     ),
     "options are found by name, and no person starts this command, to read its help": (
-        "cli.keeper.main: swap parser.add_argument('--root', type=Path, default=ROOT)"
+        "cli.keeper.parsed: swap parser.add_argument('--root', type=Path, default=ROOT)"
         " <> parser.add_argument('--module', type=Path, default=MODULE)",
     ),
     "no serial number, taken away, is none": (
@@ -136,9 +136,6 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     ),
     "a place in a course is kept with a digit more": (
         "timeline.store.encode_past: one more round(at, 5)",
-    ),
-    "with the deadline of a served page both are more than the half second that is the most": (
-        "output.prometheus.server.serve: arithmetic deadline / _LOOKS",
     ),
     "one device has one state and one id wherever it is shown": (
         "pool.topology.is_taken: without first leaf.guid or ''",

@@ -9,7 +9,7 @@ import pytest
 from tests.table import rows
 from tests.ui.fakes import screen_text
 from tests.ui.test_start import UTF8, made
-from zconsole.cli.configuration import FAULT
+from zconsole.cli.config import FAULT
 from zconsole.config.file import Config, WrongEntry
 from zconsole.ui.dialogs.help_screen import HelpScreen
 from zconsole.ui.keys import SHIPPED, key_name, shown

@@ -28,7 +28,7 @@ import pytest
 import zconsole
 from tests.table import rows
 from zconsole.errors import NotUnderstoodError
-from zconsole.system.cpu_limit import cpu_limit
+from zconsole.system.patient import cpu_limit
 from zconsole.timeline.session import Session
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.measurements import capacities

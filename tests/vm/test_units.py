@@ -11,7 +11,7 @@ import pytest
 
 from tests.vm.pools import PoolFactory
 from tests.vm.terminal import ZCONSOLE, samples
-from zconsole.cli.shipped_files import FILES
+from zconsole.cli.export import FILES
 
 pytestmark = pytest.mark.slow
 

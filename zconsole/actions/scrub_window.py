@@ -1,7 +1,7 @@
 """A scrub that runs only in some hours of the day: paused outside them, its progress kept.
 
 ZFS keeps the progress of a paused scrub over a reboot (zpool-scrub(8), ``-p``). The keeper
-(``cli/window_keeper``) looks every half minute and does what ``due`` says.
+(``cli/keeper``) looks every half minute and does what ``due`` says.
 """
 
 from __future__ import annotations

@@ -7,14 +7,29 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from importlib import resources
 
-from zconsole.cli.grammar import Command, Parameter, command_tree
-from zconsole.cli.options import PRESETS
+from zconsole.cli.grammar import Command, Parameter
+from zconsole.cli.options import PRESETS, command_tree
 from zconsole.errors import ExitCode
 from zconsole.tunables.catalog import TUNABLES
 from zconsole.ui.theme.files import packaged_directory
+
+KINDS: Mapping[str, str] = {
+    "POOL": "pool",
+    "JOB": "job",
+    "DIR": "directory",
+    "FILE": "file",
+    "FILE|-": "file",
+    "N|FILE": "file",
+    "PATH": "file",
+    "DISK": "file",
+    "RECORDING": "file",
+    "NAME|PATH": "theme",
+    "USER@HOST[,...]": "host",
+    "CMD": "command",
+}
+"""By metavar, of what kind the words are that a shell can complete; any other is free text."""
 
 LISTS: Mapping[str, str] = {
     "pool": 'env PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin" zpool list -H -o name',
@@ -51,25 +66,32 @@ def run(args: argparse.Namespace) -> int:
 def _completed() -> Command:
     """All commands; a choice that other arguments follow is a command, too."""
     tree = command_tree()
-    return replace(tree, commands=tuple(map(_with_choices, tree.commands)))
+    return tree._replace(commands=tuple(map(_with_choices, tree.commands)))
 
 
 def _with_choices(command: Command) -> Command:
     if len(command.arguments) < 2 or not command.arguments[0].choices:
         return command
     first, *rest = command.arguments
+    options = tuple(row for row in command.rows if row not in command.arguments)
     inner = tuple(
-        replace(command, words=(*command.words, choice), about="", arguments=_after(choice, rest))
+        Command("", (*_after(choice, rest), *options), words=(*command.words, choice))
         for choice in first.choices
     )
-    return replace(command, arguments=(), commands=inner)
+    return command._replace(rows=options, commands=inner)
 
 
 def _after(choice: str, rest: Iterable[Parameter]) -> tuple[Parameter, ...]:
     words = AFTER.get(choice)
     if words is None:
         return tuple(rest)
-    return tuple(replace(each, choices=words) for each in rest if words)
+    return tuple(
+        Parameter(*each.names, **{**each.settings, "choices": words}) for each in rest if words
+    )
+
+
+def _kind(word: Parameter) -> str:
+    return KINDS.get(word.metavar, "")
 
 
 def _filled(shell: str, **parts: Iterable[str]) -> str:
@@ -94,7 +116,10 @@ def bash() -> str:
     return _filled(
         "bash",
         commands=map(_bash_command, tree.walk()),
-        options=(_bash_option(*item) for item in _valued(tree).items()),
+        options=(
+            f'    {name}) count={option.count} kind="{_bash_kind(option)}" ;;'
+            for name, option in _valued(tree).items()
+        ),
         lists=(f"    {kind}) sh -c '{text}' 2>/dev/null ;;" for kind, text in LISTS.items()),
     )
 
@@ -109,13 +134,8 @@ def _bash_command(command: Command) -> str:
     )
 
 
-def _bash_option(name: str, option: Parameter) -> str:
-    kind = _bash_kind(option) if option.count else ""
-    return f'    {name}) count={option.count} kind="{kind}" ;;'
-
-
 def _bash_kind(word: Parameter) -> str:
-    return f"={' '.join(word.choices)}" if word.choices else word.kind
+    return f"={' '.join(word.choices)}" if word.choices else _kind(word)
 
 
 # fish
@@ -163,8 +183,8 @@ def _fish_values(word: Parameter) -> str:
         "host": "__fish_complete_user_at_hosts",
         "command": "__fish_complete_command",
     }
-    function = {**own, **standard}.get(word.kind)
-    files = " -F" if word.kind in ("file", "theme") else " -f"
+    function = {**own, **standard}.get(_kind(word))
+    files = " -F" if _kind(word) in ("file", "theme") else " -f"
     return f"{files} -a '({function})'" if function else files
 
 
@@ -253,7 +273,7 @@ def _zsh_action(word: Parameter) -> str:
         "directory": "_directories",
         "host": "_user_at_host",
         "command": " _command_names -e",
-    }.get(word.kind, " ")
+    }.get(_kind(word), " ")
 
 
 def _zsh_word(text: str) -> str:

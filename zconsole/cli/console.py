@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.cli import local, status
-from zconsole.cli.configuration import fault_of
+from zconsole.cli.config import fault_of
 from zconsole.cli.output import say
 from zconsole.cli.remote import opened
 from zconsole.cli.terminal import has_terminal, open_console

@@ -35,22 +35,18 @@ async def rounds(feed: Feed, count: int | None = None) -> AsyncGenerator[Update,
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """What a command's coroutine returns, run in an event loop of its own.
 
-    On SIGTERM or SIGHUP it ends as if interrupted: connections and histories are closed.
+    On SIGTERM, or SIGHUP where nohup does not ignore that, it ends as if interrupted: connections
+    and histories are closed.
     """
 
     async def _in_order() -> Result:
-        end_when_told()
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if task is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, task.cancel)
         try:
             return await main
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
 
     return asyncio.run(_in_order())
-
-
-def end_when_told() -> None:
-    """Cancel the current task on SIGTERM, and on SIGHUP where nohup does not ignore it."""
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if task is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, task.cancel)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from zconsole.cli import event_loop, remote
 from zconsole.cli.output import say
-from zconsole.cli.shipped_files import shipped
 from zconsole.errors import ExitCode, UsageError, ZconsoleError
 from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
@@ -98,3 +99,46 @@ def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:
     with contextlib.suppress(StateError, OSError):
         return [status.as_json() for status in patient.call(partial(control.listed, []), ANSWER)]
     return []
+
+
+# Files that an operator installs: units of systemd, the dashboard, alert rules.
+
+FILES = {
+    "dashboard": "grafana-dashboard.json",
+    "rules": "prometheus-rules.yml",
+    "export-unit": "zconsole-export.service",
+    "watch-unit": "zconsole-watch@.service",
+    "rebalance-unit": "zconsole-rebalance.service",
+}
+"""What ``export --print`` calls them, and their names."""
+INSTALLED = "/usr/bin/zconsole"
+"""The program in the units as they stand."""
+
+
+def shipped(name: str) -> str:
+    """The text of a file of FILES; a unit starts this very program."""
+    text = (resources.files("zconsole") / "share" / FILES[name]).read_text()
+    return for_program(text, sys.argv[0], sys.executable)
+
+
+def for_program(unit: str, program: str, interpreter: str) -> str:
+    """A unit with this program's full path: systemd searches few directories.
+
+    ``program`` is how it was started; if that is a module or an archive, ``interpreter`` runs it.
+    """
+    path = _word(str(Path(program).absolute()))
+    if Path(program).name == "zconsole":
+        command = path
+    elif Path(program).suffix == ".pyz":
+        command = f"{_word(interpreter)} {path}"
+    else:
+        command = f"{_word(interpreter)} -m zconsole"
+    for start in ("ExecStart=", "ExecStart=-"):  # with - its failure doesn't count
+        unit = unit.replace(f"{start}{INSTALLED} ", f"{start}{command} ")
+    return unit
+
+
+def _word(path: str) -> str:
+    """A path quoted so that systemd reads one word (systemd.service(5))."""
+    safe = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{safe}"' if safe != path or " " in path else path

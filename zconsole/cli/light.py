@@ -9,16 +9,14 @@ from functools import partial
 
 from zconsole.actions.locate import MachineLights
 from zconsole.actions.plan import LightOrder
-from zconsole.cli.configuration import refuse_denied
-from zconsole.cli.output import say
+from zconsole.cli.config import refuse_denied
+from zconsole.cli.output import print_row, say
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.light import LocateLights
 from zconsole.hardware.machine import disks
-from zconsole.output import json
 from zconsole.system.host import ROOT
 from zconsole.system.patient import in_time
-from zconsole.system.printable import clean
 
 FOUND = 10.0
 """Seconds to find the machine's disks, none of which is read."""
@@ -60,7 +58,7 @@ def _list(args: argparse.Namespace) -> int:
             "until": lit.until,
             "on_before": lit.before,
         }
-        print(json.line(record) if args.json else clean(f"{lit.name}  on until {until}"))
+        print_row(record, f"{lit.name}  on until {until}", args.json)
     return ExitCode.OK
 
 

@@ -15,6 +15,7 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
 from zconsole.system.record_file import AsyncWriter
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
+from zconsole.timeline.devices import DeviceProber
 from zconsole.timeline.feed import SessionFeed, Update
 from zconsole.timeline.session import Session
 from zconsole.timeline.store import HistoryStore
@@ -58,6 +59,11 @@ def session(
 def source(pools: Sequence[str]) -> Source:
     """The pools of this machine, and where their disks sit; all of them where none is named."""
     return LocatedSource(LiveSource(pools))
+
+
+def on_demand(pools: Sequence[str] = (), prober: DeviceProber | None = None) -> SessionFeed:
+    """A feed that samples this machine's pools when it is asked, and stores nothing."""
+    return SessionFeed(LiveSource(pools), session(keep=False), 0.0, None, prober)
 
 
 async def once(pools: Sequence[str], scrub_overdue_after: float = SCRUB_OVERDUE_AFTER) -> Update:

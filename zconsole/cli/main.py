@@ -11,14 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from zconsole.cli.options import COMMANDS, CONFIGURED, parser_of
 from zconsole.errors import ExitCode, ZconsoleError
-from zconsole.system import broken_pipe
-from zconsole.system.printable import clean
-
-VALUED = (
-    *("--theme", "--hook", "--host", "--interval"),
-    *("--stalled-after", "--slip", "--free-floor"),
-)
-"""Options of the console, which may stand before a command, whose value is a separate word."""
+from zconsole.system.printable import clean, swallow
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,10 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        broken_pipe.swallow()
+        swallow()
         return ExitCode.OK
     except OSError as error:
-        broken_pipe.swallow()
+        swallow()
         print(f"zconsole: {clean(_reason(error))}", file=sys.stderr)
         denied = isinstance(error, PermissionError)
         return ExitCode.UNAVAILABLE if denied else ExitCode.FAILED
@@ -48,7 +41,7 @@ def _dispatch(words: list[str]) -> int:
     args = parser.parse_args(rest)
     if name in CONFIGURED:
         # lazy: --help and commands without settings need none of it
-        from zconsole.cli.configuration import applied
+        from zconsole.cli.config import applied
 
         args = applied(name, parser, rest, args)
     command = importlib.import_module(f"zconsole.cli.{name}")
@@ -59,11 +52,13 @@ def _dispatch(words: list[str]) -> int:
 def command_of(words: Sequence[str]) -> tuple[str, list[str]]:
     """The command, and the other words; ``console`` if none is named.
 
-    It is the first word that is neither an option nor an option's value.
+    It is the first word that is neither an option of the console nor the value of one.
     """
+    options = COMMANDS["console"].options
+    valued = {name for option in options if option.count for name in option.names}
     numbered = iter(enumerate(words))
     for index, word in numbered:
-        if word in VALUED:
+        if word in valued:
             next(numbered, None)
         elif word in COMMANDS:
             return word, [*words[:index], *words[index + 1 :]]

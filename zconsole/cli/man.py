@@ -6,19 +6,18 @@ import argparse
 import re
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
 from zconsole import __version__
-from zconsole.cli.grammar import Command, Parameter, command_tree
+from zconsole.cli.grammar import COMMON, Command, Parameter
+from zconsole.cli.options import command_tree
 from zconsole.errors import ExitCode
 from zconsole.ui import keys
 
 WIDTH = 79
 """Columns of the source, which is read where something is wrong with a page."""
-COMMON = "options of every command"
 TOPICS = {"security": "what zconsole trusts, what other users can do, and what it logs"}
 """Pages of section 7, with what each is about."""
 
@@ -50,21 +49,28 @@ def page(name: str | None) -> str:
     prose: Mapping[str, Any] = texts["pages"].get(name or "zconsole", {})
     description = _paragraphs(prose.get("description", ()))
     more = {title_of: _paragraphs(text) for title_of, text in prose.get("sections", {}).items()}
+
+    def _chosen(kind: str) -> Mapping[str, str]:
+        """The rows of a table that a page has: zconsole(1) all."""
+        table: Mapping[str, str] = texts[kind]
+        return {each: table[each] for each in prose.get(kind, ())} if name else table
+
     if name in TOPICS:
         about, number = TOPICS[name], '7 "" "zconsole {}" "Miscellaneous"'
         sections = {"DESCRIPTION": description, **more}
     else:
+        codes: Mapping[str, str] = {**texts["exit"], **prose.get("exit", {})}
         about, number = command.about, '1 "" "zconsole {}" "User Commands"'
         sections = {
             "SYNOPSIS": _synopsis(command),
             "DESCRIPTION": description,
-            "COMMANDS": _commands(command),
+            "COMMANDS": _entries({each.words[-1]: _command(each) for each in command.commands}),
             "OPTIONS": _options(command),
             "KEYS": [] if name else _keys(prose["keys"]),
             **more,
-            "EXIT STATUS": _exit_codes({**texts["exit"], **prose.get("exit", {})}),
-            "ENVIRONMENT": _entries(texts["environment"], prose.get("environment"), every=not name),
-            "FILES": _entries(texts["files"], prose.get("files"), every=not name),
+            "EXIT STATUS": _entries(dict(sorted(codes.items(), key=lambda item: int(item[0])))),
+            "ENVIRONMENT": _entries(_chosen("environment")),
+            "FILES": _entries(_chosen("files")),
             "EXAMPLES": _examples(prose.get("examples", ())),
         }
     heading = f".TH {_escaped(title(name).upper())} {number.format(__version__)}"
@@ -90,35 +96,33 @@ def _synopsis(command: Command) -> list[str]:
 
 def _usage(command: Command) -> list[str]:
     start = f'.SY "{_escaped(" ".join(("zconsole", *command.words)))}"'
-    if command.usage and command.words != ("console",):
+    if command.usage:
         return [start, *_wrapped(command.usage.removeprefix("zconsole ").partition(" ")[2]), ".YS"]
     options = [
-        rf"[{_spaceless(_invocation(option))}]\&"  # dots end no sentence
+        rf"[{_invocation(option)}]\&".replace(" ", r"\ ")  # no line ends here, dots no sentence
         for group in command.groups
-        if group.title != COMMON
+        if group is not COMMON
         for option in group.options
         if "--help" not in option.names
     ]
-    return [start, *options, *map(_argument_usage, command.arguments), ".YS"]
+    arguments = []
+    for argument in command.arguments:
+        shown = rf"\fI{_escaped(argument.shown)}\fR" + (r"\ ..." if argument.many else "")
+        arguments.append(shown if argument.required else f"[{shown}]")
+    return [start, *options, *arguments, ".YS"]
 
 
-def _argument_usage(argument: Parameter) -> str:
-    shown = rf"\fI{_escaped(argument.shown)}\fR" + (r"\ ..." if argument.many else "")
-    return shown if argument.required else f"[{shown}]"
-
-
-def _commands(command: Command) -> list[str]:
-    lines = []
-    for each in command.commands:
-        page_of = "" if command.words else f" See {title(each.words[0])}(1)."
-        lines += _entry(rf"\fB{_escaped(each.words[-1])}\fR", f"{_sentence(each.about)}{page_of}")
-    return lines
+def _command(command: Command) -> str:
+    """What a command does, and where its own page is."""
+    page_of = "" if command.words[1:] else f" See {title(command.words[0])}(1)."
+    return f"{_sentence(command.about)}{page_of}"
 
 
 def _options(command: Command) -> list[str]:
     """Arguments, then options by group; one of several commands of a command stands here once."""
     parts = [*command.walk()] if command.words else [command]
-    arguments = _owners(parts, lambda part: part.arguments)
+    named = [(part.words[-1] if part.words else "", part) for part in parts]
+    arguments = _owners((word, each) for word, part in named for each in part.arguments)
     lines = []
     for argument, words in arguments.items():
         head = rf"\fI{_escaped(argument.shown)}\fR"
@@ -126,24 +130,23 @@ def _options(command: Command) -> list[str]:
     for title_of, about in {g.title: g.about for part in parts for g in part.groups}.items():
         if title_of != "options":
             lines += [f".SS {_escaped(title_of.capitalize())}", *_paragraphs([about] * bool(about))]
-        options = _owners(parts, partial(_of_group, title_of))
+        options = _owners(
+            (word, option)
+            for word, part in named
+            for group in part.groups
+            if group.title == title_of
+            for option in group.options
+        )
         for option, words in options.items():
             lines += _entry(_invocation(option), _sentence(option.text) + _only(words, parts))
     return lines
 
 
-def _of_group(wanted: str, part: Command) -> Iterator[Parameter]:
-    return (option for g in part.groups if g.title == wanted for option in g.options)
-
-
-def _owners(
-    parts: Iterable[Command], of: Callable[[Command], Iterable[Parameter]]
-) -> dict[Parameter, list[str]]:
-    """What the parts take, and which of them take it: the last words of their names."""
+def _owners(taken: Iterable[tuple[str, Parameter]]) -> dict[Parameter, list[str]]:
+    """What is taken, once, and by which commands: the last words of their names."""
     found: dict[Parameter, list[str]] = {}
-    for part in parts:
-        for each in of(part):
-            found.setdefault(each, []).append(part.words[-1] if part.words else "")
+    for word, each in taken:
+        found.setdefault(each, []).append(word)
     return found
 
 
@@ -164,15 +167,9 @@ def _keys(prose: Iterable[str]) -> list[str]:
     return lines
 
 
-def _exit_codes(meanings: Mapping[str, str]) -> list[str]:
-    every = sorted(meanings.items(), key=lambda item: int(item[0]))
-    return [line for code, text in every for line in _entry(rf"\fB{code}\fR", text)]
-
-
-def _entries(table: Mapping[str, str], wanted: Sequence[str] | None, *, every: bool) -> list[str]:
-    chosen = table if every else {name: table[name] for name in wanted or ()}
+def _entries(table: Mapping[str, str]) -> list[str]:
     return [
-        line for name, text in chosen.items() for line in _entry(rf"\fB{_escaped(name)}\fR", text)
+        line for name, text in table.items() for line in _entry(rf"\fB{_escaped(name)}\fR", text)
     ]
 
 
@@ -201,11 +198,6 @@ def _invocation(option: Parameter) -> str:
         return names
     value = rf"\fI{_escaped(option.shown)}\fR"
     return " ".join((names, *[value] * option.count, *["..."] * option.many))
-
-
-def _spaceless(text: str) -> str:
-    """With spaces at which no line breaks."""
-    return text.replace(" ", r"\ ")
 
 
 def _entry(head: str, text: str) -> list[str]:

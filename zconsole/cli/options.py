@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Sequence
 
-from zconsole.cli.option_types import (
-    add_common,
+from zconsole.cli.grammar import (
+    Command,
+    OptionGroup,
+    Parameter,
+    Parser,
     file_name,
     floor,
     positive,
     seconds,
     slip,
+    switch,
     whole,
     within_a_day,
 )
-from zconsole.errors import UsageError
 
 DEMO = "resilver"
 """As in ``zconsole.sim.scenarios``; repeated here so that help loads no scenario."""
 PRESETS = ("faster-resilver", "gentle", "default")
 LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
 """As in ``zconsole.tunables.presets``; repeated here so that help loads no catalog."""
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that answers bad usage with one line instead of the whole usage."""
-
-    def _get_formatter(self) -> argparse.HelpFormatter:
-        # Called for each option; argparse would load shutil and all compression for the width.
-        return self.formatter_class(prog=self.prog, width=_columns() - 2)  # type: ignore[call-arg]
-
-    def error(self, message: str) -> NoReturn:
-        """Raises UsageError."""
-        raise UsageError(f"{message}; see {self.prog} --help")
-
-
-def _columns() -> int:
-    try:
-        return int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size().columns or 80
-    except (OSError, ValueError):
-        return 80
+SHIPPED = ("dashboard", "rules", "export-unit", "watch-unit", "rebalance-unit")
+"""As in ``zconsole.cli.export``: the files that it prints."""
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:
@@ -50,9 +34,9 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
     Only the running command's parser: building all twelve takes a fifth of the start.
     """
-    about, configure = COMMANDS[name]
+    command = _command(name)
     if name == "console":
-        listing = "\n".join(f"  {word:<10} {text}" for word, (text, _) in COMMANDS.items())
+        listing = "\n".join(f"  {word:<10} {each.about}" for word, each in COMMANDS.items())
         parser = Parser(
             prog="zconsole",
             usage="zconsole [POOL ...] | zconsole COMMAND ...",
@@ -63,395 +47,433 @@ def parser_of(name: str) -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
     else:
-        about = f"{about[:1].upper()}{about[1:]}."
+        about = f"{command.about[:1].upper()}{command.about[1:]}."
         parser = Parser(prog=f"zconsole {name}", description=about, allow_abbrev=False)
-    configure(parser)
-    add_common(parser)
+    if command.commands:
+        commands = parser.add_subparsers(
+            dest="action", required=True, metavar="COMMAND", title="commands (each has --help)"
+        )
+        for each in command.commands:
+            below = commands.add_parser(
+                each.words[-1], help=each.about, description=f"{each.about.capitalize()}."
+            )
+            below.add(each, default=argparse.SUPPRESS)  # as it was before the command's name
+    parser.add(command)
+    if name == "swap":  # which opens the console
+        console = Parser(add_help=False)
+        console.add(COMMANDS["console"])
+        parser.set_defaults(**vars(console.parse_args([])))
     parser.set_defaults(config=None)
     return parser
 
 
-def _pools(parser: argparse.ArgumentParser) -> None:
-    # The default keeps argparse from listing them as required.
-    parser.add_argument(
-        "pools", nargs="*", default=[], metavar="POOL", help="only these pools (default: all)"
-    )
+def _command(name: str) -> Command:
+    command = COMMANDS[name]._replace(words=(name,))
+    if name != "rebalance":
+        return command
+    from zconsole.cli import rebalance_options  # lazy: what it imports is for it alone
+
+    return command._replace(epilog=rebalance_options.EPILOG, commands=rebalance_options.COMMANDS)
 
 
-def _pace(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--interval",
-        type=seconds,
-        default=1.0,
-        metavar="S",
-        help="seconds between samples (default: %(default)g)",
-    )
+def command_tree() -> Command:
+    """The console, with every command below it."""
+    about = "terminal console for ZFS resilvers, scrubs and rebalances"
+    commands = tuple(map(_command, COMMANDS))
+    return COMMANDS["console"]._replace(about=about, commands=commands)
 
 
-def _count(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--count", type=whole, metavar="N", help="stop after N samples")
+def _scenarios() -> Sequence[str]:
+    from zconsole.sim import scenarios  # lazy: only the demo loads them
+
+    return scenarios.names()
 
 
-def _speed(parser: argparse.ArgumentParser) -> None:
-    text = "play X times as fast as real time (default: %(default)g)"
-    parser.add_argument("--speed", type=positive, default=1.0, metavar="X", help=text)
+def _action(choices: tuple[str, ...], what: str) -> Parameter:
+    return Parameter("action", nargs="?", default="list", choices=choices, help=what)
 
 
-def _json(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("--json", action="store_true", help=what)
+def _json(what: str) -> Parameter:
+    return switch("--json", what)
 
 
-def _saved(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument(
-        "--from",
-        dest="saved",
-        type=file_name,
-        metavar="FILE|-",
-        help=f"read saved {what} output from a file, or standard input (-)",
-    )
+def _saved(what: str) -> Parameter:
+    text = f"read saved {what} output from a file, or standard input (-)"
+    return Parameter("--from", dest="saved", type=file_name, metavar="FILE|-", help=text)
 
 
-def _host(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--host", metavar="USER@HOST[,...]", help="read the pools of other machines over ssh"
-    )
+def _interval(usual: float) -> Parameter:
+    text = "seconds between samples (default: %(default)g)"
+    return Parameter("--interval", type=seconds, default=usual, metavar="S", help=text)
 
 
-def _alerts(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "alerts",
-        # The console's help, with its table of commands, is printed as it stands here.
-        "Each alert is sent once: scan finished and safe, finished but not restored,\n"
-        "restarted, stalled, ETA slipped, new device errors, device gone, no\n"
-        "redundancy left, data errors, pool suspended, unavailable or without a\n"
-        "sample for 5 minutes, too little free space, a spare that would not help,\n"
-        "scrub overdue.",
-    )
-    group.add_argument(
-        "--hook",
-        metavar="CMD",
-        help="run CMD without a shell for each alert, sent as JSON on its standard input",
-    )
-    group.add_argument("--bell", action="store_true", help="ring the bell for each alert")
-    group.add_argument(
-        "--notify",
-        action="store_true",
-        help="show each alert on the desktop, through the terminal (OSC 9, 777)",
-    )
-    stalled = "alert after S seconds without progress, at least 60"
-    slipped = "alert when the ETA slips by more than SHARE (0 to 1) of the expected time"
-    filled = "alert when less than SHARE (0 to 1) of the pool is free"
-    for option, read, default, metavar, text in (
-        ("--stalled-after", positive, 600.0, "S", stalled),
-        ("--slip", slip, 0.25, "SHARE", slipped),
-        ("--free-floor", floor, 0.05, "SHARE", filled),
-    ):
-        described = f"{text} (default: %(default)g)"
-        group.add_argument(option, type=read, default=default, metavar=metavar, help=described)
+# The default keeps argparse from listing them as required.
+_POOLS = Parameter(
+    "pools", nargs="*", default=[], metavar="POOL", help="only these pools (default: all)"
+)
+_POOL = Parameter("pool", nargs="?", metavar="POOL", help="only this pool (default: all)")
+_COUNT = Parameter("--count", type=whole, metavar="N", help="stop after N samples")
+_SPEED = Parameter(
+    "--speed",
+    type=positive,
+    default=1.0,
+    metavar="X",
+    help="play X times as fast as real time (default: %(default)g)",
+)
+_HOST = Parameter(
+    "--host", metavar="USER@HOST[,...]", help="read the pools of other machines over ssh"
+)
+_ALERTS = OptionGroup(
+    "alerts",
+    # The console's help, with its table of commands, is printed as it stands here.
+    "Each alert is sent once: scan finished and safe, finished but not restored,\n"
+    "restarted, stalled, ETA slipped, new device errors, device gone, no\n"
+    "redundancy left, data errors, pool suspended, unavailable or without a\n"
+    "sample for 5 minutes, too little free space, a spare that would not help,\n"
+    "scrub overdue.",
+    (
+        Parameter(
+            "--hook",
+            metavar="CMD",
+            help="run CMD without a shell for each alert, sent as JSON on its standard input",
+        ),
+        switch("--bell", "ring the bell for each alert"),
+        switch(
+            "--notify",
+            "show each alert on the desktop, through the terminal (OSC 9, 777)",
+        ),
+        Parameter(
+            "--stalled-after",
+            type=positive,
+            default=600.0,
+            metavar="S",
+            help="alert after S seconds without progress, at least 60 (default: %(default)g)",
+        ),
+        Parameter(
+            "--slip",
+            type=slip,
+            default=0.25,
+            metavar="SHARE",
+            help="alert when the ETA slips by more than SHARE (0 to 1) of the expected time"
+            " (default: %(default)g)",
+        ),
+        Parameter(
+            "--free-floor",
+            type=floor,
+            default=0.05,
+            metavar="SHARE",
+            help="alert when less than SHARE (0 to 1) of the pool is free (default: %(default)g)",
+        ),
+    ),
+)
 
-
-def _configure_status(parser: argparse.ArgumentParser) -> None:
-    _pools(parser)
-    _host(parser)
-    _saved(parser, "zpool status")
-    _json(parser, "print JSON, one pool per line")
-    parser.add_argument(
-        "--exit-status",
-        action="store_true",
-        help="exit with 10 if a pool is degraded or has data errors, 11 if faulted or suspended",
-    )
-
-
-def _configure_balance(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pool", nargs="?", metavar="POOL", help="only this pool (default: all)")
-    _saved(parser, "zpool list -v")
-    _json(parser, "print JSON, one pool per line")
-    what = parser.add_argument_group(
-        "what if", "A SIZE is raw bytes in all (36.4T), or disks: 6x3T, raidz2:6x3T, mirror:2x4T."
-    )
-    what.add_argument(
-        "--add-vdev",
-        nargs="+",
-        default=[],
-        metavar="SIZE",
-        help="predict the balance with these vdevs added",
-    )
-    what.add_argument(
-        "--resize",
-        nargs="+",
-        default=[],
-        metavar="NAME=SIZE",
-        help="predict the balance with these vdevs resized",
-    )
-    text = "predict how long a new disk of SIZE would resilver"
-    what.add_argument("--disk", metavar="SIZE", help=text)
-
-
-def _configure_watch(parser: argparse.ArgumentParser) -> None:
-    _pools(parser)
-    _pace(parser)
-    _count(parser)
-    _json(parser, "print JSON, one pool and sample per line")
-    parser.add_argument(
-        "--until-done",
-        action="store_true",
-        help="stop when no scan runs; exit with 0 if restored, 10 if not, 12 if canceled",
-    )
-    _host(parser)
-    _alerts(parser)
-
-
-def _configure_record(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", type=file_name, metavar="FILE", help="the recording to write or extend"
-    )
-    _pools(parser)
-    _pace(parser)
-    _count(parser)
-
-
-def _configure_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=file_name, metavar="FILE", help="the recording to play")
-    _speed(parser)
-    _json(parser, "print JSON samples, as fast as possible")
-
-
-def _configure_demo(parser: argparse.ArgumentParser) -> None:
-    text = f"simulate this scenario (default: {DEMO}); see --list"
-    parser.add_argument("named", nargs="?", metavar="NAME", help=text)
-    parser.add_argument("--scenario", metavar="NAME", help="the same as NAME")
-    parser.add_argument("--list", action="store_true", help="list and describe the scenarios")
-    text = "same seed, same simulation (default: %(default)d)"
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help=text)
-    _speed(parser)
-    _json(parser, "print JSON samples at simulated time, without a console")
-    _count(parser)
-    _pace(parser)
-
-
-def _configure_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pool", nargs="?", metavar="POOL", help="only this pool (default: all)")
-    parser.add_argument(
-        "--scan", type=whole, default=1, metavar="N", help="which scan (default: 1, the newest)"
-    )
-    parser.add_argument("--list", action="store_true", help="list the reports, one per line")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="print JSON")
-    how.add_argument("--svg", action="store_true", help="print a chart of the rate over time")
-    how.add_argument("--md", action="store_true", help="print Markdown (default)")
-    parser.add_argument(
-        "--compare",
-        nargs=2,
-        metavar="N|FILE",
-        help="compare two scans, each given by number, saved JSON report or recording",
-    )
-    parser.add_argument(
-        "--from",
-        dest="recording",
-        type=file_name,
-        metavar="RECORDING",
-        help="report on the scans of a recording",
-    )
-
-
-def _configure_export(parser: argparse.ArgumentParser) -> None:
-    _pools(parser)
-    _host(parser)
-    parser.add_argument(
-        "--listen", metavar="[ADDR:]PORT", help="serve /metrics (default ADDR: 127.0.0.1)"
-    )
-    parser.add_argument(
-        "--textfile", type=file_name, metavar="PATH", help="rewrite the file PATH at every sample"
-    )
-    parser.add_argument(
-        "--interval",
-        type=seconds,
-        default=15.0,
-        metavar="S",
-        help="seconds between samples (default: %(default)g)",
-    )
-    _count(parser)
-    shipped = ("dashboard", "rules", "export-unit", "watch-unit", "rebalance-unit")
-    parser.add_argument(
-        "--print",
-        dest="shipped",
-        choices=shipped,
-        metavar="NAME",
-        help=f"print a file to install, and exit: {', '.join(shipped)}",
-    )
-
-
-def _configure_themes(parser: argparse.ArgumentParser) -> None:
-    _json(parser, "print JSON, one theme per line")
-
-
-def _configure_console(parser: argparse.ArgumentParser) -> None:
-    _pools(parser)
-    _pace(parser)
-    _host(parser)
-    _alerts(parser)
-
-
-def _configure_rebalance(parser: argparse.ArgumentParser) -> None:
-    from zconsole.cli.rebalance_options import configure
-
-    configure(parser)
-
-
-def _configure_swap(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "zconsole swap [POOL [DEVICE]] [--json]"
-    parser.add_argument("pool", nargs="?", metavar="POOL", help="the pool (default: all)")
-    parser.add_argument(
-        "device",
-        nargs="?",
-        metavar="DEVICE",
-        help="the disk to swap: by bay, serial, GUID, path or name (default: what failed)",
-    )
-    _json(parser, "print the open checklists as JSON, one per line; ask nothing")
-    console = Parser(add_help=False)
-    _configure_console(console)
-    parser.set_defaults(**vars(console.parse_args([])))  # which it opens
-
-
-def _configure_tunables(parser: argparse.ArgumentParser) -> None:
-    parser.usage = (
-        "zconsole tunables [list | set NAME=VALUE ... | preset NAME |\n"
-        "    restore [NAME ...] | hold-latency SECONDS|off]\n"
-        "    [--limit LIMIT] [--for SECONDS] [--yes] [--json]"
-    )
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=("list", "set", "preset", "restore", "hold-latency"),
-        help="list all (default), set values, apply a preset, restore the original values, or let"
-        " scans go as fast as the latency of applications allows",
-    )
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="NAME",
-        help=f"set: NAME=VALUE (bytes also as 16M); preset: {', '.join(PRESETS)};"
-        " restore: names (default: all); hold-latency: the latency (20ms), others by time of day"
-        " (22:00-06:00=100ms), below-defaults to allow scans slower than by the defaults also"
-        " without redundancy; or off",
-    )
-    parser.add_argument(
-        "--limit", choices=LIMITED_BY, help="with preset faster-resilver: lift only this limit"
-    )
-    parser.add_argument(
-        "--for",
-        dest="seconds",
-        type=within_a_day,
-        default=600.0,
-        metavar="SECONDS",
-        help="with set zfs_scan_suspend_progress=1: restore it after SECONDS (default: 600)",
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="go below the defaults without asking (hold-latency)"
-    )
-    _json(parser, "print JSON, one tunable per line")
-
-
-def _configure_light(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=("list", "on", "off", "resume"),
-        help="list the lights that are on (default), switch one, or resume"
-        " after a reboot: light those again whose time isn't over",
-    )
-    text = "its path or serial number; off without one: every light that zconsole switched on"
-    parser.add_argument("disk", nargs="?", metavar="DISK", help=text)
-    _json(parser, "print JSON, one light per line")
-
-
-def _configure_scrub(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=("list", "window", "off", "resume"),
-        help="list the hours that are set (default), set (window) or drop (off) those of a pool, or"
-        " resume after a reboot: keep to them again",
-    )
-    parser.add_argument("pool", nargs="?", metavar="POOL", help="the pool, for window and off")
-    text = "scrub only then, such as 22:00-06:00; paused outside, progress is kept"
-    parser.add_argument("hours", nargs="?", metavar="HH:MM-HH:MM", help=text)
-    _json(parser, "print JSON, one pool per line")
-
-
-def _configure_keeper(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=("list", "end"),
-        help="list what is kept (default), or end it: what is held is restored",
-    )
-    _json(parser, "print JSON, one duty per line")
-
-
-def _configure_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "action",
-        choices=("path", "show", "check"),
-        help="path: where the file is; show: every setting and its origin; check: what is wrong",
-    )
-    _json(parser, "print JSON, one setting or wrong entry per line")
-
-
-def _configure_man(parser: argparse.ArgumentParser) -> None:
-    text = "a command, or security (default: zconsole itself); read its page with | man -l -"
-    pages = (*COMMANDS, "security")
-    parser.add_argument("command", nargs="?", choices=pages, metavar="COMMAND", help=text)
-
-
-def _configure_completion(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell you use")
-
-
-COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
-    "status": (
+COMMANDS: dict[str, Command] = {
+    "status": Command(
         "report the health of live pools or of saved zpool status output",
-        _configure_status,
+        (
+            _POOLS,
+            _HOST,
+            _saved("zpool status"),
+            _json("print JSON, one pool per line"),
+            switch(
+                "--exit-status",
+                "exit with 10 if a pool is degraded or has data errors, 11 if faulted or suspended",
+            ),
+        ),
     ),
-    "balance": ("show how evenly data is spread over the top-level vdevs", _configure_balance),
-    "watch": ("follow pools: print one line per pool and sample", _configure_watch),
-    "record": (
+    "balance": Command(
+        "show how evenly data is spread over the top-level vdevs",
+        (
+            _POOL,
+            _saved("zpool list -v"),
+            _json("print JSON, one pool per line"),
+            OptionGroup(
+                "what if",
+                "A SIZE is raw bytes in all (36.4T), or disks: 6x3T, raidz2:6x3T, mirror:2x4T.",
+                (
+                    Parameter(
+                        "--add-vdev",
+                        nargs="+",
+                        default=[],
+                        metavar="SIZE",
+                        help="predict the balance with these vdevs added",
+                    ),
+                    Parameter(
+                        "--resize",
+                        nargs="+",
+                        default=[],
+                        metavar="NAME=SIZE",
+                        help="predict the balance with these vdevs resized",
+                    ),
+                    Parameter(
+                        "--disk",
+                        metavar="SIZE",
+                        help="predict how long a new disk of SIZE would resilver",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    "watch": Command(
+        "follow pools: print one line per pool and sample",
+        (
+            _POOLS,
+            _interval(1.0),
+            _COUNT,
+            _json("print JSON, one pool and sample per line"),
+            switch(
+                "--until-done",
+                "stop when no scan runs; exit with 0 if restored, 10 if not, 12 if canceled",
+            ),
+            _HOST,
+            _ALERTS,
+        ),
+    ),
+    "record": Command(
         "write samples to a file until the scan ends or you interrupt it",
-        _configure_record,
+        (
+            Parameter(
+                "file", type=file_name, metavar="FILE", help="the recording to write or extend"
+            ),
+            _POOLS,
+            _interval(1.0),
+            _COUNT,
+        ),
     ),
-    "replay": ("play a recording in the console, or print its samples", _configure_replay),
-    "demo": ("try the console on a simulated pool; needs no ZFS and no root", _configure_demo),
-    "rebalance": (
-        "rewrite directories so that their blocks spread over all vdevs",
-        _configure_rebalance,
+    "replay": Command(
+        "play a recording in the console, or print its samples",
+        (
+            Parameter("file", type=file_name, metavar="FILE", help="the recording to play"),
+            _SPEED,
+            _json("print JSON samples, as fast as possible"),
+        ),
     ),
-    "swap": ("be led through a disk swap, step by step", _configure_swap),
-    "tunables": ("list, set and restore the tunables of scans and rebuilds", _configure_tunables),
-    "light": ("light the bay of a disk for four hours", _configure_light),
-    "scrub": ("scrub a pool only in some hours of the day", _configure_scrub),
-    "keeper": ("list what is kept in the background, or end it", _configure_keeper),
-    "report": (
+    "demo": Command(
+        "try the console on a simulated pool; needs no ZFS and no root",
+        (
+            Parameter(
+                "named",
+                nargs="?",
+                metavar="NAME",
+                known=_scenarios,
+                help=f"simulate this scenario (default: {DEMO}); see --list",
+            ),
+            Parameter("--scenario", metavar="NAME", known=_scenarios, help="the same as NAME"),
+            switch("--list", "list and describe the scenarios"),
+            Parameter(
+                "--seed",
+                type=int,
+                default=1,
+                metavar="N",
+                help="same seed, same simulation (default: %(default)d)",
+            ),
+            _SPEED,
+            _json("print JSON samples at simulated time, without a console"),
+            _COUNT,
+            _interval(1.0),
+        ),
+    ),
+    "rebalance": Command("rewrite directories so that their blocks spread over all vdevs", ()),
+    "swap": Command(
+        "be led through a disk swap, step by step",
+        (
+            Parameter("pool", nargs="?", metavar="POOL", help="the pool (default: all)"),
+            Parameter(
+                "device",
+                nargs="?",
+                metavar="DEVICE",
+                help="the disk to swap: by bay, serial, GUID, path or name (default: what failed)",
+            ),
+            _json("print the open checklists as JSON, one per line; ask nothing"),
+        ),
+        usage="zconsole swap [POOL [DEVICE]] [--json]",
+    ),
+    "tunables": Command(
+        "list, set and restore the tunables of scans and rebuilds",
+        (
+            _action(
+                ("list", "set", "preset", "restore", "hold-latency"),
+                "list all (default), set values, apply a preset, restore the original values,"
+                " or let scans go as fast as the latency of applications allows",
+            ),
+            Parameter(
+                "words",
+                nargs="*",
+                metavar="NAME",
+                help=f"set: NAME=VALUE (bytes also as 16M); preset: {', '.join(PRESETS)};"
+                " restore: names (default: all); hold-latency: the latency (20ms), others by time"
+                " of day (22:00-06:00=100ms), below-defaults to allow scans slower than by the"
+                " defaults also without redundancy; or off",
+            ),
+            Parameter(
+                "--limit",
+                choices=LIMITED_BY,
+                help="with preset faster-resilver: lift only this limit",
+            ),
+            Parameter(
+                "--for",
+                dest="seconds",
+                type=within_a_day,
+                default=600.0,
+                metavar="SECONDS",
+                help="with set zfs_scan_suspend_progress=1: restore it after SECONDS"
+                " (default: 600)",
+            ),
+            switch(
+                "--yes",
+                "go below the defaults without asking (hold-latency)",
+            ),
+            _json("print JSON, one tunable per line"),
+        ),
+        usage="zconsole tunables [list | set NAME=VALUE ... | preset NAME |\n"
+        "    restore [NAME ...] | hold-latency SECONDS|off]\n"
+        "    [--limit LIMIT] [--for SECONDS] [--yes] [--json]",
+    ),
+    "light": Command(
+        "light the bay of a disk for four hours",
+        (
+            _action(
+                ("list", "on", "off", "resume"),
+                "list the lights that are on (default), switch one, or resume"
+                " after a reboot: light those again whose time isn't over",
+            ),
+            Parameter(
+                "disk",
+                nargs="?",
+                metavar="DISK",
+                help="its path or serial number; off without one: every light that zconsole"
+                " switched on",
+            ),
+            _json("print JSON, one light per line"),
+        ),
+    ),
+    "scrub": Command(
+        "scrub a pool only in some hours of the day",
+        (
+            _action(
+                ("list", "window", "off", "resume"),
+                "list the hours that are set (default), set (window) or drop (off) those of a"
+                " pool, or resume after a reboot: keep to them again",
+            ),
+            Parameter("pool", nargs="?", metavar="POOL", help="the pool, for window and off"),
+            Parameter(
+                "hours",
+                nargs="?",
+                metavar="HH:MM-HH:MM",
+                help="scrub only then, such as 22:00-06:00; paused outside, progress is kept",
+            ),
+            _json("print JSON, one pool per line"),
+        ),
+    ),
+    "keeper": Command(
+        "list what is kept in the background, or end it",
+        (
+            _action(
+                ("list", "end"),
+                "list what is kept (default), or end it: what is held is restored",
+            ),
+            _json("print JSON, one duty per line"),
+        ),
+    ),
+    "report": Command(
         "report on a scan, or compare two: rates, limits, devices, ETAs",
-        _configure_report,
+        (
+            _POOL,
+            Parameter(
+                "--scan",
+                type=whole,
+                default=1,
+                metavar="N",
+                help="which scan (default: 1, the newest)",
+            ),
+            switch("--list", "list the reports, one per line"),
+            OptionGroup(
+                "",
+                "",
+                (
+                    _json("print JSON"),
+                    switch("--svg", "print a chart of the rate over time"),
+                    switch("--md", "print Markdown (default)"),
+                ),
+            ),
+            Parameter(
+                "--compare",
+                nargs=2,
+                metavar="N|FILE",
+                help="compare two scans, each given by number, saved JSON report or recording",
+            ),
+            Parameter(
+                "--from",
+                dest="recording",
+                type=file_name,
+                metavar="RECORDING",
+                help="report on the scans of a recording",
+            ),
+        ),
     ),
-    "export": ("export Prometheus metrics, over HTTP or as a text file", _configure_export),
-    "themes": ("list the themes, their files, and any that failed to load", _configure_themes),
-    "config": ("show or check the configuration, or print its path", _configure_config),
-    "man": ("print the manual page of zconsole, or of a command", _configure_man),
-    "completion": (
+    "export": Command(
+        "export Prometheus metrics, over HTTP or as a text file",
+        (
+            _POOLS,
+            _HOST,
+            Parameter(
+                "--listen",
+                metavar="[ADDR:]PORT",
+                help="serve /metrics (default ADDR: 127.0.0.1)",
+            ),
+            Parameter(
+                "--textfile",
+                type=file_name,
+                metavar="PATH",
+                help="rewrite the file PATH at every sample",
+            ),
+            _interval(15.0),
+            _COUNT,
+            Parameter(
+                "--print",
+                dest="shipped",
+                choices=SHIPPED,
+                metavar="NAME",
+                help=f"print a file to install, and exit: {', '.join(SHIPPED)}",
+            ),
+        ),
+    ),
+    "themes": Command(
+        "list the themes, their files, and any that failed to load",
+        (_json("print JSON, one theme per line"),),
+    ),
+    "config": Command(
+        "show or check the configuration, or print its path",
+        (
+            Parameter(
+                "action",
+                choices=("path", "show", "check"),
+                help="path: where the file is; show: every setting and its origin;"
+                " check: what is wrong",
+            ),
+            _json("print JSON, one setting or wrong entry per line"),
+        ),
+    ),
+    "man": Command("print the manual page of zconsole, or of a command", ()),
+    "completion": Command(
         "print a script that completes words in bash, zsh or fish",
-        _configure_completion,
+        (Parameter("shell", choices=("bash", "zsh", "fish"), help="the shell you use"),),
     ),
-    "console": (
+    "console": Command(
         "open the console; only needed for a pool named like a command",
-        _configure_console,
+        (_POOLS, _interval(1.0), _HOST, _ALERTS),
     ),
 }
 """What each does, and its options; each is a module of ``zconsole.cli`` with ``run(args)``."""
+
+_PAGE = Parameter(  # its choices are all commands, itself included
+    "command",
+    nargs="?",
+    choices=(*COMMANDS, "security"),
+    metavar="COMMAND",
+    help="a command, or security (default: zconsole itself); read its page with | man -l -",
+)
+COMMANDS["man"] = COMMANDS["man"]._replace(rows=(_PAGE,))
 
 CONFIGURED = frozenset(
     {"console", "watch", "record", "export", "status", "demo", "replay", "rebalance", "tunables"}

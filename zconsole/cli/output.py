@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta, timezone, tzinfo
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from zconsole.output import json, text
@@ -42,6 +43,11 @@ def show(frames: Sequence[Frame], as_json: bool, zone: tzinfo | None) -> None:
 
 def _object(frame: Frame) -> str:
     return json.line(json.sample_object(frame))
+
+
+def print_row(record: Mapping[str, Any], line: str, as_json: bool) -> None:
+    """Print one of several things: its record as JSON, or its line."""
+    print(json.line(record) if as_json else clean(line))
 
 
 def local_zone() -> tzinfo:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.config import refuse_denied
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.rebalance.backend import JobStatus, JobView
 from zconsole.rebalance.job import control, job_store
@@ -25,11 +25,9 @@ from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.plan_document import plan_lines
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.audit import audit_log
-from zconsole.system.deaf import left_when_deaf
-from zconsole.system.patient import in_time
+from zconsole.system.patient import in_time, left_when_deaf, made_state_dir
 from zconsole.system.printable import clean
 from zconsole.system.safe_path import resolved
-from zconsole.system.state_dir import state_dir
 from zconsole.units import counted
 
 if TYPE_CHECKING:
@@ -176,7 +174,7 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
 
-    in_time(partial(state_dir, create=True))
+    made_state_dir()
     record = control.adopt(journal)
     given = {name: getattr(args, name) for name in creation.OPTIONS}
     dirs = _settings(args).dirs if args.dirs else ()
@@ -209,7 +207,7 @@ def _create(args: argparse.Namespace, journal: Path | None) -> Created:
     def _begun(record: Record) -> None:
         say(f"job {record.job}")
 
-    in_time(partial(state_dir, create=True))
+    made_state_dir()
     hold = not args.detach
     return creation.create(settings, FactsReader(), journal, args.yes, _begun, ask=_ask, hold=hold)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from zconsole.cli import local
-from zconsole.cli.configuration import scrub_overdue_after
+from zconsole.cli.config import scrub_overdue_after
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
@@ -54,14 +54,11 @@ def opened(
         else:
             fleet = _fleet(args.host, args.pools, session_of, args.interval, needed, at_once)
             feed = stack.enter_context(fleet)
-        feed.alerts = _alerting(args) if alerts else None
+        if alerts:
+            rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
+            hook = () if args.hook is None else hook_found(args.hook)
+            feed.alerts = Alerting(rules, ProcessRunner(), hook, args.bell, args.notify)
         yield feed
-
-
-def _alerting(args: argparse.Namespace) -> Alerting:
-    rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
-    hook = () if args.hook is None else hook_found(args.hook)
-    return Alerting(rules, ProcessRunner(), hook, args.bell, args.notify)
 
 
 async def once(

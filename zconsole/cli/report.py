@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from zconsole.cli import event_loop
-from zconsole.cli.output import say, say_gaps
+from zconsole.cli.output import print_row, say, say_gaps
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.output import json
 from zconsole.scan_report.recorder import ReportKeeper
@@ -18,7 +18,6 @@ from zconsole.scan_report.report import ScanReport, dumped
 from zconsole.scan_report.statistics import differences, set_apart
 from zconsole.scan_report.store import ReportStore, read_report
 from zconsole.system.patient import in_time
-from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dirs
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
@@ -29,6 +28,11 @@ from zconsole.zfs.sources.replay import ReplaySource
 
 ANSWER = 20.0
 """Seconds to read every report; a thousand take a few seconds."""
+SUMMARY = (
+    *("pool", "guid", "function", "vdev", "state", "start", "end", "duration"),
+    *("issued_bytes", "errors"),
+)
+"""Fields of a report that a list of reports has."""
 FARTHEST = 4096
 """Lines searched for a recording's first sample."""
 
@@ -100,18 +104,11 @@ def _print(report: ScanReport, args: argparse.Namespace, zone: tzinfo | None) ->
 
 def _list(reports: Sequence[ScanReport], as_json: bool, zone: tzinfo | None) -> None:
     for number, report in enumerate(reports, 1):
-        if as_json:
-            print(json.line({"scan": number, **_summary(report)}))
-            continue
         words = [f"{number:>3}", report.pool, report.function, report.state]
         words.append(datetime.fromtimestamp(report.start, zone).strftime("%Y-%m-%d %H:%M"))
         words += [duration(report.duration), size(report.issued_bytes)]
-        print(clean("  ".join(words)))
-
-
-def _summary(report: ScanReport) -> dict[str, object]:
-    names = ("pool", "guid", "function", "vdev", "state", "start", "end", "duration")
-    return {name: getattr(report, name) for name in (*names, "issued_bytes", "errors")}
+        record = {"scan": number, **{name: getattr(report, name) for name in SUMMARY}}
+        print_row(record, "  ".join(words), as_json)
 
 
 def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:

@@ -10,14 +10,10 @@ from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import Refresher, RoundsOnDemand, situation_of
 from zconsole.actions.scrub_window import hours_words, plan_window, plan_window_off, read_hours
 from zconsole.cli import event_loop, local
-from zconsole.cli.configuration import refuse_denied
-from zconsole.cli.output import say
+from zconsole.cli.config import refuse_denied
+from zconsole.cli.output import print_row, say
 from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
-from zconsole.output import json
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.system.printable import clean
-from zconsole.timeline.feed import SessionFeed
-from zconsole.zfs.sources.live import LiveSource
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
         if not found and not args.json:
             say("no hours are set; to set some: zconsole scrub window POOL 22:00-06:00")
         for window in found:
-            print(json.line(asdict(window)) if args.json else clean(line(window)))
+            print_row(asdict(window), line(window), args.json)
         return ExitCode.OK
     refuse_denied(args, f"{args.action} changes scrubs", calms=args.action == "off")
     if args.action == "resume":
@@ -59,7 +55,7 @@ def line(window: ScrubWindow) -> str:
 
 async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:
     """Set or drop the hours, and say what follows. Raises ZconsoleError where it is refused."""
-    feed = SessionFeed(LiveSource((pool,)), local.session(keep=False), 0.0)
+    feed = local.on_demand((pool,))
     rounds = RoundsOnDemand(feed)
     try:
         frame = next((f for f in await rounds.frames() if f.pool == pool), None)

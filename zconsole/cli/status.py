@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Sequence
 
 from zconsole.cli import output
-from zconsole.cli.configuration import scrub_overdue_after
+from zconsole.cli.config import scrub_overdue_after
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.pool.scan_outcome import WELL
-from zconsole.system.broken_pipe import for_who_reads
+from zconsole.system.printable import for_who_reads
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
 from zconsole.units import duration
@@ -34,7 +34,12 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; returns the exit code."""
     if args.saved and args.host is not None:
         raise UsageError("use --from (a file) or --host (other machines), not both")
-    frames, failures = _saved(args) if args.saved else _live(args)
+    if args.saved:
+        frames, failures = _saved(args)
+    else:
+        from zconsole.cli import event_loop  # lazy: saved output needs nothing that samples
+
+        frames, failures = event_loop.run(_sampled(args))
     lacking = [str(failure) for failure in failures]
     for text in lacking or ([] if frames or args.saved else [NONE]):
         say(text)
@@ -103,13 +108,6 @@ def _check_names(names: Sequence[str], shown: Sequence[Frame], said: Sequence[Se
     for name in names:
         if name not in known:
             raise NotFoundError(f"no pool {name!r} in that output{why}")
-
-
-def _live(args: argparse.Namespace) -> Found:
-    # lazy: saved output needs nothing that samples a machine
-    from zconsole.cli import event_loop
-
-    return event_loop.run(_sampled(args))
 
 
 async def _sampled(args: argparse.Namespace) -> Found:

@@ -12,7 +12,7 @@ from zconsole.actions.backend import live_backend
 from zconsole.actions.plan import Situation
 from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import console, event_loop, local
-from zconsole.cli.configuration import denied
+from zconsole.cli.config import denied
 from zconsole.cli.output import local_zone, say
 from zconsole.cli.terminal import has_terminal
 from zconsole.diagnosis.device_errors.probes import signs_of
@@ -30,8 +30,6 @@ from zconsole.system.host import is_root
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dirs
 from zconsole.timeline.devices import DeviceProber
-from zconsole.timeline.feed import SessionFeed
-from zconsole.zfs.sources.live import LiveSource
 
 _T = TypeVar("_T")
 
@@ -75,7 +73,7 @@ async def _on_this_machine(
 ) -> _T:
     runner = ProcessRunner()
     prober = DeviceProber(partial(signs_of, runner))
-    feed = SessionFeed(LiveSource(()), local.session(keep=False), 0.0, None, prober)
+    feed = local.on_demand(prober=prober)
     rounds = RoundsOnDemand(feed)
     backend = live_backend(read_only=True)
     session = SwapSession(backend, live_swap(), rounds.frames)

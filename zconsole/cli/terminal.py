@@ -29,7 +29,7 @@ def open_console(
     args: argparse.Namespace,
     feed: Feed,
     zone: tzinfo | None,
-    host: str | None = None,
+    host: str | None,
     make_backend: Callable[[], ActionBackend] | None = None,
     past: Past | None = None,
     fault: str = "",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
+from zconsole.cli.output import print_row
 from zconsole.errors import ExitCode
-from zconsole.output import json
-from zconsole.system.printable import clean
 from zconsole.ui.theme.files import find_themes
 
 
@@ -18,8 +17,8 @@ def run(args: argparse.Namespace) -> int:
         names = ("name", "path", "description", "dark")
         found = {name: getattr(theme, name) for name in names}
         record = {**found, "path": str(theme.path), "error": None}
-        print(json.line(record) if args.json else clean(f"{theme.name:<16} {theme.path}"))
+        print_row(record, f"{theme.name:<16} {theme.path}", args.json)
     for path, why in themes.failed:
         failed = {"name": path.stem, "path": str(path), "description": None, "error": why}
-        print(json.line(failed) if args.json else clean(f"{path.stem}  not loaded: {why}  {path}"))
+        print_row(failed, f"{path.stem}  not loaded: {why}  {path}", args.json)
     return ExitCode.OK

@@ -9,18 +9,17 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from zconsole.actions.backend import make_way
 from zconsole.cli import local
-from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.config import refuse_denied
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UnavailableError, UsageError, ZconsoleError
 from zconsole.output import json
 from zconsole.output.tunables import promises, record, table
 from zconsole.system.audit import MemoryLog, audit_log
-from zconsole.system.patient import in_time
+from zconsole.system.patient import in_time, made_state_dir
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
 from zconsole.tunables import autopilot, guard
@@ -126,7 +125,7 @@ def _set(
     problems = (control.problem(name, value) for name, value in guarded.items())
     if problem := next(filter(None, problems), None):
         raise UsageError(problem)
-    place = in_time(partial(state_dir, create=True))
+    place = made_state_dir()
     # Guarded ones last: by then, anything that can be refused has been.
     control.set(plain, time.time())
     guards: dict[str, Hold] = {}
@@ -146,7 +145,7 @@ def _preset(args: argparse.Namespace, control: Control, parameters: SysfsParamet
     chosen = preset(args.words[0], parameters, args.limit)
     for warning in chosen.warnings:
         say(warning)
-    in_time(partial(state_dir, create=True))
+    made_state_dir()
     _show(args, control.set(chosen.values, time.time(), action=f"preset {chosen.name}"))
     return ExitCode.OK
 
@@ -158,7 +157,7 @@ def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> N
     tunables set earlier would be in the way, ZconsoleError where it doesn't start or is not
     confirmed.
     """
-    place = in_time(partial(state_dir, create=True))
+    place = made_state_dir()
     if args.words == [OFF]:
         stopped = autopilot.stop(place)
         left = control.settle(time.time())

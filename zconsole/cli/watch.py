@@ -9,7 +9,6 @@ import io
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 
 from zconsole.cli import event_loop, output, remote
@@ -17,7 +16,7 @@ from zconsole.cli.output import say
 from zconsole.errors import ExitCode
 from zconsole.pool.model import NOTHING, Scan
 from zconsole.pool.scan_outcome import is_end
-from zconsole.system.patient import Worker, answer
+from zconsole.system.patient import Worker
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import Frame
 
@@ -79,9 +78,7 @@ class _Printer:
         self.forget_printed()
         if len(self.unread) >= MOST_UNREAD:
             return
-        attempt: Future[None] = Future()
-        attempt.set_running_or_notify_cancel()
-        self._worker.put(partial(answer, partial(self._show, update), attempt))
+        attempt = self._worker.ask(partial(self._show, update))
         self.unread.append(asyncio.wrap_future(attempt))
         if len(self.unread) == 1:
             await asyncio.wait(self.unread, timeout=READ_WITHIN)
@@ -104,12 +101,8 @@ async def _printer(show: Callable[[Update], None]) -> AsyncGenerator[_Printer, N
             printer.forget_printed()
     finally:
         if printer.unread:
-            _abandon_streams()
-
-
-def _abandon_streams() -> None:
-    """Leave both streams to the thread that hangs in one: Python would wait for it, and abort."""
-    sys.stdout = sys.stderr = io.StringIO()
+            # Both streams are left to the thread that hangs in one: Python would wait, and abort.
+            sys.stdout = sys.stderr = io.StringIO()
 
 
 def _tell(update: Update) -> None:

@@ -16,7 +16,7 @@ from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 
 if TYPE_CHECKING:
-    from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
+    from zconsole.diagnosis.bottleneck.finding import Verdict
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 VERSION = 1
@@ -45,7 +45,8 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     first = scans[0] if scans else scan_object(_NO_SCAN)
     if not scans and not frame.seen.scans_told:
         first |= {"function": None, "state": None, "eta_reason": "scan unknown"}
-    first |= {"limit": _limit(frame.limit), "ceiling": _ceiling(frame.ceiling)}
+    ceiling = None if frame.ceiling is None else _picked(frame.ceiling, "rate share text")
+    first |= {"limit": _limit(frame.limit), "ceiling": ceiling}
     return {
         "version": VERSION,
         "t": frame.t,
@@ -81,10 +82,6 @@ def _limit(found: Verdict | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return _picked(found, "cause text sure figures advice") | {"figures": dict(found.figures)}
-
-
-def _ceiling(found: Ceiling | None) -> dict[str, Any] | None:
-    return None if found is None else _picked(found, "rate share text")
 
 
 def _trouble(found: DeviceFault) -> dict[str, Any]:

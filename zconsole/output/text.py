@@ -29,17 +29,17 @@ BAR_WIDTH = 30
 _WATCHED = frozenset({"removal", "expansion", "condense"})
 
 
-def status_report(frame: Frame, zone: tzinfo | None = None) -> str:
+def status_report(frame: Frame) -> str:
     """A pool in full: health, redundancy, scans, tree, balance, errors; ends in a newline.
 
-    ``zone`` is for clock times; None is the machine's own.
+    Clock times are the machine's own.
     """
     parts: list[str] = [*_heading(frame)]
     for view in frame.scans:
-        parts.extend(_scan(view, frame, zone))
+        parts.extend(_scan(view, frame))
     parts.extend(limit_lines(frame))
-    parts.extend(_last_scrub(frame, zone))
-    parts.extend(_activity(activity, frame.t, zone) for activity in frame.activities)
+    parts.extend(_last_scrub(frame))
+    parts.extend(_activity(activity, frame.t) for activity in frame.activities)
     if frame.rows:
         parts.extend(("", *_table(frame.rows)))
     if frame.balance.vdevs:
@@ -69,7 +69,7 @@ def cells(text: str) -> int:
     return cell_len(text)
 
 
-def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
+def watch_line(frame: Frame, zone: tzinfo | None) -> str:
     """One line per pool and sample: time, pool, health, scan, redundancy left."""
     words = [date_of(frame.t, zone).strftime("%H:%M:%S"), frame.pool, frame.health.word]
     if frame.problem:
@@ -134,29 +134,29 @@ def _left(entry: Redundancy) -> str:
     return f"{entry.vdev} 0: do not remove {', '.join(entry.untouchable)}"
 
 
-def _scan(view: ScanView, frame: Frame, zone: tzinfo | None) -> Iterator[str]:
+def _scan(view: ScanView, frame: Frame) -> Iterator[str]:
     scan, now = view.scan, frame.t
     if not scan.active:
-        yield _ended(view, now, zone)
+        yield _ended(view, now)
         return
     stage = f", {view.stage}" if view.stage else ""
     errors = f", {counted(scan.errors, 'error')}" if scan.errors else ""
     done = "progress unknown" if view.percent is None else f"{view.percent:.2f} % done"
     yield f"{work_name(scan.name, scan.vdev)}: {scan.state}{stage}, {done}{errors}"
     if scan.paused_since is not None:
-        began = f", started {_day_clock(scan.start, now, zone)}" if scan.start is not None else ""
-        yield f"  paused since {_day_clock(scan.paused_since, now, zone)}{began}"
+        began = f", started {_day_clock(scan.start, now)}" if scan.start is not None else ""
+        yield f"  paused since {_day_clock(scan.paused_since, now)}{began}"
     if amounts := _amounts(view):
         yield f"  {amounts}"
-    yield f"  {_eta(view, frame, zone)}"
+    yield f"  {_eta(view, frame)}"
     if view.full is not None and view.full.eta is not None:
-        yield f"  full redundancy in {_span(view.full, frame, zone)}; {view.full.reason}"
+        yield f"  full redundancy in {_span(view.full, frame)}; {view.full.reason}"
     yield from (f"  {note}" for note in view.notes)
 
 
-def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
+def _ended(view: ScanView, now: float) -> str:
     scan, name = view.scan, work_name(view.scan.name, view.scan.vdev)
-    on = f" on {_day_clock(scan.end, now, zone)}" if scan.end else ""
+    on = f" on {_day_clock(scan.end, now)}" if scan.end else ""
     if scan.state != "finished":
         return f"{name}: {scan.state}{on}"
     found = {fact.label: fact for fact in result_facts(scan, size)}
@@ -168,12 +168,12 @@ def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
     return f"{name}: finished{said}{on}"
 
 
-def _last_scrub(frame: Frame, zone: tzinfo | None) -> Iterator[str]:
+def _last_scrub(frame: Frame) -> Iterator[str]:
     """The last full scrub: scans that came after it may have taken its place in the list."""
     scrub = frame.scrub
     if scrub.last is None and not scrub.never:
         return
-    words = ["none" if scrub.last is None else _day_clock(scrub.last, frame.t, zone)]
+    words = ["none" if scrub.last is None else _day_clock(scrub.last, frame.t)]
     if scrub.age is not None:
         words.append(f"{'pool created ' * scrub.never}{days(scrub.age)} ago")
     if scrub.overdue:
@@ -197,7 +197,7 @@ def _amounts(view: ScanView) -> str:
     return ", ".join(words)
 
 
-def _eta(view: ScanView, frame: Frame, zone: tzinfo | None) -> str:
+def _eta(view: ScanView, frame: Frame) -> str:
     found = view.estimate
     if found.reason == SUSPENDED:  # what zpool says is of the time before
         return _no_eta(found.reason)
@@ -206,7 +206,7 @@ def _eta(view: ScanView, frame: Frame, zone: tzinfo | None) -> str:
         return f"{_no_eta(found.reason)}{zpool}"
     count = view.restarts or 0
     restarts = f", {count} restart{'s' * (count > 1)}" if count else ""
-    return f"ETA {_span(found, frame, zone)}; {found.reason}{zpool}{restarts}"
+    return f"ETA {_span(found, frame)}; {found.reason}{zpool}{restarts}"
 
 
 def _no_eta(reason: str) -> str:
@@ -217,15 +217,15 @@ def _no_eta(reason: str) -> str:
     return told if told.startswith("no ETA") else f"no ETA: {reason}"
 
 
-def _span(found: Estimate, frame: Frame, zone: tzinfo | None) -> str:
+def _span(found: Estimate, frame: Frame) -> str:
     """``1h26m (1h01m to 2h01m), Sun 22 Nov 20:05``; no date where it is unknown what "now" was."""
     span = " ".join(filter(None, (duration(found.eta), range_words(found))))
     if frame.sample is not None and not frame.sample.dated:
         return span
-    return f"{span}, {_day_clock(frame.t + (found.eta or 0.0), frame.t, zone)}"
+    return f"{span}, {_day_clock(frame.t + (found.eta or 0.0), frame.t)}"
 
 
-def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
+def _activity(view: ActivityView, now: float) -> str:
     activity = view.activity
     name = work_name(activity.kind, activity.vdev)
     done = f", {activity.percent:.2f} % done" if activity.percent is not None else ""
@@ -236,7 +236,7 @@ def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
     if view.stalled is not None:
         state = f"stuck, no progress for {duration(view.stalled)}"
     if activity.state == "finished":
-        on = f" on {_day_clock(activity.end, now, zone)}" if activity.end else ""
+        on = f" on {_day_clock(activity.end, now)}" if activity.end else ""
         return f"{name}: finished{_moved(activity)}{on}"
     why = f", {activity.note}" if activity.note and activity.state == "paused" else ""
     advice = f"; {view.advice}" if view.advice else ""
@@ -372,7 +372,7 @@ def _errors(frame: Frame) -> Iterator[str]:
             yield "  (for the file names: zpool status -v, as root)"
 
 
-def _day_clock(t: float, now: float, zone: tzinfo | None) -> str:
+def _day_clock(t: float, now: float) -> str:
     """Day and time, with the year where it is not this one."""
-    then, today = date_of(t, zone), date_of(now, zone)
+    then, today = date_of(t, None), date_of(now, None)
     return then.strftime("%a %d %b %H:%M" if then.year == today.year else "%a %d %b %Y %H:%M")

@@ -30,11 +30,10 @@ from zconsole.rebalance.backend import (
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job_output import last_line
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.system.async_process import ProcessRunner, Spawner
+from zconsole.system.async_process import LineProcess, ProcessRunner, Spawner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import FileThread
 from zconsole.system.mounts import SELF
-from zconsole.system.pipe_io import LineProcess
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
 from zconsole.system.state_dir import StateError, read_end
 

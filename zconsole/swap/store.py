@@ -18,10 +18,10 @@ from zconsole.diagnosis.device_errors.probes import smart_of
 from zconsole.swap.checklist import OPEN, WAYS, Checklist
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id
-from zconsole.system.patient import in_time
+from zconsole.system.patient import made_state_dir
 from zconsole.system.record_file import LockedStore
 from zconsole.system.records import from_json, parse_json
-from zconsole.system.state_dir import StateError, remove, state_dir, state_dirs
+from zconsole.system.state_dir import StateError, remove, state_dirs
 
 FORMAT = 1
 MOST_BYTES = 4 * 2**20
@@ -165,7 +165,7 @@ def live_swap() -> SwapBackend:
 def _store(leads: bool) -> SwapStore:
     """The store of this user; one that keeps nothing where there is no directory for it."""
     try:
-        directory = in_time(partial(state_dir, create=True)) if leads else None
+        directory = made_state_dir() if leads else None
     except StateError:
         directory = None  # what is saved then says so
     return SwapStore(directory, state_dirs())

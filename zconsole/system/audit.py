@@ -164,23 +164,18 @@ Log = Audit | MemoryLog
 """Where changes are written down."""
 
 
-def own_directory() -> Path:
-    """The state directory, made and checked. Raises StateError."""
-    return state_dir(create=True)
-
-
-def audit_log(directory: Callable[[], Path] = own_directory, syslog: Path = SYSLOG) -> Audit:
+def audit_log(directory: Callable[[], Path] | None = None, syslog: Path = SYSLOG) -> Audit:
     """The audit log of whoever runs this: a file in the state directory, else the system's log.
 
-    ``directory`` is called for every line, in the thread that writes: it may hang or fail. Notes
-    have a moment at the end of the program.
+    ``directory``, instead of the state directory, is called for every line, in the thread that
+    writes: either may hang or fail. Notes have a moment at the end of the program.
     """
 
     def append(line: str) -> None:
-        append_line(directory() / NAME, line)
+        append_line((directory() if directory else state_dir(create=True)) / NAME, line)
 
     places: dict[str, Place] = {NAME: append, "syslog": partial(send_line, address=syslog)}
-    audit = Audit(whoami(), places, recall=recall_own)
+    audit = Audit(whoami(), places, recall=lambda: recall(state_dir(create=False) / NAME))
     atexit.register(audit.settle)
     return audit
 
@@ -195,15 +190,12 @@ def append_line(path: Path, line: str) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX)
         size = os.fstat(handle).st_size
         cut_off = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-        _write_all(handle, ("\n" * cut_off + line + "\n").encode("ascii"))
+        data = ("\n" * cut_off + line + "\n").encode("ascii")
+        while data:
+            data = data[os.write(handle, data) :]
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def recall_own() -> list[dict[str, Any]]:
-    """The newest records of whoever runs this. Raises StateError or OSError."""
-    return recall(state_dir(create=False) / NAME)
 
 
 def recall(path: Path, most: int = TAIL) -> list[dict[str, Any]]:
@@ -227,7 +219,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def send_line(line: str, address: Path = SYSLOG) -> None:
+def send_line(line: str, address: Path) -> None:
     """Send one line to the system's log (syslog(3), RFC 3164). Raises OSError when it can't.
 
     Not syslog(3) itself: it says nothing of a missing /dev/log, and waits for a reader that hangs.
@@ -239,8 +231,3 @@ def send_line(line: str, address: Path = SYSLOG) -> None:
         if (over := len(message) - LONGEST) > 0:
             message = message[: LONGEST - SAID] + b"... (%d bytes cut)" % (over + SAID)
         channel.send(message)
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(handle, data) :]

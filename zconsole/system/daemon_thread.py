@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from zconsole.system.patient import Worker, answer, begun
+from zconsole.system.patient import Worker, begun
 from zconsole.system.process import DeadlineError
 
 _T = TypeVar("_T")
@@ -43,10 +43,7 @@ class FileThread:
         """What ``job`` returns or raises. Raises DeadlineError after ``deadline`` seconds."""
         if self._is_busy():
             raise DeadlineError("reading /proc and /sys does not end", self._is_busy)
-        attempt: Future[_T] = Future()
-        attempt.set_running_or_notify_cancel()  # so that nothing cancels it
-        self._worker.put(partial(answer, job, attempt))
-        self._newest = attempt
+        attempt = self._newest = self._worker.ask(job)
         try:
             async with asyncio.timeout(deadline):
                 return await asyncio.wrap_future(attempt)

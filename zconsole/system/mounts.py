@@ -194,7 +194,7 @@ def parse(table: bytes) -> dict[int, MountPoint]:
     return {each.number: each for each in rows(table)}
 
 
-def table_of(process: Path = SELF) -> bytes:
+def table_of(process: Path) -> bytes:
     """The mount table of a process. Raises OSError."""
     return (process / "mountinfo").read_bytes()
 

@@ -1,4 +1,4 @@
-"""Calls that may hang, in threads: given up after a deadline, or not waited for at all.
+"""Calls that may take too long: in threads, given up after a deadline or not waited for at all.
 
 On a resilvering pool one fsync(2) may take seconds, on a hung pool forever.
 """
@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
+from zconsole.errors import ExitCode
 from zconsole.system.state_dir import StateError, state_dir
 
 _T = TypeVar("_T")
@@ -39,6 +44,11 @@ def in_time(job: Callable[[], _T], patience: float = PATIENCE) -> _T:
     except NoAnswerError as error:
         place = state_dir(create=False)
         raise NoAnswerError(f"state directory {place}: {error}. Check its disk") from None
+
+
+def made_state_dir() -> Path:
+    """The state directory, made and checked. Raises StateError, NoAnswerError as ``in_time``."""
+    return in_time(partial(state_dir, create=True))
 
 
 class Patient:
@@ -83,7 +93,7 @@ def begun(job: Callable[[], _T]) -> Future[_T]:
     # Python 3.13 on one keeps the stack (8 MB) until it is collected, and the traceback of what
     # is raised ties it into a cycle.
     with _started():
-        _thread.start_new_thread(answer, (job, attempt))
+        _thread.start_new_thread(_answer, (job, attempt))
     return attempt
 
 
@@ -96,7 +106,7 @@ def _started() -> Iterator[None]:
         raise NotAskedError(f"{error}: too many threads or processes run") from None
 
 
-def answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
+def _answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
     """Make a call here and now, and have what came of it in ``attempt``."""
     try:
         found = job()
@@ -131,6 +141,13 @@ class Worker:
             self._waiting.append(job)
             self._changed.notify_all()
 
+    def ask(self, job: Callable[[], _T]) -> Future[_T]:
+        """What will come of a job; it can't be canceled. Raises NotAskedError as ``put``."""
+        attempt: Future[_T] = Future()
+        attempt.set_running_or_notify_cancel()
+        self.put(partial(_answer, job, attempt))
+        return attempt
+
     def settle(self, patience: float) -> bool:
         """Wait at most so many seconds until all is done; returns whether it is."""
         with self._changed:
@@ -145,3 +162,69 @@ class Worker:
                     return
                 job = self._waiting.popleft()
             job()
+
+
+# Leaving a program that a call inside the kernel keeps from hearing its signals. No handler of the
+# thread that makes the call runs meanwhile, and the kernel keeps the signal pending, where
+# everybody can see it.
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LOOK = 0.5
+"""Seconds between two looks."""
+
+
+@contextlib.contextmanager
+def left_when_deaf(patience: float) -> Iterator[None]:
+    """End the program, from a thread beside, when a signal has been pending for so many seconds."""
+    over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(over, patience), daemon=True, name="deaf")
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _watch(over: threading.Event, patience: float) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # not for this thread to take
+    looks = 0
+    while not over.wait(LOOK):
+        looks = looks + 1 if _pending() else 0
+        if looks * LOOK >= patience:
+            os.write(2, b"zconsole: left: a call to a filesystem does not end\n")
+            os._exit(ExitCode.INTERRUPTED)
+
+
+def _pending() -> bool:
+    """Whether one of the signals waits for the main thread."""
+    text = Path(f"/proc/self/task/{os.getpid()}/status").read_text()
+    masks = (line.split()[1] for line in text.splitlines() if line[:7] in ("SigPnd:", "ShdPnd:"))
+    return any(int(mask, 16) & 1 << (number - 1) for mask in masks for number in SIGNALS)
+
+
+class CpuLimitError(Exception):
+    """A computation took more CPU time than it may."""
+
+
+@contextlib.contextmanager
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """Raise CpuLimitError in what runs within, once that has taken so much CPU time.
+
+    A thread could not be left behind instead: a pattern at work does not let go of the
+    interpreter, but it does let signal handlers run. Those run in the main thread only; elsewhere
+    nothing is limited.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise CpuLimitError(f"more than {seconds:g} s of CPU time")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

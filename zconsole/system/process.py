@@ -59,13 +59,13 @@ class DeadlineError(Exception):
         self.alive = alive
 
 
-def zfs_environment(base: Mapping[str, str]) -> dict[str, str]:
+def zfs_environment() -> dict[str, str]:
     """An environment in which zpool prints plain, parseable text in UTF-8 and no colour.
 
     Ordinary users' PATH often lacks the directories zpool is in, though they may run it.
     """
-    kept = {k: v for k, v in base.items() if not k.startswith(SCRUBBED_PREFIXES)}
-    path = ":".join(filter(None, (base.get("PATH", os.defpath), SYSTEM_PATH)))
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(SCRUBBED_PREFIXES)}
+    path = ":".join(filter(None, (kept.get("PATH", os.defpath), SYSTEM_PATH)))
     kept.update(LC_ALL="C.UTF-8", NO_COLOR="1", PATH=path)
     return kept
 
@@ -82,7 +82,7 @@ def own(module: str, *words: str) -> tuple[str, ...]:
 
 def find_command(name: str) -> str | None:
     """The file a command's name runs; None when it is not installed."""
-    return shutil.which(name, path=zfs_environment(os.environ)["PATH"])
+    return shutil.which(name, path=zfs_environment()["PATH"])
 
 
 def spawned(
@@ -110,7 +110,7 @@ def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
     Raises DeadlineError after ``deadline`` seconds, with the command killed and abandoned;
     OSError if absent.
     """
-    process = spawned(argv, subprocess.PIPE, subprocess.PIPE, zfs_environment(os.environ))
+    process = spawned(argv, subprocess.PIPE, subprocess.PIPE, zfs_environment())
     try:
         out, err = process.communicate(timeout=deadline)
     except subprocess.TimeoutExpired:

@@ -171,9 +171,7 @@ class LockedStore:
 class AsyncWriter:
     """Writes files in the background: of each, only the newest content."""
 
-    def __init__(self, write: Write = write_private) -> None:
-        """``write`` replaces the content of a file. Raises StateError."""
-        self._write = write
+    def __init__(self) -> None:
         self._worker = Worker("writer")
         self._waiting: dict[Path, bytes] = {}
         self._failed: dict[Path, StateError] = {}
@@ -193,7 +191,7 @@ class AsyncWriter:
         data = self._waiting.pop(path, None)
         if data is not None:  # else an earlier job wrote it
             try:
-                self._write(path, data)
+                write_private(path, data)
             except StateError as error:
                 self._failed[path] = error
 

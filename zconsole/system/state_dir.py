@@ -13,7 +13,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from zconsole.system.safe_path import StateError as StateError
@@ -84,9 +84,14 @@ def _own(environ: Mapping[str, str]) -> Path:
         return Path(override)
     if os.geteuid() == 0:
         return SYSTEM
-    base = environ.get("XDG_STATE_HOME", "")
+    return xdg_directory("XDG_STATE_HOME", ".local/state", environ) / "zconsole"
+
+
+def xdg_directory(name: str, usual: str, environ: Mapping[str, str]) -> Path:
+    """The directory that a variable of the XDG specification names, else the usual one at home."""
+    base = environ.get(name, "")
     # Of a relative one every directory would have its own; the specification has it ignored.
-    return (Path(base) if base.startswith("/") else home() / ".local" / "state") / "zconsole"
+    return Path(base) if base.startswith("/") else home() / usual
 
 
 def home() -> Path:
@@ -272,13 +277,11 @@ def locked(path: Path, seconds: float, busy: Exception) -> Iterator[None]:
         os.close(handle)
 
 
-def lock_within(
-    path: Path, seconds: float, sleep: Callable[[float], None] = time.sleep
-) -> int | None:
+def lock_within(path: Path, seconds: float) -> int | None:
     """``try_lock``, again and again for so many seconds."""
     for _ in range(round(seconds / LOOK)):
         handle = try_lock(path)
         if handle is not None:
             return handle
-        sleep(LOOK)
+        time.sleep(LOOK)
     return try_lock(path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Pool, Sample, SampleFailure
-from zconsole.system.cpu_limit import CpuLimitError, cpu_limit
+from zconsole.system.patient import CpuLimitError, cpu_limit
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.pool import PoolTimeline

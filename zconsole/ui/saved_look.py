@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from zconsole.config.saving import save
+from zconsole.config.file import save
 from zconsole.config.settings import PANES
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread

@@ -12,9 +12,9 @@ import pytest
 
 from tests.table import rows
 from zconsole.cli.completion import LISTS, SCRIPTS
-from zconsole.cli.grammar import Command, command_tree
+from zconsole.cli.grammar import Command
 from zconsole.cli.main import main
-from zconsole.cli.options import COMMANDS
+from zconsole.cli.options import COMMANDS, command_tree
 from zconsole.cli.tunables import NAMES
 from zconsole.sim import scenarios
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.cli import configuration
-from zconsole.cli.configuration import (
+from zconsole.cli.config import (
     FAULT,
     applied,
+    checked,
     denied,
     fault_of,
     refuse_denied,
@@ -105,7 +105,7 @@ def test_read_only_says_which_of_the_two_it_was(path):
 
 def test_a_clash_of_keys_is_told_with_both_names(path):
     path.write_text('[keys]\nreplace = "T"\npause = "P"\n')
-    config = configuration.checked(file.read_config())
+    config = checked(file.read_config())
     assert [(w.key, w.problem) for w in config.wrong] == [
         ("keys.replace", "T is also the key of tunables")
     ]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import defaultdict
 
-from zconsole.cli.grammar import KINDS, command_tree
-from zconsole.cli.options import COMMANDS
+import pytest
+
+from tests.table import rows
+from zconsole.cli.completion import KINDS
+from zconsole.cli.grammar import positive, share, size_above_0
+from zconsole.cli.options import COMMANDS, command_tree
 from zconsole.cli.rebalance_options import COMMANDS as OF_REBALANCE
 from zconsole.sim import scenarios
 
@@ -32,7 +37,7 @@ EVERY = tuple(TREE.walk())
 
 def test_every_command_is_there():
     named = [command.words for command in EVERY]
-    inner = [("rebalance", name) for name in OF_REBALANCE]
+    inner = [each.words for each in OF_REBALANCE]
     assert sorted(named) == sorted([(), *((name,) for name in COMMANDS), *inner])
     assert all(command.about for command in EVERY)
 
@@ -48,7 +53,7 @@ def test_an_option_takes_the_same_in_every_command():
     found = defaultdict(set)
     for command in EVERY:
         for option in command.options:
-            found[option.names].add((option.count, option.choices, option.kind))
+            found[option.names].add((option.count, option.choices, KINDS.get(option.metavar)))
     assert {names for names, taken in found.items() if len(taken) > 1} == set()
 
 
@@ -65,3 +70,26 @@ def test_counts_and_choices_are_as_the_parser_takes_them():
 def test_phrases_tell_their_defaults():
     interval = next(each for each in TREE.options if "--interval" in each.names)
     assert interval.text == "seconds between samples (default: 1)"
+
+
+def test_numbers_are_read():
+    assert (size_above_0("10m"), share("0.25"), positive("3")) == (10 << 20, 0.25, 3.0)
+
+
+@rows(
+    ("read", "word"),
+    [
+        (size_above_0, "x"),
+        (size_above_0, "0"),
+        (share, "1.5"),
+        (share, "nan"),
+        (share, "10%"),
+        (positive, "0"),
+        (positive, "inf"),
+    ],
+)
+def test_anything_else_is_told_in_words(read, word):
+    with pytest.raises(
+        argparse.ArgumentTypeError, match=f"must be a (size|share|number) .*, not '{word}'"
+    ):
+        read(word)

@@ -16,10 +16,9 @@ import pytest
 from tests.table import rows
 from tests.unit.source import PACKAGE, modules
 from zconsole.cli.completion import SCRIPTS
-from zconsole.cli.grammar import command_tree
 from zconsole.cli.main import command_of, main
 from zconsole.cli.man import TOPICS, names, page, title
-from zconsole.cli.options import COMMANDS, parser_of
+from zconsole.cli.options import COMMANDS, command_tree, parser_of
 from zconsole.errors import ExitCode
 from zconsole.ui.keys import EVERY_GROUP, keys_of, shown
 

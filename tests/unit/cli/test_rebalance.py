@@ -24,6 +24,7 @@ from zconsole.cli.options import parser_of
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import control, job_store
 from zconsole.rebalance.job.locks import TreeLocks
+from zconsole.system import patient
 from zconsole.system.patient import in_time
 from zconsole.system.safe_path import StateError
 
@@ -237,7 +238,7 @@ def test_a_state_directory_that_does_not_answer_is_said(
 ) -> None:
     answers = threading.Event()
     monkeypatch.setattr(job_store, "records", lambda: answers.wait(60))
-    monkeypatch.setattr(cli, "state_dir", lambda create: answers.wait(60))
+    monkeypatch.setattr(patient, "state_dir", lambda create: answers.wait(60))
     monkeypatch.setattr(cli, "ANSWER", 0.1)
     monkeypatch.setattr(in_time, "__defaults__", (0.1,))
     try:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from zconsole.actions.scrub_window import MachineWindows
-from zconsole.cli import scrub
+from zconsole.cli import local, scrub
 from zconsole.cli.main import main
 from zconsole.cli.scrub import line
 from zconsole.pool.scrub_window import ScrubWindow
@@ -90,7 +90,7 @@ def test_hours_are_dropped_and_what_follows_is_said(monkeypatch, capsys):
     source = SimulatedSource("healthy", clock=time.monotonic)
     backend, pool = simulated_backend(source.world), source.world.pools[0]
     backend.windows.switch(ScrubWindow(pool.name, str(pool.guid), NIGHT.hours))
-    monkeypatch.setattr(scrub, "LiveSource", lambda _pools: source)
+    monkeypatch.setattr(local, "LiveSource", lambda _pools: source)
     monkeypatch.setattr(scrub, "live_backend", lambda **_: backend)
     assert main(["scrub", "off", pool.name]) == 0
     assert backend.windows.windows() == ()

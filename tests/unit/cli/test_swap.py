@@ -12,7 +12,7 @@ import pytest
 
 from tests.records import replace
 from zconsole.actions.refresh import RoundsOnDemand
-from zconsole.cli import swap
+from zconsole.cli import local, swap
 from zconsole.cli.main import main
 from zconsole.cli.options import parser_of
 from zconsole.cli.swap import SwapListing
@@ -229,7 +229,7 @@ def test_the_disks_of_this_machine_are_asked_what_they_say_of_themselves(
         return None
 
     monkeypatch.setenv("ZCONSOLE_STATE", str(machine.place))
-    monkeypatch.setattr(swap, "LiveSource", lambda _pools: machine.source)
+    monkeypatch.setattr(local, "LiveSource", lambda _pools: machine.source)
     monkeypatch.setattr(swap, "DeviceProber", lambda _signs_of: None)
     backend = simulated_backend(machine.source.world)
     monkeypatch.setattr(swap, "live_backend", lambda **_: backend)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from zconsole.actions.scrub_window import KEEPER, LOOK, MachineWindows
-from zconsole.cli.window_keeper import WindowKeeper
+from zconsole.cli.keeper import WindowKeeper
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World

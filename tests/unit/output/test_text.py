@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC
 
+import pytest
 from rich.cells import cell_len
 
 from tests.factory import frame, mirror_pool, noisy_pool, view
@@ -33,7 +36,7 @@ config:
 
 def report(text: str) -> str:
     (frame,) = Session(zone=UTC).advance([{"t": T, "text": text}])
-    return status_report(frame, UTC)
+    return status_report(frame)
 
 
 def test_a_scan_that_has_hardly_begun_gets_no_date_beyond_all_calendars():
@@ -119,7 +122,7 @@ def test_a_device_that_waits_is_told_with_the_time_to_full_redundancy():
     shown = view(scan, Estimate(60.0, 50.0, 80.0, "steady"), full=waits)
     seen = frame(mirror_pool(scan), t=T, scans=(shown,))
     said = "full redundancy in 2h00m (1h00m to 2h30m), Fri 15 Jan 10:00; 1 device waits for another"
-    assert f"\n  {said} full pass\n" in status_report(seen, UTC)
+    assert f"\n  {said} full pass\n" in status_report(seen)
     assert "  ETA 1m00s (50s to 1m20s)  full redundancy 2h00m  " in watch_line(seen, UTC)
 
 
@@ -164,7 +167,7 @@ def test_one_restart_is_one():
     text = text.replace("1/s, (scan is slow, no estimated time)", "100M/s, 10h16m to go")
     session.advance([{"t": T, "text": text}])
     (frame,) = session.advance([{"t": T + 10, "text": text.replace("14:08:38", "15:08:38")}])
-    assert ", 1 restart\n" in status_report(frame, UTC)
+    assert ", 1 restart\n" in status_report(frame)
 
 
 def test_an_end_without_an_amount_tells_none():
@@ -207,24 +210,35 @@ def test_an_error_scrub_counts_no_bytes():
     )
     seen, _ = thrice(f"{HEALTHY}{lines}")
     why = "counts blocks, not bytes"
-    said = status_report(seen, UTC)
+    said = status_report(seen)
     assert f"error scrub: running, 40.00 % done\n  no ETA: {why}; zpool says nothing\n" in said
     assert f"  errorscrub  running  40.00 %  no ETA: {why}" in watch_line(seen, UTC)
 
 
 def test_the_table_says_where_disks_are_where_that_is_known():
     pool = mirror_pool()
-    assert "DISK" not in status_report(frame(pool), UTC)
+    assert "DISK" not in status_report(frame(pool))
     mirror = pool.root.children[0]
     disk = LeafDisk(bay="Slot 07", serial="ZC1A")
     sides = (mirror.children[0]._replace(disk=disk), *mirror.children[1:])
     root = pool.root._replace(children=(mirror._replace(children=sides),))
-    lines = status_report(frame(replace(pool, root=root)), UTC).splitlines()
+    lines = status_report(frame(replace(pool, root=root))).splitlines()
     head = next(line for line in lines if line.startswith("NAME"))
     (row,) = (line for line in lines if line.strip().startswith("sda"))
     assert row[head.index("DISK") :] == "Slot 07, serial ZC1A"
 
 
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The machine's time zone for a test."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_utc")
 def test_the_report_tells_of_the_last_full_scrub():
     day = 86400.0
     late = ScrubAge(T - 41 * day, 41 * day, overdue=True)
@@ -238,5 +252,5 @@ def test_the_report_tells_of_the_last_full_scrub():
 
 
 def scrub_line(scrub: ScrubAge) -> str | None:
-    lines = status_report(frame(mirror_pool(), T, scrub=scrub), UTC).splitlines()
+    lines = status_report(frame(mirror_pool(), T, scrub=scrub)).splitlines()
     return next((line for line in lines if line.startswith("last full scrub")), None)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.unit.zfs.sources.source_fakes import gone, settle
-from zconsole.system import async_process, pipe_io
+from zconsole.system import async_process
 from zconsole.system.async_process import LastingRunner, ProcessRunner
 from zconsole.system.process import DeadlineError, find_command, run_blocking, zfs_environment
 
@@ -132,7 +132,7 @@ async def test_an_abandoned_process_is_killed_before_it_can_end_by_itself(tmp_pa
         time.sleep(0.2)
 
     with monkeypatch.context() as patched:
-        patched.setattr("zconsole.system.pipe_io.os.close", interrupted)
+        patched.setattr("zconsole.system.async_process.os.close", interrupted)
         process.abandon()
     await gone(lambda: process.alive)
     assert not (tmp_path / "ended").exists()
@@ -192,8 +192,10 @@ async def test_the_last_words_of_a_process_are_kept():
     await settle()
 
 
-def test_the_environment_makes_zpool_plain_and_findable():
-    environment = zfs_environment({"ZFS_COLOR": "1", "ZPOOL_VDEV_NAME_GUID": "1", "PATH": "/bin"})
+def test_the_environment_makes_zpool_plain_and_findable(monkeypatch):
+    for name, value in {"ZFS_COLOR": "1", "ZPOOL_VDEV_NAME_GUID": "1", "PATH": "/bin"}.items():
+        monkeypatch.setenv(name, value)
+    environment = zfs_environment()
     assert environment["LC_ALL"] == "C.UTF-8"
     assert environment["PATH"].split(":") == ["/bin", "/usr/sbin", "/sbin", "/usr/local/sbin"]
     assert not {"ZFS_COLOR", "ZPOOL_VDEV_NAME_GUID"} & environment.keys()
@@ -258,7 +260,7 @@ async def test_a_command_that_writes_without_end_is_stopped(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("newline", ["", " + b'\\n'"])
 async def test_a_long_lived_process_that_writes_without_end_ends(monkeypatch, newline):
-    monkeypatch.setattr(pipe_io, "MOST_OUTPUT", 1_000_000)
+    monkeypatch.setattr(async_process, "MOST_OUTPUT", 1_000_000)
     code = ENDLESS.format(newline=newline)
     process = await ProcessRunner().spawn((sys.executable, "-c", code))
     async with asyncio.timeout(60):
@@ -272,8 +274,8 @@ async def test_a_long_lived_process_that_writes_without_end_ends(monkeypatch, ne
 
 
 async def test_lines_that_are_taken_do_not_add_up(monkeypatch):
-    monkeypatch.setattr(pipe_io, "MOST_OUTPUT", 1000)
-    lines = pipe_io.Lines()
+    monkeypatch.setattr(async_process, "MOST_OUTPUT", 1000)
+    lines = async_process.Lines()
     for _ in range(100):
         lines.pipe_data_received(1, b"x" * 99 + b"\n")
         assert await lines.take() == "x" * 99
@@ -281,8 +283,8 @@ async def test_lines_that_are_taken_do_not_add_up(monkeypatch):
 
 
 async def test_lines_that_wait_count_though_others_were_taken(monkeypatch):
-    monkeypatch.setattr(pipe_io, "MOST_OUTPUT", 1000)
-    lines = pipe_io.Lines()
+    monkeypatch.setattr(async_process, "MOST_OUTPUT", 1000)
+    lines = async_process.Lines()
     for _ in range(10):
         lines.pipe_data_received(1, b"x" * 99 + b"\n")
     await lines.take()

@@ -122,14 +122,17 @@ def test_what_is_written_is_there_once_it_has_settled(tmp_path):
     assert (tmp_path / "c").read_bytes() == b"later"
 
 
-def test_a_disk_that_hangs_keeps_nobody_waiting_and_only_the_newest_is_written_then(tmp_path):
+def test_a_disk_that_hangs_keeps_nobody_waiting_and_only_the_newest_is_written_then(
+    tmp_path, monkeypatch
+):
     hangs, written = threading.Event(), []
 
     def write(_path, data):
         hangs.wait(30)
         written.append(data)
 
-    writer = AsyncWriter(write)
+    monkeypatch.setattr(record_file, "write_private", write)
+    writer = AsyncWriter()
     began = time.monotonic()
     writer.write(tmp_path / "a", b"first")
     while writer._waiting:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC
-
 from tests.factory import frame, mirror_pool, view
 from tests.records import replace
 from tests.table import rows
@@ -90,7 +88,7 @@ def test_text_and_screen_have_one_word_for_what_a_scan_wrote(function, word, sta
     ended = {"end": T - 60, "duration": 3600.0} if state == "finished" else {}
     scan = Scan(function, state, total_bytes=9 * 2**30, processed_bytes=5 * 2**30, **ended)
     shown = frame(mirror_pool(scan), t=T, scans=(view(scan),))
-    assert f"{word} 5G" in status_report(shown, UTC)
+    assert f"{word} 5G" in status_report(shown)
     assert f"{word} 5G" in text(scan_lines(shown, LOOK, 120))
 
 

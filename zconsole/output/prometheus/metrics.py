@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.pool.scan_outcome import LastScan
 from zconsole.system.printable import clean
-from zconsole.timeline.frame import Frame, ScanView, VdevRow
+from zconsole.timeline.frame import Frame, VdevRow
 
 if TYPE_CHECKING:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -28,11 +28,15 @@ MISSING = (
 
 
 class Family(NamedTuple):
-    """Name, help text and labels of a metric."""
+    """A metric: its name, help text and labels, and its value for each thing that has it."""
 
     name: str
     text: str
+    subject: str
+    """What has a value, as ``_subjects`` calls it."""
     labels: tuple[str, ...]
+    value: Callable[[Any], float | Mapping[str, float | None] | None]
+    """Of one thing: None without a sample, several by what the last label says."""
 
     @property
     def counts(self) -> bool:
@@ -40,88 +44,116 @@ class Family(NamedTuple):
         return self.name.endswith("_total")
 
 
-_POOL = ("pool",)
-_SCAN = ("pool", "function", "vdev")
-_LAST = ("pool", "function")
-_VDEV = ("pool", "vdev")
-_DEVICE = ("pool", "vdev", "device")
-_JOB = ("job_id",)
-"""Not ``job``: Prometheus itself puts that label on what it scrapes."""
+def _is(word: str | None) -> Mapping[str, float]:
+    """The value of a metric that names a state: 1 for the current one, none for unknown."""
+    return {word: 1.0} if word else {}
+
+
+def _errors(row: VdevRow) -> Mapping[str, float | None]:
+    return {kind: getattr(row.vdev.errors, kind) for kind in ("read", "write", "cksum")}
+
+
+LABELS = {
+    "pool": ("pool",),
+    "answering pool": ("pool",),
+    "scan": ("pool", "function", "vdev"),
+    "last scan": ("pool", "function"),
+    "redundancy": ("pool", "vdev"),
+    "top-level vdev": ("pool", "vdev"),
+    "device": ("pool", "vdev", "device"),
+    "trouble": ("pool", "device"),
+    "spare": ("pool", "device"),
+    "job": ("job_id",),
+}
+"""Not ``job`` for a job: Prometheus itself puts that label on what it scrapes."""
 
 FAMILIES = tuple(
-    Family(f"zconsole_{name}", text, labels)
-    for name, text, labels in (
-        ("pool_up", "1 when the newest sample of the pool succeeded", _POOL),
-        ("pool_stale_seconds", "age of the newest good sample", _POOL),
-        ("pool_sample_timestamp_seconds", "time of the newest good sample", _POOL),
-        ("pool_health", "1 for the current word of the pool's health", (*_POOL, "word")),
-        ("pool_state", "1 for the pool's state as zpool prints it", (*_POOL, "state")),
-        ("pool_data_errors", "data errors", _POOL),
-        ("scan_active", "1 while running, 0 while paused", _SCAN),
-        ("scan_stage", "1 for the current stage", (*_SCAN, "stage")),
-        ("scan_start_timestamp_seconds", "when the running scan began", _SCAN),
-        ("scan_done_ratio", "progress as zpool prints it", _SCAN),
-        ("scan_issue_bytes_per_second", "bytes issued, recent", _SCAN),
-        ("scan_scan_bytes_per_second", "bytes scanned, recent", _SCAN),
-        ("scan_eta_seconds", "time left", _SCAN),
-        ("scan_eta_low_seconds", "low end of the range of the time left", _SCAN),
-        ("scan_eta_high_seconds", "high end of the range of the time left", _SCAN),
-        ("scan_stalled_seconds", "time without progress", _SCAN),
-        ("scan_restarts", "restarts observed", _SCAN),
-        ("scan_errors", "errors found", _SCAN),
-        ("scan_limit", "1 for what limits the running scan", (*_POOL, "cause")),
-        ("scan_ceiling_bytes_per_second", "estimated maximum rate", _POOL),
-        ("last_scan_result", "1 for how the last scan ended", (*_LAST, "result")),
-        ("last_scan_end_timestamp_seconds", "when the last scan ended", _LAST),
-        ("last_scan_duration_seconds", "time the last scan took, with pauses", _LAST),
-        ("last_scan_errors", "errors of the last scan", _LAST),
-        ("last_scrub_end_timestamp_seconds", "when the last full scrub ended", _POOL),
-        ("scrub_age_seconds", "time since the last full scrub, or the pool's creation", _POOL),
-        ("scrub_overdue", "1 when the next full scrub is overdue", _POOL),
-        ("redundancy_left", "devices that may fail without data loss", _VDEV),
-        ("balance_spread_ratio", "largest fill minus smallest", _POOL),
-        ("balance_imbalance_bytes", "bytes above the common fill", _POOL),
-        ("vdev_fill_ratio", "share allocated", _VDEV),
-        ("vdev_new_write_ratio", "expected share of new writes", _VDEV),
-        ("device_read_bytes_per_second", "bytes read, recent", _DEVICE),
-        ("device_write_bytes_per_second", "bytes written, recent", _DEVICE),
-        ("device_wait_seconds", "mean latency of a request", _DEVICE),
-        ("device_busy_ratio", "share of time busy", _DEVICE),
-        ("device_errors_total", "errors since they were last cleared", (*_DEVICE, "type")),
-        ("device_new_errors", "errors within the hour", ("pool", "device")),
-        ("device_flaps", "disconnects within the hour", ("pool", "device")),
-        ("spare_trouble", "1 for what is wrong with a hot spare", ("pool", "device", "trouble")),
-        ("rebalance_job", "1 for the job's state", (*_JOB, "state")),
-        ("rebalance_done_bytes", "bytes rewritten", _JOB),
-        ("rebalance_total_bytes", "bytes to rewrite", _JOB),
-        ("rebalance_bytes_per_second", "bytes rewritten, recent", _JOB),
+    Family(f"zconsole_{name}", text, subject, LABELS[subject] + tuple(more.split()), value)
+    for subject, name, text, more, value in (
+        ("pool", "pool_up", "1 when the newest sample of the pool succeeded", "",
+         lambda f: not f.problem),
+        ("pool", "pool_stale_seconds", "age of the newest good sample", "",
+         lambda f: f.stale_seconds),
+        ("pool", "pool_sample_timestamp_seconds", "time of the newest good sample", "",
+         lambda f: f.sample and f.sample.t),
+        ("pool", "pool_health", "1 for the current word of the pool's health", "word",
+         lambda f: _is(f.health.word)),
+        ("pool", "pool_state", "1 for the pool's state as zpool prints it", "state",
+         lambda f: _is(f.kstat if f.problem else f.state)),
+        ("answering pool", "pool_data_errors", "data errors", "", lambda f: f.seen.error_count),
+        ("scan", "scan_active", "1 while running, 0 while paused", "",
+         lambda view: view.scan.state == "running"),
+        ("scan", "scan_stage", "1 for the current stage", "stage", lambda view: _is(view.stage)),
+        ("scan", "scan_start_timestamp_seconds", "when the running scan began", "",
+         lambda view: view.scan.start),
+        ("scan", "scan_done_ratio", "progress as zpool prints it", "",
+         lambda view: None if view.percent is None else view.percent / 100),
+        ("scan", "scan_issue_bytes_per_second", "bytes issued, recent", "",
+         lambda view: view.issue_rate),
+        ("scan", "scan_scan_bytes_per_second", "bytes scanned, recent", "",
+         lambda view: view.scan_rate),
+        ("scan", "scan_eta_seconds", "time left", "", lambda view: view.estimate.eta),
+        ("scan", "scan_eta_low_seconds", "low end of the range of the time left", "",
+         lambda view: view.estimate.low),
+        ("scan", "scan_eta_high_seconds", "high end of the range of the time left", "",
+         lambda view: view.estimate.high),
+        ("scan", "scan_stalled_seconds", "time without progress", "",
+         lambda view: view.stalled or 0.0),
+        ("scan", "scan_restarts", "restarts observed", "", lambda view: view.restarts),
+        ("scan", "scan_errors", "errors found", "", lambda view: view.scan.errors),
+        ("answering pool", "scan_limit", "1 for what limits the running scan", "cause",
+         lambda f: _is(f.limit and f.limit.cause)),
+        ("answering pool", "scan_ceiling_bytes_per_second", "estimated maximum rate", "",
+         lambda f: f.ceiling and f.ceiling.rate),
+        ("last scan", "last_scan_result", "1 for how the last scan ended", "result",
+         lambda scan: _is(scan.result)),
+        ("last scan", "last_scan_end_timestamp_seconds", "when the last scan ended", "",
+         lambda scan: scan.end),
+        ("last scan", "last_scan_duration_seconds", "time the last scan took, with pauses", "",
+         lambda scan: scan.duration),
+        ("last scan", "last_scan_errors", "errors of the last scan", "",
+         lambda scan: scan.errors),
+        # Whatever scan ended after it; its age is as of a sample.
+        ("pool", "last_scrub_end_timestamp_seconds", "when the last full scrub ended", "",
+         lambda f: f.scrub.last),
+        ("answering pool", "scrub_age_seconds",
+         "time since the last full scrub, or the pool's creation", "", lambda f: f.scrub.age),
+        ("answering pool", "scrub_overdue", "1 when the next full scrub is overdue", "",
+         lambda f: f.scrub.overdue),
+        ("redundancy", "redundancy_left", "devices that may fail without data loss", "",
+         lambda entry: entry.left),
+        ("answering pool", "balance_spread_ratio", "largest fill minus smallest", "",
+         lambda f: f.balance.spread),
+        ("answering pool", "balance_imbalance_bytes", "bytes above the common fill", "",
+         lambda f: f.balance.imbalance_bytes),
+        ("top-level vdev", "vdev_fill_ratio", "share allocated", "", lambda vdev: vdev.fill),
+        ("top-level vdev", "vdev_new_write_ratio", "expected share of new writes", "",
+         lambda vdev: vdev.new_write_share),
+        ("device", "device_read_bytes_per_second", "bytes read, recent", "",
+         lambda row: row.rates.read),
+        ("device", "device_write_bytes_per_second", "bytes written, recent", "",
+         lambda row: row.rates.write),
+        ("device", "device_wait_seconds", "mean latency of a request", "",
+         lambda row: row.rates.latency),
+        ("device", "device_busy_ratio", "share of time busy", "", lambda row: row.rates.busy),
+        ("device", "device_errors_total", "errors since they were last cleared", "type", _errors),
+        ("trouble", "device_new_errors", "errors within the hour", "",
+         lambda trouble: trouble.deltas.total),
+        ("trouble", "device_flaps", "disconnects within the hour", "",
+         lambda trouble: trouble.flaps),
+        ("spare", "spare_trouble", "1 for what is wrong with a hot spare", "trouble",
+         lambda spare: _is(spare.kind)),
+        ("job", "rebalance_job", "1 for the job's state", "state",
+         lambda job: _is(str(job["state"]))),
+        ("job", "rebalance_done_bytes", "bytes rewritten", "", lambda job: job.get("bytes_done")),
+        ("job", "rebalance_total_bytes", "bytes to rewrite", "",
+         lambda job: job.get("bytes_total")),
+        ("job", "rebalance_bytes_per_second", "bytes rewritten, recent", "",
+         lambda job: job.get("rate")),
     )
-)
+)  # fmt: skip
 """Every metric, in the order of the page. The text of one whose value names a state begins with
 ``1 for``. Unknown values have no sample."""
-
-
-class MetricSamples:
-    """Collects samples under the declared families; unknown values have no sample."""
-
-    def __init__(self) -> None:
-        self.families = {family.name: _family(family) for family in FAMILIES}
-        self._seen: set[tuple[str, tuple[str, ...]]] = set()
-
-    def put(self, name: str, value: float | None, *labels: str | None) -> None:
-        """Add a sample; label values in the family's order. The first of equal ones counts."""
-        values = tuple(clean(label or "") for label in labels)
-        if value is None or (name, values) in self._seen:
-            return
-        self._seen.add((name, values))
-        self.families[f"zconsole_{name}"].add_metric(values, float(value))
-
-
-def _family(family: Family) -> MetricFamily:
-    from prometheus_client import core  # lazy: an optional library
-
-    kind = core.CounterMetricFamily if family.counts else core.GaugeMetricFamily
-    return kind(family.name, family.text, labels=family.labels)
 
 
 def families(
@@ -129,117 +161,63 @@ def families(
     jobs: Sequence[Mapping[str, Any]] = (),
     last: Callable[[Frame], Iterable[LastScan]] = lambda _: (),
 ) -> tuple[MetricFamily, ...]:
-    """Every metric with a sample.
+    """Every metric with a sample; the first of equal ones counts.
 
     ``jobs`` are rebalance statuses as the command prints them; ``last`` gives a pool's last scans.
     """
-    samples = MetricSamples()
-    for frame in frames:
-        _pool(samples, frame)
-        _last(samples, frame.pool, tuple(last(frame)))
-        _scrub(samples, frame)
-    for job in jobs:
-        _job(samples, job)
-    return tuple(family for family in samples.families.values() if family.samples)
+    from prometheus_client import core  # lazy: an optional library
+
+    things = [thing for frame in frames for thing in _subjects(frame, last(frame))]
+    things += [("job", (str(job["job"]),), job) for job in jobs]
+    made = []
+    for family in FAMILIES:
+        kind = core.CounterMetricFamily if family.counts else core.GaugeMetricFamily
+        metric = kind(family.name, family.text, labels=family.labels)
+        samples: dict[tuple[str, ...], float] = {}
+        for subject, labels, thing in things:
+            if subject != family.subject:
+                continue
+            found = family.value(thing)
+            several = found if isinstance(found, Mapping) else {None: found}
+            for word, value in several.items():
+                named = labels if word is None else (*labels, word)
+                if value is not None:
+                    samples.setdefault(tuple(clean(each or "") for each in named), float(value))
+        for named, value in samples.items():
+            metric.add_metric(named, value)
+        made.append(metric)
+    return tuple(metric for metric in made if metric.samples)
 
 
-def _pool(samples: MetricSamples, frame: Frame) -> None:
+def _subjects(
+    frame: Frame, last: Iterable[LastScan]
+) -> Iterator[tuple[str, tuple[str | None, ...], Any]]:
+    """All that has metrics: what it is, its labels, and itself."""
     pool = frame.pool
-    samples.put("pool_up", 0.0 if frame.problem else 1.0, pool)
-    samples.put("pool_stale_seconds", frame.stale_seconds, pool)
-    samples.put("pool_health", 1.0, pool, frame.health.word)
-    state = frame.kstat if frame.problem else frame.state
-    samples.put("pool_state", 1.0 if state else None, pool, state)
-    t = None if frame.sample is None else frame.sample.t
-    samples.put("pool_sample_timestamp_seconds", t, pool)
+    yield "pool", (pool,), frame
+    newest = {scan.function: scan for scan in sorted(last, key=lambda scan: scan.end)}
+    for function, ended in newest.items():
+        yield "last scan", (pool, function), ended
     if frame.problem:
         return
-    samples.put("pool_data_errors", frame.seen.error_count, pool)
+    yield "answering pool", (pool,), frame
     for view in frame.scans:
         if view.scan.active:
-            _scan(samples, pool, view)
-    if frame.limit is not None:
-        samples.put("scan_limit", 1.0, pool, frame.limit.cause)
-    if frame.ceiling is not None:
-        samples.put("scan_ceiling_bytes_per_second", frame.ceiling.rate, pool)
+            yield "scan", (pool, view.scan.function, view.scan.vdev), view
     for entry in frame.redundancy:
-        samples.put("redundancy_left", entry.left, pool, entry.vdev)
-    samples.put("balance_spread_ratio", frame.balance.spread, pool)
-    samples.put("balance_imbalance_bytes", frame.balance.imbalance_bytes, pool)
+        yield "redundancy", (pool, entry.vdev), entry
     for vdev in frame.balance.vdevs:
-        samples.put("vdev_fill_ratio", vdev.fill, pool, vdev.name)
-        samples.put("vdev_new_write_ratio", vdev.new_write_share, pool, vdev.name)
-    for top, row in _leaves(frame.rows):
-        _device(samples, pool, top, row)
-    for trouble in frame.troubles:
-        samples.put("device_new_errors", trouble.deltas.total, pool, trouble.name)
-        samples.put("device_flaps", trouble.flaps, pool, trouble.name)
-    for spare in frame.spares:
-        samples.put("spare_trouble", 1.0, pool, spare.name, spare.kind)
-
-
-def _scan(samples: MetricSamples, pool: str, view: ScanView) -> None:
-    scan, estimate = view.scan, view.estimate
-    labels = (pool, scan.function, scan.vdev)
-    samples.put("scan_active", 1.0 if scan.state == "running" else 0.0, *labels)
-    samples.put("scan_start_timestamp_seconds", scan.start, *labels)
-    if view.stage is not None:
-        samples.put("scan_stage", 1.0, *labels, view.stage)
-    samples.put("scan_done_ratio", None if view.percent is None else view.percent / 100, *labels)
-    samples.put("scan_issue_bytes_per_second", view.issue_rate, *labels)
-    samples.put("scan_scan_bytes_per_second", view.scan_rate, *labels)
-    samples.put("scan_eta_seconds", estimate.eta, *labels)
-    samples.put("scan_eta_low_seconds", estimate.low, *labels)
-    samples.put("scan_eta_high_seconds", estimate.high, *labels)
-    samples.put("scan_stalled_seconds", view.stalled or 0.0, *labels)
-    samples.put("scan_restarts", view.restarts, *labels)
-    samples.put("scan_errors", scan.errors, *labels)
-
-
-def _leaves(rows: Sequence[VdevRow]) -> Iterator[tuple[str, VdevRow]]:
+        yield "top-level vdev", (pool, vdev.name), vdev
     top = ""
-    for row in rows:
+    for row in frame.rows:
         if row.depth == 1:
             top = row.vdev.name
         if row.depth > 0 and not row.vdev.children:
-            yield top, row
-
-
-def _device(samples: MetricSamples, pool: str, top: str, row: VdevRow) -> None:
-    labels, rates = (pool, top, row.vdev.name), row.rates
-    samples.put("device_read_bytes_per_second", rates.read, *labels)
-    samples.put("device_write_bytes_per_second", rates.write, *labels)
-    samples.put("device_wait_seconds", rates.latency, *labels)
-    samples.put("device_busy_ratio", rates.busy, *labels)
-    for kind in ("read", "write", "cksum"):
-        samples.put("device_errors_total", getattr(row.vdev.errors, kind), *labels, kind)
-
-
-def _last(samples: MetricSamples, pool: str, scans: Sequence[LastScan]) -> None:
-    """The newest ended scan of each function."""
-    newest = {scan.function: scan for scan in sorted(scans, key=lambda scan: scan.end)}
-    for function, scan in newest.items():
-        samples.put("last_scan_result", 1.0, pool, function, scan.result)
-        samples.put("last_scan_end_timestamp_seconds", scan.end, pool, function)
-        samples.put("last_scan_duration_seconds", scan.duration, pool, function)
-        samples.put("last_scan_errors", scan.errors, pool, function)
-
-
-def _scrub(samples: MetricSamples, frame: Frame) -> None:
-    """The last full scrub, whatever scan ended after it; its age is as of a sample."""
-    scrub = frame.scrub
-    samples.put("last_scrub_end_timestamp_seconds", scrub.last, frame.pool)
-    if not frame.problem:
-        samples.put("scrub_age_seconds", scrub.age, frame.pool)
-        samples.put("scrub_overdue", scrub.overdue, frame.pool)
-
-
-def _job(samples: MetricSamples, job: Mapping[str, Any]) -> None:
-    name = str(job["job"])
-    samples.put("rebalance_job", 1.0, name, str(job["state"]))
-    samples.put("rebalance_done_bytes", job.get("bytes_done"), name)
-    samples.put("rebalance_total_bytes", job.get("bytes_total"), name)
-    samples.put("rebalance_bytes_per_second", job.get("rate"), name)
+            yield "device", (pool, top, row.vdev.name), row
+    for trouble in frame.troubles:
+        yield "trouble", (pool, trouble.name), trouble
+    for spare in frame.spares:
+        yield "spare", (pool, spare.name), spare
 
 
 class Page:

@@ -21,8 +21,6 @@ DEADLINE = 10.0
 ten seconds (scrape_timeout)."""
 MOST = 16
 """Connections at a time, each a thread; a new one replaces the oldest."""
-_LOOKS = 4
-"""How often connections are checked within the deadline."""
 
 
 class _Handler(WSGIRequestHandler):
@@ -36,12 +34,10 @@ class Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int], deadline: float, most: int) -> None:
+    def __init__(self, address: tuple[str, int]) -> None:
         """Raises OSError for an unavailable address, UnicodeError for an invalid host name."""
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         self.address_family = found[0][0]
-        self._deadline = deadline
-        self._most = most
         self._open: dict[socket.socket, float] = {}
         """When each connection began, oldest first."""
         self._lock = threading.Lock()
@@ -50,7 +46,7 @@ class Server(ThreadingMixIn, WSGIServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """See socketserver.BaseServer.process_request."""
         with self._lock:
-            for old in list(self._open)[: len(self._open) + 1 - self._most]:
+            for old in list(self._open)[: len(self._open) + 1 - MOST]:
                 self._cut(old)
             self._open[request] = time.monotonic()
         super().process_request(request, client_address)
@@ -63,7 +59,7 @@ class Server(ThreadingMixIn, WSGIServer):
 
     def service_actions(self) -> None:
         """Cut off connections whose time is over, however busy: a slow trickle is no request."""
-        began_by = time.monotonic() - self._deadline
+        began_by = time.monotonic() - DEADLINE
         with self._lock:
             for request, began in list(self._open.items()):
                 if began <= began_by:
@@ -98,26 +94,23 @@ def address_of(word: str) -> tuple[str, int]:
     return host, port
 
 
-def serve(
-    page: Page, address: tuple[str, int], deadline: float = DEADLINE, most: int = MOST
-) -> Callable[[], None]:
+def serve(page: Page, address: tuple[str, int]) -> Callable[[], None]:
     """Serve the page at /metrics in a thread; returns what stops it.
 
-    A connection ends after ``deadline`` seconds; of more than ``most`` the oldest ends. Raises
+    A connection ends after DEADLINE seconds; of more than MOST the oldest ends. Raises
     ZconsoleError if the address is unavailable.
     """
     from prometheus_client import make_wsgi_app
 
     host, port = address
     try:
-        server = Server(address, deadline, most)
+        server = Server(address)
     except OSError as error:
         raise ZconsoleError(f"--listen {host}:{port}: {error.strerror}") from None
     except UnicodeError:  # what getaddrinfo raises for a name that no host can have
         raise ZconsoleError(f"--listen {host}:{port}: not a host name") from None
     server.set_app(make_wsgi_app(page.registry))
-    every = min(0.5, deadline / _LOOKS)
-    thread = threading.Thread(target=server.serve_forever, args=(every,), daemon=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
 
     def _stop() -> None:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from zconsole.rebalance.backend import JobStatus, own_days
-from zconsole.system.broken_pipe import swallow
-from zconsole.system.printable import clean
+from zconsole.system.printable import clean, swallow
 from zconsole.units import counted, duration, rate, size
 
 OURS = "zconsole: "

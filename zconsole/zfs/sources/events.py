@@ -15,8 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from zconsole.system.async_process import Spawner
-from zconsole.system.pipe_io import LineProcess
+from zconsole.system.async_process import LineProcess, Spawner
 from zconsole.zfs.decode.words import VDEV_STATES, state_word
 
 COMMAND = ("zpool", "events", "-Hvf")

@@ -18,9 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from zconsole.errors import UsageError
-from zconsole.system.async_process import CommandRunner, ProcessRunner, Spawner
+from zconsole.system.async_process import CommandRunner, LineProcess, ProcessRunner, Spawner
 from zconsole.system.host import Clocks, steady_clock
-from zconsole.system.pipe_io import LineProcess
 from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities

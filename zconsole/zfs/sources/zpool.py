@@ -11,9 +11,8 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Sample, Vdev, parse_version
-from zconsole.system.async_process import CommandRunner, Spawner
+from zconsole.system.async_process import CommandRunner, LineProcess, Spawner
 from zconsole.system.host import Clocks, is_root, utc_offset
-from zconsole.system.pipe_io import LineProcess
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.pool_poller import leaf_paths
 from zconsole.zfs.sources.reader import Commands, ReaderOption, ReadFailedError, has_json

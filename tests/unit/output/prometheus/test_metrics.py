@@ -264,7 +264,7 @@ def test_bad_usage_is_one_line(words, capsys):
 
 
 def test_names_follow_the_custom_and_labels_are_declared():
-    for name, text, labels in FAMILIES:
+    for name, text, _, labels, _ in FAMILIES:
         assert re.fullmatch(r"zconsole_[a-z_]+", name)
         assert text
         assert len(set(labels)) == len(labels)

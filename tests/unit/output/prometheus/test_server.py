@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.core import GaugeMetricFamily
 
 from tests.unit.waiting import soon
+from zconsole.output.prometheus import server
 from zconsole.output.prometheus.metrics import Page
 from zconsole.output.prometheus.server import serve
 
@@ -34,9 +35,12 @@ def serving(deadline: float) -> Iterator[int]:
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         found: int = probe.getsockname()[1]
-    stop = serve(page, (LOOPBACK, found), deadline, MOST)
-    yield found
-    stop()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(server, "DEADLINE", deadline)
+        patched.setattr(server, "MOST", MOST)
+        stop = serve(page, (LOOPBACK, found))
+        yield found
+        stop()
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zconsole.system.async_process import ProcessRunner
-from zconsole.system.pipe_io import ByteProcess
+from zconsole.system.async_process import ByteProcess, ProcessRunner
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
 from zconsole.zfs.sources.kernel.helper import Answers, requests
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
