@@ -294,7 +294,7 @@ class PoolState:
     version: str = VERSION
     spares: list[Leaf] = field(default_factory=list)
     cache: list[Leaf] = field(default_factory=list)
-    tunables: Tunables = field(default_factory=lambda: defaults(VERSION))
+    tunables: Tunables = field(init=False)
     scan: SimulatedScan | None = None
     removal: Relocation | None = None
     expansion: Relocation | None = None
@@ -307,7 +307,7 @@ class PoolState:
     destroyed: dict[str, str] = field(default_factory=dict)
     """Ids in ``damaged`` to the names of datasets that are no more."""
     suspended: bool = False
-    one_stage: bool = False
+    one_stage: bool = field(init=False)
     """Scans issue as they walk (before 0.8)."""
     autoexpand: bool = False
     hours: ScrubWindow | None = None
@@ -330,6 +330,8 @@ class PoolState:
     next_guid: int = 1
 
     def __post_init__(self) -> None:
+        self.tunables = defaults(self.version)
+        self.one_stage = parse_version(self.version) < SORTED
         self.host.pools.append(self)
 
     @property
