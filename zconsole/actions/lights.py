@@ -9,8 +9,7 @@ from typing import Protocol
 from zconsole.actions.plan import LightOrder
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.hardware.device import Device
-from zconsole.hardware.led import LedSlot, slot_of
-from zconsole.hardware.light import LASTING, LocateLights
+from zconsole.hardware.light import LASTING, LedSlot, LocateLights, slot_of
 
 
 class LightSwitch(Protocol):

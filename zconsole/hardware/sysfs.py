@@ -29,12 +29,6 @@ def tidy(text: str) -> str:
     return clean(" ".join(text.replace("\0", " ").split()))[:LONGEST]
 
 
-def whole(path: Path) -> int | None:
-    """The whole number of an attribute; None without one."""
-    text = word(path)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
 def names_in(folder: Path) -> tuple[str, ...]:
     """The sorted names in a folder; () if it is missing or not readable."""
     try:

@@ -14,7 +14,7 @@ from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
 from zconsole.errors import NotFoundError, UsageError, ZconsoleError
 from zconsole.hardware import light
 from zconsole.hardware.device import Contents, Device
-from zconsole.hardware.links import PARTITION
+from zconsole.hardware.location import PARTITION
 from zconsole.pool.chassis import LeafDisk, SlotKey
 from zconsole.pool.model import Pool, Version, parse_version
 from zconsole.pool.scrub_window import ScrubWindow
