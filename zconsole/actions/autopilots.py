@@ -13,13 +13,13 @@ from zconsole.tunables import autopilot
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import LEVERS
-from zconsole.tunables.hold_plan import Order
+from zconsole.tunables.pilot import HoldOrder
 
 
 class Autopilots(Protocol):
     """The one autopilot of a machine, if it runs."""
 
-    async def start(self, wanted: Order) -> None:
+    async def start(self, wanted: HoldOrder) -> None:
         """Start it, for as long as this console runs. Raises ZconsoleError."""
 
     async def stop(self) -> bool:
@@ -38,11 +38,11 @@ class MachineAutopilots:
         self._mark = mark
         self._patient = Patient()
 
-    async def start(self, wanted: Order) -> None:
+    async def start(self, wanted: HoldOrder) -> None:
         """See Autopilots.start."""
         await in_daemon_thread(make_way, self._control)
         begin = autopilot.start
-        await in_daemon_thread(begin, self._directory, wanted.targets, wanted.below, self._mark)
+        await in_daemon_thread(begin, self._directory, wanted, self._mark)
 
     async def stop(self) -> bool:
         """See Autopilots.stop."""

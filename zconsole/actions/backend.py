@@ -26,7 +26,7 @@ from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import guard
 from zconsole.tunables.autopilot import every_pool
 from zconsole.tunables.control import Control
-from zconsole.tunables.parameters import Parameters, SysfsParameters
+from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import TunableStore
 from zconsole.zfs.sources.live import LiveSource
 
@@ -103,7 +103,7 @@ class ActionBackend:
 def live_backend(read_only: bool) -> ActionBackend:
     """What acts on this machine; one that may not write says why in ``denied``."""
     runner = ProcessRunner()
-    parameters = SysfsParameters()
+    parameters = Parameters()
     denied = "read-only" if read_only else "" if os.geteuid() == 0 else "not root"
     # Made and checked whenever something is written there: a directory that is unusable or hangs
     # must not keep anybody from clearing a pool.

@@ -31,6 +31,7 @@ from zconsole.system.process import Completed
 from zconsole.timeline.devices import described
 from zconsole.timeline.frame import Pairs
 from zconsole.tunables.control import Control
+from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import TunableStore
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ FEATURES = (
 """What a simulated pool from 0.8 on has enabled; a plan asks for the version besides."""
 
 
-class SimulatedParameters:
+class SimulatedParameters(Parameters):
     """The module parameters of a simulated world."""
 
     def __init__(self, world: World) -> None:

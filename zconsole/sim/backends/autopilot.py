@@ -15,9 +15,8 @@ from zconsole.system.audit import Log
 from zconsole.system.host import process_mark
 from zconsole.tunables.autopilot import RUNS, Autopilot, PilotClaim, Status, Steered
 from zconsole.tunables.control import Control
-from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.pilot import ACTION, Pilot
+from zconsole.tunables.pilot import ACTION, HoldOrder, Pilot
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 
@@ -67,7 +66,7 @@ class SimulatedAutopilots:
         self._task: asyncio.Task[None] | None = None
         self._claim = _Claim(Path(), OWNER)
 
-    async def start(self, wanted: Order) -> None:
+    async def start(self, wanted: HoldOrder) -> None:
         """See Autopilots.start."""
         if self._claim.status is not None:
             raise ZconsoleError(RUNS)
