@@ -29,8 +29,6 @@ BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 
 BAY = "bay"
 """What a machine calls its bays where it names disks by them."""
-LABELS = 4 << 20
-"""What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
 _SCRUBBED = 12 * DAY
 """Seconds before the story at which a pool was last scrubbed in full, unless it says another."""
 _SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
@@ -97,8 +95,7 @@ class Build:
     ) -> Top:
         """A top-level vdev as large as its smallest device allows, ``fill`` (0…1) full."""
         top = Top(kind, self.guid(), list(members), nparity, vclass, frag=frag)
-        smallest = min(leaf.model.size for leaf in top.leaves())
-        top.space = float((smallest - LABELS) * (1 if kind in ("mirror", "disk") else top.width))
+        top.space = top.usable
         top.alloc = top.synced = top.space * fill
         return top
 

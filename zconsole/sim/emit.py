@@ -303,11 +303,6 @@ def diskstats_of(leaves: Sequence[Leaf]) -> list[list[str]]:
     return [_row(leaf, i) for i, leaf in enumerate(leaves) if _present(leaf)]
 
 
-def row_names(leaves: Sequence[Leaf]) -> dict[str, tuple[str, ...]]:
-    """Leaf path to the name of its row."""
-    return {leaf.path: (leaf.device,) for leaf in leaves if _present(leaf)}
-
-
 def _present(leaf: Leaf) -> bool:
     return leaf.kind == "disk" and leaf.present
 

@@ -94,25 +94,20 @@ def _key(pool: PoolState, shelf: int) -> str:
 
 
 def _enclosures(pool: PoolState, leaves: Mapping[str, Leaf]) -> Iterator[Enclosure]:
-    held: dict[tuple[str, str], str] = {}
+    held: dict[SlotKey, tuple[str, ...]] = {}
     for leaf in leaves.values():
         if leaf.present:
-            held.setdefault(place_of(pool, leaf), leaf.disk)
+            held.setdefault(place_of(pool, leaf), (leaf.disk,))
     every = (*leaves.values(), *pool.host.drawer)  # a shelf stays when its last disk is pulled
     last = max((leaf.slot for leaf in every if not leaf.is_nvme), default=0)
     for shelf in range(-(-last // pool.host.slots)):
         key = _key(pool, shelf)
         names = ((number, slot_name(number)) for number in range(1, pool.host.slots + 1))
-        slots = (Slot(name, n, _held(held, key, name)) for n, name in names)
+        slots = (Slot(name, n, held.get((key, name), ())) for n, name in names)
         yield Enclosure(key, "LSI SAS3x40", tuple(slots))
     if pool.host.flash:
-        slots = (Slot(str(n), n, _held(held, "", str(n))) for n in pool.host.flash)
+        slots = (Slot(str(n), n, held.get(("", str(n)), ())) for n in pool.host.flash)
         yield Enclosure("", "NVMe slots", tuple(slots))
-
-
-def _held(held: Mapping[tuple[str, str], str], key: str, name: str) -> tuple[str, ...]:
-    disk = held.get((key, name))
-    return () if disk is None else (disk,)
 
 
 def _disk(pool: PoolState, leaf: Leaf, bays: Mapping[tuple[str, str], str]) -> LeafDisk:

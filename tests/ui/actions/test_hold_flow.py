@@ -11,7 +11,7 @@ from tests.ui.actions.acting import RUN, Acting, acting
 from tests.ui.drawn import flat, plain
 from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
-from zconsole.sim.backends import autopilot
+from zconsole.sim.backends import actions as autopilot
 from zconsole.tunables.pilot import HoldOrder, Targets
 from zconsole.units import latency
 

@@ -29,12 +29,11 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.rebalance.planning.survey import Ages, Held, Survey
-from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import ONLINE
 from zconsole.sim.emit import pool_state
 from zconsole.sim.rewrite import scanning, spread, spread_over
 from zconsole.sim.source import World
-from zconsole.sim.state import PoolState
+from zconsole.sim.state import PoolState, Rewrite, SimulatedDirectory
 from zconsole.sim.topology import top_name
 from zconsole.system.audit import Log, MemoryLog
 
