@@ -116,20 +116,13 @@ class LocatedSource:
             self._known = places
         if degrees is not None:
             self._temperatures = degrees
-        if places is not None or degrees is not None:
-            self._forms = self._raw_forms()
-
-    def _raw_forms(self) -> tuple[dict[str, Any], tuple[Any, ...]]:
-        known = self._known
-        disks = {
-            path: disk_form(disk._replace(temperature=self._warmest(known.names.get(path, ()))))
-            for path, disk in known.disks.items()
-        }
-        shelves = tuple(enclosure_form(each) for each in known.enclosures)
-        return disks, shelves
-
-    def _warmest(self, names: Iterable[str]) -> float | None:
-        return max((self._temperatures[n] for n in names if n in self._temperatures), default=None)
+        if places is None and degrees is None:
+            return
+        warm, disks = self._temperatures, {}
+        for path, disk in self._known.disks.items():
+            found = [warm[n] for n in self._known.names.get(path, ()) if n in warm]
+            disks[path] = disk_form(disk._replace(temperature=max(found, default=None)))
+        self._forms = disks, tuple(enclosure_form(each) for each in self._known.enclosures)
 
     def _placed(self, raw: Raw, paths: Sequence[str]) -> Raw:
         disks, shelves = self._forms
@@ -278,17 +271,12 @@ def temperature(disk: Path) -> float | None:
         *_folders(device / "device/hwmon"),
     ):
         if word(monitor / "name") in MONITORS:
-            return _degrees(word(monitor / "temp1_input"))
+            with contextlib.suppress(ValueError):
+                degrees = int(word(monitor / "temp1_input")) / 1000
+                return degrees if COLDEST < degrees < HOTTEST else None
+            return None
     return None
 
 
 def _folders(place: Path) -> list[Path]:
     return sorted(real(place).glob("hwmon[0-9]*"))
-
-
-def _degrees(text: str) -> float | None:
-    try:
-        degrees = int(text) / 1000
-    except ValueError:
-        return None
-    return degrees if COLDEST < degrees < HOTTEST else None

@@ -97,6 +97,7 @@ class _Machine:
     mounted: _Lists
     """Node to where it is mounted."""
     swaps: frozenset[str]
+    """The nodes that are swapped to."""
     places: Locations
     read: _Read
 
@@ -114,7 +115,8 @@ def contents_of(path: Path) -> Contents:
     pools = (_label_pool(label) for label in (head, *others))
     pool = next((name for name in pools if name is not None), None)
     found = [name for offset, magic, name in _MAGICS if head.startswith(magic, offset)]
-    if not found and pool is None and _is_mbr(head):
+    kinds = _mbr_kinds(head)
+    if not found and pool is None and any(kinds) and 0xEE not in kinds:
         found.append("an MBR partition table")
     return Contents(tuple(found), pool, table=tuple(_partition_table(head)))
 
@@ -195,12 +197,6 @@ def _partition_table(head: bytes) -> Iterator[tuple[int, int]]:
             yield index + 1, _number(entry + 32, 8) * sector
 
 
-def _is_mbr(head: bytes) -> bool:
-    """A boot signature with a partition that is not the GPT's protective one (type 0xee)."""
-    kinds = _mbr_kinds(head)
-    return any(kinds) and 0xEE not in kinds
-
-
 def _mbr_kinds(head: bytes) -> bytes:
     """The types of the four partitions behind a boot signature; none without one."""
     return head[450:514:16] if head[510:512] == b"\x55\xaa" else b""
@@ -273,7 +269,8 @@ def disks(root: Path = ROOT, read: _Read = contents_of) -> tuple[Device, ...]:
 
 
 def _machine(root: Path, read: _Read) -> _Machine:
-    return _Machine(root, links(root, *LINKS), _mounted(root), _swaps(root), locations(root), read)
+    swaps = frozenset(line.split()[0] for line in text_in(root / "proc/swaps").splitlines()[1:])
+    return _Machine(root, links(root, *LINKS), _mounted(root), swaps, locations(root), read)
 
 
 def _disks(machine: _Machine) -> tuple[Device, ...]:
@@ -481,11 +478,6 @@ def _mounted(root: Path) -> _Lists:
         for mount in mounts.rows(mounts.table_of(root / "proc/self")):
             found.setdefault(os.fsdecode(mount.source), []).append(os.fsdecode(mount.point))
     return found
-
-
-def _swaps(root: Path) -> frozenset[str]:
-    """The nodes that are swapped to."""
-    return frozenset(line.split()[0] for line in text_in(root / "proc/swaps").splitlines()[1:])
 
 
 def _led(entry: Path) -> str | None:

@@ -36,16 +36,13 @@ def places(pool: PoolState) -> SimulatedPlaces:
     """Where each disk of a pool's machine is now."""
     leaves = {leaf.path: leaf for leaf in machine_leaves(pool) if leaf.kind == "disk"}
     shelves = tuple(_enclosures(pool, leaves))
-    bays = _aliases(pool, shelves) if pool.host.alias else bay_names(shelves)
+    bays = bay_names(shelves)
+    if alias := pool.host.alias:  # what vdev_id.conf calls each slot; it counts through all shelves
+        hard = [key for key in bays if key[0]]
+        names = {key: bay_alias(alias, n, nvme=False) for n, key in enumerate(hard, 1)}
+        bays = names | {("", str(n)): bay_alias("", n, nvme=True) for n in pool.host.flash}
     disks = {path: _disk(pool, leaf, bays) for path, leaf in leaves.items()}
     return SimulatedPlaces(shelves, disks, bays)
-
-
-def _aliases(pool: PoolState, shelves: Sequence[Enclosure]) -> Mapping[SlotKey, str]:
-    """What vdev_id.conf calls each slot; it counts through all shelves."""
-    hard = [(each.key, slot.name) for each in shelves if each.key for slot in each.slots]
-    names = {key: bay_alias(pool.host.alias, n, nvme=False) for n, key in enumerate(hard, 1)}
-    return names | {("", str(n)): bay_alias("", n, nvme=True) for n in pool.host.flash}
 
 
 def lights(pools: Sequence[PoolState], lit: Mapping[SlotKey, float]) -> Lights:

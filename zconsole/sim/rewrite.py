@@ -63,6 +63,7 @@ def advance(pool: PoolState, dt: float) -> None:
     job = DiskJob(-1, parts, clamp=current.limit, clamp_cause="limit", duty=TURNS)
     solve([job], pool.host)
     step = move(pool, directory, min(left, current.most - current.done, job.rate * dt))
+    current.left[index] -= step
     current.done += step
     current.rate = step / dt
     current.worked += dt

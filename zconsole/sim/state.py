@@ -279,8 +279,6 @@ class Rewrite:
     """Bytes/s it may take."""
     running: bool = True
     done: float = 0.0
-    plans: list[float] = field(default_factory=list)
-    """``moved`` of each directory once it is done: what it holds at the start, on top."""
     paused: bool = False
     during_scan: bool = True
     target: float | None = None
@@ -297,52 +295,28 @@ class Rewrite:
     """Bytes/s in the last step."""
     worked: float = 0.0
     """Seconds in which it moved something."""
-    elsewhere: list[float] = field(default_factory=list)
-    """Bytes of each directory that another job copied, so that they are not moved here."""
-    _kept: list[float] = field(default_factory=list)
-    """``left`` when it ended: what another job moves since does not count."""
+    left: list[float] = field(init=False)
+    """Bytes left of each directory."""
 
     def __post_init__(self) -> None:
-        self.plans = [directory.moved + directory.size for directory in self.directories]
-        self.elsewhere = [0.0] * len(self.directories)
+        self.left = [directory.size for directory in self.directories]
         for directory in self.directories:
             directory.old = list(directory.held)
 
     @property
     def total(self) -> float:
         """Bytes of all its files."""
-        return self.handled + sum(self.left)
-
-    @property
-    def handled(self) -> float:
-        """Bytes that were moved, here or elsewhere."""
-        return self.done + sum(self.elsewhere)
-
-    @property
-    def left(self) -> list[float]:
-        """Bytes left of each directory."""
-        if self._kept:
-            return self._kept
-        pairs = zip(self.directories, self.plans, strict=True)
-        return [plan - directory.moved for directory, plan in pairs]
+        return self.done + sum(self.left)
 
     def end(self, why: str) -> None:
         """End the job."""
-        self._kept = self.left
         self.running, self.why, self.rate, self.waiting = False, why, 0.0, ""
 
-    def resume(self, *, again: bool) -> None:
-        """Go on with what was left when it ended; what another job moved since counts as done.
-
-        ``again``: it is moved once more, as files rewritten in place don't show that they were.
-        """
-        for index, (directory, kept) in enumerate(zip(self.directories, self._kept, strict=True)):
-            if again and sum(directory.old) < kept:
-                directory.old = [held * kept / directory.size for held in directory.held]
-            left = min(kept, sum(directory.old))
-            self.elsewhere[index] += kept - left
-            self.plans[index] = directory.moved + left
-        self._kept = []
+    def resume(self) -> None:
+        """Go on with what was left when it ended, whatever another job has moved since."""
+        for directory, left in zip(self.directories, self.left, strict=True):
+            if sum(directory.old) < left:
+                directory.old = [held * left / directory.size for held in directory.held]
         self.running, self.why = True, ""
 
 
