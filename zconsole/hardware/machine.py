@@ -116,7 +116,7 @@ def contents_of(path: Path) -> Contents:
     pool = next((name for name in pools if name is not None), None)
     found = [name for offset, magic, name in _MAGICS if head.startswith(magic, offset)]
     kinds = _mbr_kinds(head)
-    if not found and pool is None and any(kinds) and 0xEE not in kinds:
+    if not found and pool is None and any(kinds) and 0xEE not in kinds:  # a GPT has that one
         found.append("an MBR partition table")
     return Contents(tuple(found), pool, table=tuple(_partition_table(head)))
 

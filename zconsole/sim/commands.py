@@ -484,23 +484,20 @@ def _is_option(word: str) -> bool:
 
 
 def _scrub(pool: PoolState, words: Words) -> None:
+    """The options -C, -S and -E (2.3, 2.4) leave some txgs to a scrub; without, it is all."""
     action = "stop" if "s" in words.options else "pause" if "p" in words.options else "start"
-    scrub(pool, action, errors="e" in words.options, txgs=_txgs(pool, words))
-
-
-def _txgs(pool: PoolState, words: Words) -> tuple[int, int] | None:
-    """What the options -C, -S and -E (2.3, 2.4) leave to a scrub; None: everything."""
+    txgs = None
     if "C" in words.options:
-        return pool.scrubbed_txg, pool.txg
-    if not words.options & {"S", "E"}:
-        return None
-    try:
-        dates = [datetime.fromisoformat(date).timestamp() for date in reversed(words.operands)]
-    except ValueError:
-        raise CommandError("Failed to parse the date.", 2) from None
-    first = dates[0] if "S" in words.options else 0.0
-    last = dates[-1] if "E" in words.options else pool.now
-    return pool.txg_at(first), pool.txg_at(last)
+        txgs = pool.scrubbed_txg, pool.txg
+    elif words.options & {"S", "E"}:
+        try:
+            dates = [datetime.fromisoformat(date).timestamp() for date in reversed(words.operands)]
+        except ValueError:
+            raise CommandError("Failed to parse the date.", 2) from None
+        first = dates[0] if "S" in words.options else 0.0
+        last = dates[-1] if "E" in words.options else pool.now
+        txgs = pool.txg_at(first), pool.txg_at(last)
+    scrub(pool, action, errors="e" in words.options, txgs=txgs)
 
 
 def _job(kind: str) -> Command:
