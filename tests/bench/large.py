@@ -19,7 +19,7 @@ from typing import Any, Self, cast
 from tests.unit.zfs.sources.kernel.nvpack import pack
 from zconsole.sim import scan, simulation
 from zconsole.sim.build import BULK, Build
-from zconsole.sim.models import EXOS_16T
+from zconsole.sim.disk import EXOS_16T
 from zconsole.sim.source import EPOCH, raw
 from zconsole.sim.state import SCRUB
 from zconsole.sim.topology import Top

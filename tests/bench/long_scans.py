@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from zconsole.pool.model import Pool, Sample, Vdev
 from zconsole.sim import emit, scan, simulation
 from zconsole.sim.build import DAY, HOUR, Build
+from zconsole.sim.disk import EXOS_16T, MIB, RED_4T, RED_8T, ULTRASTAR_18T
 from zconsole.sim.lifecycle import resilver_all
-from zconsole.sim.models import EXOS_16T, MIB, RED_4T, RED_8T, ULTRASTAR_18T
 from zconsole.sim.source import clock, raw
 from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Incident, PoolState
 from zconsole.sim.topology import Member

@@ -26,7 +26,7 @@ from zconsole.system.state_dir import state_dir
 from zconsole.timeline.feed import SessionFeed
 from zconsole.tunables.control import Control
 from zconsole.tunables.holds import Setter
-from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import TunableStore
 from zconsole.zfs.sources.replay import ReplaySource
 
@@ -35,7 +35,7 @@ from zconsole.zfs.sources.replay import ReplaySource
 
 def tunables(_words: Sequence[str]) -> int:
     """Print what a console offers to restore, and what it tells of changes."""
-    control = Control(SysfsParameters(), TunableStore(state_dir(False)), MemoryLog())
+    control = Control(Parameters(), TunableStore(state_dir(False)), MemoryLog())
     past = control.past()
     for name, hold in sorted(past.holds.items()):
         found = control.setting(name)

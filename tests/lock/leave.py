@@ -242,10 +242,10 @@ def tunables(words: Sequence[str]) -> int:
     from zconsole.tunables import autopilot
     from zconsole.tunables.control import Control
     from zconsole.tunables.hold_latency import LEVERS, values
-    from zconsole.tunables.parameters import SysfsParameters
+    from zconsole.tunables.parameters import Parameters
     from zconsole.tunables.store import TunableStore
 
-    state, mark, parameters = state_dir(True), process_mark(os.getpid()), SysfsParameters()
+    state, mark, parameters = state_dir(True), process_mark(os.getpid()), Parameters()
     control = Control(parameters, TunableStore(state), MemoryLog(), mark)
     if words == ["autopilot"]:
         autopilot.PilotClaim(state, mark or "").take(parameters)

@@ -24,7 +24,7 @@ CREATED = "makes a new file where the operator is, by a descriptor of that direc
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": PACKAGED,
-    "hardware/led.py": "switches the LED of a bay, in sysfs",
+    "hardware/light.py": "switches the LED of a bay, in sysfs",
     "hardware/machine.py": SYSTEM,
     "cli/completion.py": PACKAGED,
     "cli/keeper.py": KERNEL,

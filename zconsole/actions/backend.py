@@ -28,8 +28,8 @@ from zconsole.tunables import autopilot, guard
 from zconsole.tunables.autopilot import Status, every_pool
 from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import LEVERS
-from zconsole.tunables.hold_plan import Order
-from zconsole.tunables.parameters import Parameters, SysfsParameters
+from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.pilot import HoldOrder
 from zconsole.tunables.store import TunableStore
 from zconsole.zfs.sources.live import LiveSource
 
@@ -37,7 +37,7 @@ from zconsole.zfs.sources.live import LiveSource
 class Autopilots(Protocol):
     """The one autopilot of a machine, if it runs."""
 
-    async def start(self, wanted: Order) -> None:
+    async def start(self, wanted: HoldOrder) -> None:
         """Start it, for as long as this console runs. Raises ZconsoleError."""
 
     async def stop(self) -> bool:
@@ -56,11 +56,11 @@ class MachineAutopilots:
         self._mark = mark
         self._patient = Patient()
 
-    async def start(self, wanted: Order) -> None:
+    async def start(self, wanted: HoldOrder) -> None:
         """See Autopilots.start."""
         await in_daemon_thread(make_way, self._control)
         begin = autopilot.start
-        await in_daemon_thread(begin, self._directory, wanted.targets, wanted.below, self._mark)
+        await in_daemon_thread(begin, self._directory, wanted, self._mark)
 
     async def stop(self) -> bool:
         """See Autopilots.stop."""
@@ -155,7 +155,7 @@ class ActionBackend:
 def live_backend(read_only: bool) -> ActionBackend:
     """What acts on this machine; one that may not write says why in ``denied``."""
     runner = ProcessRunner()
-    parameters = SysfsParameters()
+    parameters = Parameters()
     denied = "read-only" if read_only else "" if os.geteuid() == 0 else "not root"
     # Made and checked whenever something is written there: a directory that is unusable or hangs
     # must not keep anybody from clearing a pool.

@@ -24,8 +24,7 @@ from zconsole.actions.plan import (
 from zconsole.actions.target import Target, find
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.hardware.device import Device
-from zconsole.hardware.led import slot_of
-from zconsole.hardware.light import LASTING, LocateLights
+from zconsole.hardware.light import LASTING, LocateLights, slot_of
 from zconsole.pool.topology import FAILED
 
 ON_LABEL = "on its label after S/N or SN, beside a bar code"

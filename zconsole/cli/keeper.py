@@ -55,7 +55,7 @@ from zconsole.system.state_dir import state_dir, try_lock
 from zconsole.timeline.frame import Frame
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.control import Control
-from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
+from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters
 from zconsole.tunables.store import TunableStore
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -317,7 +317,7 @@ def _exit_code(child: int) -> int | None:
 
 def _put_back(args: argparse.Namespace, mark: str, shared: int) -> None:
     """Restore the tunables that a child held, and drop what its autopilot said."""
-    parameters, log = SysfsParameters(args.module, args.boot_id), audit_log()
+    parameters, log = Parameters(args.module, args.boot_id), audit_log()
     control = Control(parameters, TunableStore(args.state, shared=shared), log, mark)
     with contextlib.suppress(OSError, ZconsoleError):
         if held := control.held():
@@ -331,7 +331,7 @@ async def _keep(
 ) -> bool:
     """Keep duties until none is left, or the child is told to end; whether it lost its parent."""
     log, mark = audit_log(), process_mark(os.getpid()) or ""
-    parameters = SysfsParameters(args.module, args.boot_id)
+    parameters = Parameters(args.module, args.boot_id)
     store = TunableStore(args.state, shared=shared)
 
     def _control(order: Order) -> Control:

@@ -24,7 +24,7 @@ DEMO = "resilver"
 """As in ``zconsole.sim.scenarios``; repeated here so that help loads no scenario."""
 PRESETS = ("faster-resilver", "gentle", "default")
 LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
-"""As in ``zconsole.tunables.presets``; repeated here so that help loads no catalog."""
+"""As in ``zconsole.tunables.catalog``; repeated here so that help loads no catalog."""
 SHIPPED = ("dashboard", "rules", "export-unit", "watch-unit", "rebalance-unit")
 """As in ``zconsole.cli.export``: the files that it prints."""
 

@@ -23,13 +23,12 @@ from zconsole.system.patient import in_time, made_state_dir
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
 from zconsole.tunables import autopilot, guard
-from zconsole.tunables.catalog import BY_NAME, named
+from zconsole.tunables.catalog import BY_NAME, NAMES, named, preset
 from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.hold_latency import LEVERS
-from zconsole.tunables.hold_plan import order, plan
 from zconsole.tunables.holds import Hold, Setter
-from zconsole.tunables.parameters import MODULE, NOT_LOADED, SysfsParameters
-from zconsole.tunables.presets import NAMES, preset
+from zconsole.tunables.parameters import MODULE, NOT_LOADED, Parameters
+from zconsole.tunables.pilot import order, plan
 from zconsole.tunables.store import NAME, TunableStore
 
 OFF = "off"
@@ -38,7 +37,7 @@ OFF = "off"
 
 def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     """List or change the tunables of this machine; returns the exit code."""
-    parameters = SysfsParameters(module)
+    parameters = Parameters(module)
     if args.action == "list":
         return _list(args, parameters)
     undoes = args.action == "restore" or args.words == [OFF]
@@ -88,7 +87,7 @@ def assignments(words: Iterable[str]) -> dict[str, int]:
     return values
 
 
-def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
+def _list(args: argparse.Namespace, parameters: Parameters) -> int:
     if args.words:
         raise UsageError(f"list takes no names: {args.words[0]!r}")
     control = Control(parameters, TunableStore(_remembered()), MemoryLog())
@@ -141,7 +140,7 @@ def _set(
     return ExitCode.OK
 
 
-def _preset(args: argparse.Namespace, control: Control, parameters: SysfsParameters) -> int:
+def _preset(args: argparse.Namespace, control: Control, parameters: Parameters) -> int:
     chosen = preset(args.words[0], parameters, args.limit)
     for warning in chosen.warnings:
         say(warning)
@@ -174,7 +173,7 @@ def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> N
     make_way(control)
     frames = [f for f in asyncio.run(local.once(())).frames if f.sample]
     left_of = {f.seen.name: f.scan.left if f.scan else None for f in frames}
-    made = plan(asked, [f.seen for f in frames], SysfsParameters(module), left_of)
+    made = plan(asked, [f.seen for f in frames], Parameters(module), left_of)
     for line in made.lines:
         say(clean(line))
     if asked.below and not args.yes:
@@ -184,7 +183,7 @@ def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> N
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise ZconsoleError("canceled: nothing was changed")
     options = ("--module", str(module))
-    autopilot.start(place, asked.targets, asked.below, options=options)
+    autopilot.start(place, asked, options=options)
     say(f"holding latency at {asked.targets}; stop it with: zconsole tunables hold-latency off")
 
 

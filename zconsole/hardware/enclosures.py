@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from zconsole.hardware.sysfs import names_in, real, tidy, whole, word
+from zconsole.hardware.sysfs import names_in, real, tidy, word
 from zconsole.pool.chassis import Enclosure, Lights, Slot, SlotLights
-from zconsole.system.host import ROOT
+from zconsole.system.host import ROOT, number_in
 
 _DISK_TYPES = ("device", "array device")
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -41,7 +41,7 @@ def enclosures(root: Path = ROOT) -> tuple[Enclosure, ...]:
 def lights_of(slot: Slot) -> SlotLights:
     """What the enclosure says of a slot now, by the first path that answers; may take a while."""
     for folder in map(Path, slot.folders):
-        fault, locate = whole(folder / "fault"), whole(folder / "locate")
+        fault, locate = number_in(folder / "fault"), number_in(folder / "locate")
         status = word(folder / "status")
         if fault is not None or locate is not None or status:
             return SlotLights(_lit(fault), _lit(locate), status)
@@ -82,7 +82,7 @@ def _slot(place: Path) -> Slot | None:
     if word(place / "type") not in _DISK_TYPES:
         return None
     disks = names_in(place / "device/block")
-    return Slot(tidy(place.name), whole(place / "slot"), disks, (str(place),))
+    return Slot(tidy(place.name), number_in(place / "slot"), disks, (str(place),))
 
 
 def _ordered(slots: Iterable[Slot]) -> tuple[Slot, ...]:

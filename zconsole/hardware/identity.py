@@ -9,40 +9,31 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from zconsole.hardware.location import disks_below
-from zconsole.hardware.sysfs import PAGE, tidy, whole, word
-from zconsole.system.host import ROOT, bytes_in
+from zconsole.hardware.sysfs import PAGE, tidy, word
+from zconsole.pool.chassis import LeafDisk
+from zconsole.system.host import ROOT, bytes_in, number_in
 from zconsole.zfs.sources.blockdev import SECTOR, node_name, udev_properties
 
 _SERIAL_PAGE = 0x80
 """Unit Serial Number (SPC-4, 7.8.15): four bytes of head, then text."""
 
 
-class Identity:
-    """The identity of a disk, by its folder in /sys/block."""
+def identity(disk: Path, root: Path = ROOT) -> LeafDisk:
+    """Serial number, World Wide Name and model of a disk, by its folder in /sys/block.
 
-    def __init__(self, disk: Path, root: Path = ROOT) -> None:
-        self._disk = disk
-        self._udev: Mapping[str, str] = udev_properties(disk, root)
+    Empty where unknown. The kernel's word comes first, never an old record.
+    """
+    udev = udev_properties(disk, root)
 
-    @property
-    def serial(self) -> str:
-        """Its serial number; empty if unknown, as are the others."""
-        own = self._first("serial", "device/serial") or self._udev.get("ID_SERIAL_SHORT", "")
-        return tidy(own) or _page_serial(self._disk / "device/vpd_pg80")
+    def _first(*names: str) -> str:
+        return next(filter(None, (word(disk / name) for name in names)), "")
 
-    @property
-    def wwn(self) -> str:
-        """Its World Wide Name as sysfs or udev writes it: ``naa.5000…``, ``eui.…``."""
-        return self._first("wwid", "device/wwid") or tidy(self._udev.get("ID_WWN", ""))
-
-    @property
-    def model(self) -> str:
-        """Its model, without the vendor."""
-        return self._first("device/model") or tidy(self._udev.get("ID_MODEL", ""))
-
-    def _first(self, *names: str) -> str:
-        """The first of these attributes that there is: the kernel's word, never an old record."""
-        return next(filter(None, (word(self._disk / name) for name in names)), "")
+    serial = tidy(_first("serial", "device/serial") or udev.get("ID_SERIAL_SHORT", ""))
+    return LeafDisk(
+        serial=serial or _page_serial(disk / "device/vpd_pg80"),
+        wwn=_first("wwid", "device/wwid") or tidy(udev.get("ID_WWN", "")),
+        model=_first("device/model") or tidy(udev.get("ID_MODEL", "")),
+    )
 
 
 def _page_serial(page: Path) -> str:
@@ -68,7 +59,7 @@ def device_facts(path: str, root: Path = ROOT) -> Mapping[str, str]:
     disks = [path for names in disks_below(path, root) for path in names[1:] or names]
     columns: dict[str, list[str]] = {"disks": disks if disks != [name] else []}
     for folder in (root / "sys/block" / disk for disk in disks):
-        who, vendor = Identity(folder, root), word(folder / "device/vendor")
+        who, vendor = identity(folder, root), word(folder / "device/vendor")
         known = vendor and not vendor.startswith("0x") and vendor != "ATA" and who.model
         for key, value in (
             ("serial", who.serial),
@@ -78,7 +69,7 @@ def device_facts(path: str, root: Path = ROOT) -> Mapping[str, str]:
             ("physical_sector", word(folder / "queue/physical_block_size")),
         ):
             columns.setdefault(key, []).append(value)
-    sectors = whole(root / "sys/class/block" / name.replace("/", "!") / "size")
+    sectors = number_in(root / "sys/class/block" / name.replace("/", "!") / "size")
     facts = {"device": name, "size": str(sectors * SECTOR) if sectors else ""}
     facts |= {key: " ".join(dict.fromkeys(filter(None, row))) for key, row in columns.items()}
     return {key: value for key, value in facts.items() if value}

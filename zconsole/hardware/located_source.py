@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from zconsole.hardware.identity import Identity
+from zconsole.hardware.identity import identity
 from zconsole.hardware.location import Locations, disks_below, locations
-from zconsole.hardware.temperature import Thermometer
+from zconsole.hardware.sysfs import real, word
 from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import NOTHING
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -116,20 +116,13 @@ class LocatedSource:
             self._known = places
         if degrees is not None:
             self._temperatures = degrees
-        if places is not None or degrees is not None:
-            self._forms = self._raw_forms()
-
-    def _raw_forms(self) -> tuple[dict[str, Any], tuple[Any, ...]]:
-        known = self._known
-        disks = {
-            path: disk_form(disk._replace(temperature=self._warmest(known.names.get(path, ()))))
-            for path, disk in known.disks.items()
-        }
-        shelves = tuple(enclosure_form(each) for each in known.enclosures)
-        return disks, shelves
-
-    def _warmest(self, names: Iterable[str]) -> float | None:
-        return max((self._temperatures[n] for n in names if n in self._temperatures), default=None)
+        if places is None and degrees is None:
+            return
+        warm, disks = self._temperatures, {}
+        for path, disk in self._known.disks.items():
+            found = [warm[n] for n in self._known.names.get(path, ()) if n in warm]
+            disks[path] = disk_form(disk._replace(temperature=max(found, default=None)))
+        self._forms = disks, tuple(enclosure_form(each) for each in self._known.enclosures)
 
     def _placed(self, raw: Raw, paths: Sequence[str]) -> Raw:
         disks, shelves = self._forms
@@ -167,7 +160,7 @@ def surroundings(
     disks = {}
     for path, each in below.items():
         disk = leaf_disk(each, places, root) if each else before.disks.get(path)
-        disk = disk or LeafDisk(**places.of_leaf(path, hints.get(path, ""))._asdict())
+        disk = disk or places.of_leaf(path, hints.get(path, ""))
         if any(disk):
             disks[path] = disk
     names = {path: tuple(disk[-1] for disk in each) for path, each in below.items()}
@@ -178,14 +171,12 @@ def leaf_disk(disks: Sequence[tuple[str, ...]], places: Locations, root: Path = 
     """The disks below a leaf as one; ``disks``: the kernel names of each (``disks_below``)."""
     found = []
     for names in disks:
-        where, who = places.of(names), Identity(root / "sys/class/block" / names[-1], root)
-        found.append({**where._asdict(), "serial": who.serial, "wwn": who.wwn, "model": who.model})
-    words: dict[str, Any] = {
-        name: ", ".join(dict.fromkeys(filter(None, (each[name] for each in found))))
-        for name in LeafDisk._fields
-        if name != "temperature"
-    }
-    return LeafDisk(**words)
+        who = identity(root / "sys/class/block" / names[-1], root)
+        where = places.of(names)
+        found.append((*where[:4], who.serial, who.wwn, who.model))
+    columns = zip(*found, strict=True)
+    words: list[Any] = [", ".join(dict.fromkeys(filter(None, each))) for each in columns]
+    return LeafDisk(*words)
 
 
 def _devices(root: Path) -> object:
@@ -229,3 +220,63 @@ class _Background(Generic[_T]):
         """Don't wait for it any more."""
         if self._task is not None:
             self._task.cancel()
+
+
+# Temperatures, from the kernel's hardware monitors: drivetemp and NVMe's own
+# (drivers/hwmon/drivetemp.c, drivers/nvme/host/hwmon.c) ask the disk. Whether that keeps a rotating
+# disk from falling asleep depends on the disk (Documentation/hwmon/drivetemp.rst), so one is asked
+# only after it did I/O.
+
+MONITORS = ("drivetemp", "nvme")
+COLDEST, HOTTEST = -50.0, 150.0
+"""Degrees Celsius beyond which a reading is a fault."""
+
+
+class Thermometer:
+    """Reads temperatures; remembers which rotating disks were awake."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self._block = root / "sys/class/block"
+        self._known: dict[str, float] = {}
+        self._did: dict[str, str] = {}
+        """The counters of each rotating disk when it was last asked."""
+
+    def read(self, disks: Iterable[str]) -> Mapping[str, float]:
+        """Degrees Celsius by kernel name, those of sleeping disks as they were; may take long."""
+        for disk in disks:
+            if not self._awake(disk):
+                continue
+            degrees = temperature(self._block / disk)
+            if degrees is None:
+                self._known.pop(disk, None)
+            else:
+                self._known[disk] = degrees
+        return dict(self._known)
+
+    def _awake(self, disk: str) -> bool:
+        """Whether asking it cannot disturb its sleep: it did I/O since, or it has no motor."""
+        if word(self._block / disk / "queue/rotational") == "0":
+            return True
+        did, before = word(self._block / disk / "stat"), self._did.get(disk)
+        self._did[disk] = did
+        return before is not None and did != before
+
+
+def temperature(disk: Path) -> float | None:
+    """Degrees Celsius of the disk with this folder in /sys/block; None where nothing tells."""
+    device = disk / "device"
+    for monitor in (
+        *_folders(device / "hwmon"),
+        *_folders(device),
+        *_folders(device / "device/hwmon"),
+    ):
+        if word(monitor / "name") in MONITORS:
+            with contextlib.suppress(ValueError):
+                degrees = int(word(monitor / "temp1_input")) / 1000
+                return degrees if COLDEST < degrees < HOTTEST else None
+            return None
+    return None
+
+
+def _folders(place: Path) -> list[Path]:
+    return sorted(real(place).glob("hwmon[0-9]*"))

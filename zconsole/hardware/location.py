@@ -1,40 +1,25 @@
-"""Where each disk of the machine sits; what nothing tells stays empty."""
+"""Where each disk of the machine sits; what nothing tells stays empty.
+
+Also the names of disks in /dev/disk, and the aliases of vdev_id.conf(5).
+"""
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from zconsole.hardware.enclosures import enclosures
-from zconsole.hardware.links import (
-    PARTITION,
-    aliases,
-    configured,
-    is_by_place,
-    names_place,
-    ports,
-)
 from zconsole.hardware.sysfs import names_in, real, tidy, word
-from zconsole.pool.chassis import Enclosure, Slot
-from zconsole.system.host import ROOT
+from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
+from zconsole.system.host import ROOT, bytes_in
 from zconsole.zfs.sources.blockdev import node_name, slaves
 
 SHORTEST = 4
 """Last digits of an enclosure's id in the name of a bay: what its label shows, too."""
-
-
-class Location(NamedTuple):
-    """Where one disk sits; see LeafDisk."""
-
-    enclosure: str = ""
-    slot: str = ""
-    bay: str = ""
-    port: str = ""
-
-
-NOWHERE = Location()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +27,20 @@ class Locations:
     """The places of the machine's disks at one moment."""
 
     enclosures: tuple[Enclosure, ...] = ()
-    by_name: Mapping[str, Location] = field(default_factory=dict)
+    by_name: Mapping[str, LeafDisk] = field(default_factory=dict)
     """Kernel name of a disk, or of a multipath device with an alias, to where it is."""
-    by_slot: Mapping[tuple[str, str], Location] = field(default_factory=dict)
+    by_slot: Mapping[tuple[str, str], LeafDisk] = field(default_factory=dict)
     """Address of an enclosure and the kernel's name of a slot in it to that slot."""
     configured: Mapping[str, str] = field(default_factory=dict)
     """The aliases of vdev_id.conf."""
 
-    def of_leaf(self, path: str, slot: str = "") -> Location:
+    def of_leaf(self, path: str, slot: str = "") -> LeafDisk:
         """Where the disk of a leaf was that is not there now, by its path.
 
         ``slot``: its slot's folder in /sys, when its pool was imported.
         """
         *_, address, component = ("", "", *slot.split("/"))
-        found = self.by_slot.get((address, component), NOWHERE)
+        found = self.by_slot.get((address, component), LeafDisk())
         name = PARTITION.sub("", path.rpartition("/")[2])
         if is_by_place(path):
             ports = {port: alias for alias, port in self.configured.items()}
@@ -64,10 +49,12 @@ class Locations:
             return found._replace(bay=tidy(name))
         return found
 
-    def of(self, names: Iterable[str]) -> Location:
+    def of(self, names: Iterable[str]) -> LeafDisk:
         """Where the disk of these kernel names is: its own, and those of the paths to it."""
         found = [self.by_name[name] for name in names if name in self.by_name]
-        return Location(*(next(filter(None, words), "") for words in zip(*found, strict=True)))
+        columns = zip(*(each[:4] for each in found), strict=True)
+        words: list[Any] = [next(filter(None, each), "") for each in columns]
+        return LeafDisk(*words)
 
 
 def locations(root: Path = ROOT) -> Locations:
@@ -76,7 +63,7 @@ def locations(root: Path = ROOT) -> Locations:
     places, folders = _in_slots(root, found)
     named, plugged = aliases(root), ports(root)
     for disk in dict.fromkeys((*named, *plugged)):
-        old = places.get(disk, NOWHERE)
+        old = places.get(disk, LeafDisk())
         places[disk] = old._replace(bay=named.get(disk, old.bay), port=plugged.get(disk, old.port))
     by_slot = {(Path(f).parent.name, Path(f).name): where for f, where in folders.items()}
     return Locations(found, places, by_slot, configured(root))
@@ -112,17 +99,17 @@ def _below(name: str, root: Path, depth: int = 8) -> Iterator[tuple[str, ...]]:
 
 def _in_slots(
     root: Path, found: Sequence[Enclosure]
-) -> tuple[dict[str, Location], dict[str, Location]]:
+) -> tuple[dict[str, LeafDisk], dict[str, LeafDisk]]:
     """The slots by a disk's kernel name, and by their folder.
 
     By the enclosures' word, else by that of the disk itself.
     """
     bays = bay_names(found)
-    places: dict[str, Location] = {}
-    slots: dict[str, Location] = {}
+    places: dict[str, LeafDisk] = {}
+    slots: dict[str, LeafDisk] = {}
     for enclosure in found:
         for slot in enclosure.slots:
-            where = Location(enclosure.key, slot.name, bays[enclosure.key, slot.name])
+            where = LeafDisk(bays[enclosure.key, slot.name], enclosure.key, slot.name)
             places.update(dict.fromkeys(slot.disks, where))
             slots.update(dict.fromkeys(slot.folders, where))
     for disk in names_in(root / "sys/block"):
@@ -132,13 +119,13 @@ def _in_slots(
     return places, slots
 
 
-def _by_disk(disk: Path, slots: Mapping[str, Location]) -> Location | None:
+def _by_disk(disk: Path, slots: Mapping[str, LeafDisk]) -> LeafDisk | None:
     for name in names_in(disk / "device"):
         if name.startswith("enclosure_device:"):
             folder = real(disk / "device" / name)
             known = slots.get(str(folder))
             slot = Slot(tidy(folder.name))
-            return known or Location(tidy(folder.parent.name), slot.name, slot.label)
+            return known or LeafDisk(slot.label, tidy(folder.parent.name), slot.name)
     return None
 
 
@@ -165,3 +152,81 @@ def _short_names(keys: Sequence[str]) -> Mapping[str, str]:
         if len({key[-length:] for key in keys}) == len(keys):
             return {key: key[-length:] for key in keys}
     return {key: key for key in keys}
+
+
+# Names of disks
+
+LARGEST = 1 << 20
+"""Bytes of vdev_id.conf that are read."""
+_OWN_ADDRESS = re.compile(r"-sas-0x[0-9a-f]+")
+"""A by-path name with the disk's own SAS address: another disk in its place has another."""
+_PLACE = re.compile(r"(?:pci|platform|acpi|virtio-pci|ccw)-")
+"""How by-path names begin (systemd, src/udev/udev-builtin-path_id.c)."""
+PARTITION = re.compile(r"-part\d+$")
+
+DiskLinks = Mapping[str, Sequence[str]]
+"""Kernel name to the links that lead to it."""
+
+
+def links(root: Path = ROOT, *folders: str) -> DiskLinks:
+    """The links in these folders of /dev."""
+    found: dict[str, list[str]] = {}
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            for link in sorted((root / "dev" / folder).iterdir()):
+                with contextlib.suppress(OSError):
+                    found.setdefault(link.readlink().name, []).append(str(link))
+    return found
+
+
+def is_by_place(link: str) -> bool:
+    """Whether a link of by-path leads to whatever disk is plugged in there."""
+    return "/by-path/" in link and not _OWN_ADDRESS.search(link)
+
+
+def names_place(target: str) -> bool:
+    """Whether an alias for this link, or for none that is known, is an alias of a place."""
+    return not target or bool(_PLACE.match(target) and not _OWN_ADDRESS.search(target))
+
+
+def ports(root: Path = ROOT) -> Mapping[str, str]:
+    """Kernel name to the by-path name of where the disk is plugged in, the shortest of several."""
+    found: dict[str, str] = {}
+    for disk, paths in links(root, "disk/by-path").items():
+        names = [Path(each).name for each in paths if is_by_place(each)]
+        if names:
+            found[disk] = tidy(min(names, key=lambda name: (len(name), name)))
+    return found
+
+
+def aliases(root: Path = ROOT) -> Mapping[str, str]:
+    """Kernel name to the alias of the disk's place.
+
+    An alias that vdev_id.conf gives to one disk, by its id, names no place: it is left out. Those
+    made from channels and slots are the links of by-vdev: udev has worked them out.
+    """
+    by_path = {
+        Path(link).name: disk
+        for disk, found in links(root, "disk/by-path").items()
+        for link in found
+        if is_by_place(link)
+    }
+    known = configured(root)
+    named = {by_path[target]: name for name, target in known.items() if target in by_path}
+    linked = {
+        disk: name
+        for disk, found in links(root, "disk/by-vdev").items()
+        for name in (Path(link).name for link in found)
+        if not PARTITION.search(name) and names_place(known.get(name, ""))
+    }
+    return {disk: tidy(name) for disk, name in (named | linked).items()}
+
+
+def configured(root: Path = ROOT) -> Mapping[str, str]:
+    """The aliases of vdev_id.conf: name to the link it stands for, without its folder."""
+    try:
+        text = bytes_in(root / "etc/zfs/vdev_id.conf", LARGEST).decode("utf-8", "surrogateescape")
+    except OSError:
+        return {}
+    rows = (line.partition("#")[0].split() for line in text.splitlines())
+    return {row[1]: row[2].rpartition("/")[2] for row in rows if row[:1] == ["alias"] and row[2:]}

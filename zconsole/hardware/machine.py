@@ -19,9 +19,15 @@ from functools import partial
 from pathlib import Path
 
 from zconsole.hardware.device import Contents, Device
-from zconsole.hardware.identity import Identity
-from zconsole.hardware.links import DiskLinks, links
-from zconsole.hardware.location import Locations, disks_below, is_multipath, locations
+from zconsole.hardware.identity import identity
+from zconsole.hardware.location import (
+    DiskLinks,
+    Locations,
+    disks_below,
+    is_multipath,
+    links,
+    locations,
+)
 from zconsole.hardware.sysfs import names_in, real
 from zconsole.system import mounts
 from zconsole.system.host import ROOT, number_in, text_in
@@ -91,6 +97,7 @@ class _Machine:
     mounted: _Lists
     """Node to where it is mounted."""
     swaps: frozenset[str]
+    """The nodes that are swapped to."""
     places: Locations
     read: _Read
 
@@ -108,7 +115,8 @@ def contents_of(path: Path) -> Contents:
     pools = (_label_pool(label) for label in (head, *others))
     pool = next((name for name in pools if name is not None), None)
     found = [name for offset, magic, name in _MAGICS if head.startswith(magic, offset)]
-    if not found and pool is None and _is_mbr(head):
+    kinds = _mbr_kinds(head)
+    if not found and pool is None and any(kinds) and 0xEE not in kinds:  # a GPT has that one
         found.append("an MBR partition table")
     return Contents(tuple(found), pool, table=tuple(_partition_table(head)))
 
@@ -189,12 +197,6 @@ def _partition_table(head: bytes) -> Iterator[tuple[int, int]]:
             yield index + 1, _number(entry + 32, 8) * sector
 
 
-def _is_mbr(head: bytes) -> bool:
-    """A boot signature with a partition that is not the GPT's protective one (type 0xee)."""
-    kinds = _mbr_kinds(head)
-    return any(kinds) and 0xEE not in kinds
-
-
 def _mbr_kinds(head: bytes) -> bytes:
     """The types of the four partitions behind a boot signature; none without one."""
     return head[450:514:16] if head[510:512] == b"\x55\xaa" else b""
@@ -267,16 +269,18 @@ def disks(root: Path = ROOT, read: _Read = contents_of) -> tuple[Device, ...]:
 
 
 def _machine(root: Path, read: _Read) -> _Machine:
-    return _Machine(root, links(root, *LINKS), _mounted(root), _swaps(root), locations(root), read)
+    swaps = frozenset(line.split()[0] for line in text_in(root / "proc/swaps").splitlines()[1:])
+    return _Machine(root, links(root, *LINKS), _mounted(root), swaps, locations(root), read)
 
 
 def _disks(machine: _Machine) -> tuple[Device, ...]:
     root = machine.root
-    joined = {name: slaves(name, root) for name in _names(root) if is_multipath(name, root)}
+    names = names_in(root / "sys/block")
+    joined = {name: slaves(name, root) for name in names if is_multipath(name, root)}
     members = {member for each in joined.values() for member in each}
     return _without_shared_serials(
         _disk(machine, name, joined.get(name, ()))
-        for name in _names(root)
+        for name in names
         # Of a disk that was pulled, the device that joined its paths stays as long as it is open.
         if (joined[name] if name in joined else not name.startswith(SKIPPED))
         and name not in members
@@ -299,11 +303,6 @@ def _without_shared_serials(found: Iterable[Device]) -> tuple[Device, ...]:
     )
 
 
-def _names(root: Path) -> list[str]:
-    block = root / "sys/block"
-    return sorted(p.name for p in block.iterdir()) if block.is_dir() else []
-
-
 def file_device(path: str, read: _Read = contents_of) -> Device | None:
     """A regular file to use as a device, as pools on files do; None when it is none."""
     try:
@@ -315,40 +314,23 @@ def file_device(path: str, read: _Read = contents_of) -> Device | None:
     return Device(path, kind="file", size=status.st_size, contents=read(Path(path)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """A disk without its partitions, or one of its partitions."""
+def _node(machine: _Machine, entry: Path) -> Device:
+    """What the machine tells of a disk without its partitions, or of one, by its folder in /sys.
 
-    name: str
-    links: tuple[str, ...]
-    """Every path of it, ``/dev/NAME`` first."""
-    size: int | None
-    contents: Contents
-    """Names and pool, by udev where we may not look."""
-    mounted: tuple[str, ...]
-    swap: bool
-    holders: tuple[str, ...]
-    read_only: bool
-    unnamed: bool
-    number: int | None
-    """Of a partition; None of a disk."""
-    begin: int | None
-    """Where a partition begins, in bytes; None where that is unknown."""
-
-
-def _node(machine: _Machine, entry: Path) -> _Node:
-    """What the machine tells of a block device by its folder in /sys."""
+    What is on it is told by udev where we may not look.
+    """
     name, dev = entry.name, machine.root / "dev"
     links = (str(dev / name), *machine.links.get(name, ()))
     # Mounts are told by this name, also where udev has made no link of it.
     called = dict.fromkeys((*links, str(dev / "mapper" / text_in(entry / "dm/name"))))
-    sectors, start = number_in(entry / "size"), number_in(entry / "start")
+    sectors = number_in(entry / "size")
     udev = udev_properties(entry, machine.root)
     contents = machine.read(dev / name)
     part = re.match(r"part(\d+)-", text_in(entry / "dm/uuid"))
-    return _Node(
-        name=name,
-        links=links,
+    return Device(
+        path=_best(links),
+        node=links[0],
+        aliases=links,
         size=sectors and sectors * SECTOR,
         contents=_by_udev(udev) if contents.unread else contents,
         mounted=tuple(where for path in called for where in machine.mounted.get(path, ())),
@@ -356,8 +338,7 @@ def _node(machine: _Machine, entry: Path) -> _Node:
         holders=tuple(names_in(entry / "holders")),
         read_only=text_in(entry / "ro") == "1",
         unnamed=_is_unnamed(udev, machine.root),
-        number=int(part[1]) if part else number_in(entry / "partition"),
-        begin=None if start is None else start * SECTOR,
+        number=part[1] if part else text_in(entry / "partition"),
     )
 
 
@@ -365,49 +346,45 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
     """One disk; ``members`` are the paths to it where it has several."""
     block = machine.root / "sys/block"
     entry, first = block / name, block / (members[0] if members else name)
-    mapped = name.startswith("dm-")
-    parts = _dm_partitions(entry, block) if mapped else _partitions(entry)
+    parts = _partitions(entry)
     own = _node(machine, entry)
-    inside = [_node(machine, (block if mapped else entry) / part) for part in parts]
+    folder = block if name.startswith("dm-") else entry
+    inside = [_node(machine, folder / part) for part in parts]
     nodes = (own, *inside)
-    who = Identity(first, machine.root)
+    who = identity(first, machine.root)
     where = machine.places.of((name, *members))
-    whole = Device(
-        path=_best(own.links),
-        node=own.links[0],
-        aliases=tuple(link for node in nodes for link in node.links),
-        size=own.size,
+    whole = replace(
+        own,
+        aliases=tuple(link for node in nodes for link in node.aliases),
         model=who.model,
         serial=who.serial,
         wwn=who.wwn,
         logical=number_in(entry / "queue/logical_block_size"),
         physical=number_in(entry / "queue/physical_block_size"),
         contents=_together(own, inside),
-        unlisted=_unlisted(own, inside),
+        unlisted=_unlisted(own, inside, folder),
         mounted=tuple(place for node in nodes for place in node.mounted),
         swap=any(node.swap for node in nodes),
         holders=tuple(each for node in nodes for each in node.holders if each not in parts),
-        read_only=own.read_only,
         locate=next(filter(None, (_led(block / path) for path in members or (name,))), None),
         enclosure=where.enclosure,
         slot=where.slot,
         bay=where.bay,
-        unnamed=own.unnamed,
         port=where.port,
     )
     return replace(whole, parts=tuple(_partition(whole, own, parts, part) for part in inside))
 
 
-def _partition(whole: Device, disk: _Node, parts: Sequence[str], own: _Node) -> Device:
+def _partition(whole: Device, disk: Device, parts: Sequence[str], own: Device) -> Device:
     """One partition by itself, and in use where all of its disk is, as a disk without any."""
     pool = disk.contents.zfs_pool if own.contents.zfs_pool is None else own.contents.zfs_pool
     return replace(
         whole,
-        path=_best(own.links),
-        node=own.links[0],
-        aliases=own.links,
+        path=own.path,
+        node=own.node,
+        aliases=own.aliases,
         kind="partition",
-        number=str(own.number or ""),
+        number=own.number,
         size=own.size,
         contents=replace(own.contents, zfs_pool=pool),
         mounted=(*disk.mounted, *own.mounted),
@@ -430,33 +407,31 @@ def _is_unnamed(known: Mapping[str, str], root: Path) -> bool:
 
 
 def _partitions(entry: Path) -> list[str]:
-    """The partitions of a disk; their names begin with its own (``disk_name``, block/genhd.c)."""
-    found = (p for p in entry.iterdir() if p.name.startswith(entry.name))
-    return sorted(p.name for p in found if (p / "partition").exists())
+    """The partitions of a disk; their names begin with its own (``disk_name``, block/genhd.c).
+
+    Those of a device-mapper device are devices of their own, built on it (kpartx(8)).
+    """
+    if entry.name.startswith("dm-"):
+        built = names_in(entry / "holders")
+        return [n for n in built if text_in(entry.parent / n / "dm/uuid").startswith("part")]
+    inside = (n for n in names_in(entry) if n.startswith(entry.name))
+    return [n for n in inside if (entry / n / "partition").exists()]
 
 
-def _unlisted(disk: _Node, inside: Iterable[_Node]) -> tuple[int, ...]:
+def _unlisted(disk: Device, inside: Iterable[Device], folder: Path) -> tuple[int, ...]:
     """The numbers in the partition table of which the kernel has no partition in that place."""
-    begins = {part.number: part.begin for part in inside}
+    starts = {part.number: number_in(folder / Path(part.node).name / "start") for part in inside}
     return tuple(
         number
         for number, begin in disk.contents.table
-        if number not in begins or begins[number] not in (None, begin)
+        if str(number) not in starts or starts[str(number)] not in (None, begin / SECTOR)
     )
 
 
-def _dm_partitions(entry: Path, block: Path) -> list[str]:
-    """Partitions of a device-mapper device are devices of their own, built on it (kpartx(8))."""
-    with contextlib.suppress(OSError):
-        names = sorted(p.name for p in (entry / "holders").iterdir())
-        return [name for name in names if text_in(block / name / "dm/uuid").startswith("part")]
-    return []
-
-
-def _together(disk: _Node, inside: Sequence[_Node]) -> Contents:
+def _together(disk: Device, inside: Sequence[Device]) -> Contents:
     """What is on a disk and its partitions together."""
     found = [disk.contents, *(part.contents for part in inside)]
-    names = [f"{name} on {part.name}" for part in inside for name in part.contents.names]
+    names = [f"{name} on {Path(part.node).name}" for part in inside for name in part.contents.names]
     pools = [each.zfs_pool for each in found if each.zfs_pool is not None]
     return Contents(
         tuple(dict.fromkeys((*disk.contents.names, *names))),
@@ -503,11 +478,6 @@ def _mounted(root: Path) -> _Lists:
         for mount in mounts.rows(mounts.table_of(root / "proc/self")):
             found.setdefault(os.fsdecode(mount.source), []).append(os.fsdecode(mount.point))
     return found
-
-
-def _swaps(root: Path) -> frozenset[str]:
-    """The nodes that are swapped to."""
-    return frozenset(line.split()[0] for line in text_in(root / "proc/swaps").splitlines()[1:])
 
 
 def _led(entry: Path) -> str | None:

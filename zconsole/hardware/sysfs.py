@@ -12,8 +12,9 @@ PAGE = 4096
 """Bytes that an attribute of sysfs has at most."""
 LONGEST = 64
 """Characters kept of a word: names of slots, models and serial numbers are shorter."""
-MOST_ENTRIES = 4096
-"""Entries of a folder that are looked at: no machine has as many disks, or slots."""
+MOST_ENTRIES = 1 << 16
+"""Entries of a folder that are looked at: more than a machine has disks, each with several paths,
+a device that joins them and partitions on it, and volumes."""
 
 
 def word(path: Path) -> str:
@@ -27,12 +28,6 @@ def word(path: Path) -> str:
 def tidy(text: str) -> str:
     """Text in one line, without padding and control characters, cut where it gets too long."""
     return clean(" ".join(text.replace("\0", " ").split()))[:LONGEST]
-
-
-def whole(path: Path) -> int | None:
-    """The whole number of an attribute; None without one."""
-    text = word(path)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def names_in(folder: Path) -> tuple[str, ...]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zconsole.sim import scan
-from zconsole.sim.disk import CANT_OPEN, FAULTED, MIB, OFFLINE, DiskModel, Leaf
-from zconsole.sim.models import SSD_400G
+from zconsole.sim.disk import CANT_OPEN, FAULTED, MIB, OFFLINE, SSD_400G, DiskModel, Leaf
 from zconsole.sim.state import (
     FINISHED,
     SCRUB,
+    VERSION,
     DataLayout,
     ForegroundLoad,
     Host,
@@ -29,8 +29,6 @@ BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 
 BAY = "bay"
 """What a machine calls its bays where it names disks by them."""
-LABELS = 4 << 20
-"""What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
 _SCRUBBED = 12 * DAY
 """Seconds before the story at which a pool was last scrubbed in full, unless it says another."""
 _SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
@@ -97,8 +95,7 @@ class Build:
     ) -> Top:
         """A top-level vdev as large as its smallest device allows, ``fill`` (0…1) full."""
         top = Top(kind, self.guid(), list(members), nparity, vclass, frag=frag)
-        smallest = min(leaf.model.size for leaf in top.leaves())
-        top.space = float((smallest - LABELS) * (1 if kind in ("mirror", "disk") else top.width))
+        top.space = top.usable
         top.alloc = top.synced = top.space * fill
         return top
 
@@ -126,6 +123,7 @@ class Build:
         host: Host | None = None,
         spares: Sequence[Leaf] = (),
         cache: Sequence[Leaf] = (),
+        version: str = VERSION,
     ) -> PoolState:
         """The pool itself, nothing running yet."""
         machine = host or Host()
@@ -141,6 +139,7 @@ class Build:
             load or self.load(),
             Wobble(rng(self.seed, self.name, "breath"), 9.0),
             layout or DataLayout(),
+            version,
             spares=list(spares),
             cache=list(cache),
             start=self.start,
@@ -161,15 +160,22 @@ class Scenario(NamedTuple):
     """A named pool to begin with."""
 
     name: str
-    build: Callable[[int, float], tuple[PoolState, ...]]
-    """Of a seed and the epoch seconds at which the story begins."""
+    pool: str
+    story: Callable[[Build], PoolState]
+    """Makes the pool of this name, and what happens to it; other pools share its machine."""
     age: float = 0.0
     """Simulated seconds before the first sample."""
+    bays: bool = False
+    """See Build.bays."""
+
+    def build(self, seed: int, start: float) -> tuple[PoolState, ...]:
+        """The pools of a seed; ``start``: epoch seconds at which the story begins."""
+        return tuple(self.story(Build(seed, self.pool, start, bays=self.bays)).host.pools)
 
     @property
     def about(self) -> str:
         """What it shows: the docstring of what builds it."""
-        return (self.build.__doc__ or "").removesuffix(".")
+        return (self.story.__doc__ or "").removesuffix(".")
 
 
 def finished(

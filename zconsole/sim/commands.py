@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from zconsole.pool.model import parse_version
 from zconsole.sim import lifecycle, rebuild, scan
@@ -19,6 +22,7 @@ from zconsole.sim.disk import (
 )
 from zconsole.sim.state import (
     CANCELED,
+    DISCARDING,
     ERRORSCRUBBING,
     SCRUB,
     ErrorScrub,
@@ -27,6 +31,9 @@ from zconsole.sim.state import (
     SimulatedScan,
 )
 from zconsole.sim.topology import Group, Member, Top, leaves_of, parent, siblings, top_name
+
+if TYPE_CHECKING:
+    from zconsole.system.process import Completed
 
 _REOPENED = (FAULTED, REMOVED, CANT_OPEN)
 LABEL_SPACE = 1 << 28
@@ -120,7 +127,7 @@ def detach(pool: PoolState, device: str) -> None:
         place = siblings(top, group)
         place[place.index(group)] = rest[0]
         if group.kind == "spare" and not any(leaf is spare for spare in pool.spares):
-            _keep(pool, rest[0])
+            pool.spares = [x for x in pool.spares if x not in leaves_of(rest[0])]  # it stays
         for kept in leaves_of(rest[0]):  # see spa_vdev_detach
             kept.path = kept.path.removesuffix(DISPLACED)
             kept.name = kept.name.removesuffix(DISPLACED)
@@ -194,7 +201,12 @@ def scrub(
     elif action == "start":
         _scrub_start(pool, current, failed, txgs)
     elif action == "pause":
-        _scrub_pause(pool, current, failed)
+        if current is None:
+            return  # says nothing since 2.2
+        if current.paused_since:
+            raise CommandError(f"{failed}: scrub is paused; use 'zpool scrub' to resume scrub")
+        current.paused_since = pool.now
+        pool.note("scrub_paused", "scrub paused", "notice")
     elif current is None:
         raise CommandError(f"{failed}: there is no active scrub")
     else:
@@ -229,15 +241,6 @@ def _scrub_start(
     pool.note("scrub_resume", "scrub resumed")
 
 
-def _scrub_pause(pool: PoolState, current: SimulatedScan | None, failed: str) -> None:
-    if current is None:
-        return  # says nothing since 2.2
-    if current.paused_since:
-        raise CommandError(f"{failed}: scrub is paused; use 'zpool scrub' to resume scrub")
-    current.paused_since = pool.now
-    pool.note("scrub_paused", "scrub paused", "notice")
-
-
 def change(pool: PoolState, kind: str, action: str = "start", device: str | None = None) -> None:
     """``zpool trim|initialize [-c|-s] POOL [DEVICE]``; ``action`` is start, cancel or suspend."""
     found = locate(pool, device) if device is not None else None
@@ -248,8 +251,16 @@ def change(pool: PoolState, kind: str, action: str = "start", device: str | None
         raise CommandError(f"cannot {kind} '{device}': no such device in pool")
     if action == "start":
         _work_start(pool, kind, aims)
-    else:
-        _work_stop(pool, kind, action, aims)
+        return
+    running = [leaf.jobs[kind] for leaf in aims if kind in leaf.jobs]
+    running = [job for job in running if job.state == RUNNING]
+    if not running:
+        noun = "trim" if kind == "trim" else "initialization"
+        failed = f"cannot {action} {DOING[kind]} '{aims[0].name}'"
+        raise CommandError(f"{failed}: there is no active {noun}")
+    for job in running:
+        job.state, job.time = (WORK_CANCELED if action == "cancel" else SUSPENDED), pool.now
+    pool.note(f"{kind}_{action}", f"{kind} {action}ed", "notice")
 
 
 def _work_start(pool: PoolState, kind: str, aims: list[Leaf]) -> None:
@@ -266,18 +277,6 @@ def _work_start(pool: PoolState, kind: str, aims: list[Leaf]) -> None:
         rate = 2.5e9 if kind == "trim" else leaf.model.outer * leaf.model.write * 0.7
         leaf.jobs[kind] = JobProgress(done, leaf.model.size * share, RUNNING, pool.now, rate)
     pool.note(f"{kind}_start", f"{kind} started")
-
-
-def _work_stop(pool: PoolState, kind: str, action: str, aims: list[Leaf]) -> None:
-    running = [leaf.jobs[kind] for leaf in aims if kind in leaf.jobs]
-    running = [job for job in running if job.state == RUNNING]
-    if not running:
-        noun = "trim" if kind == "trim" else "initialization"
-        failed = f"cannot {action} {DOING[kind]} '{aims[0].name}'"
-        raise CommandError(f"{failed}: there is no active {noun}")
-    for job in running:
-        job.state, job.time = (WORK_CANCELED if action == "cancel" else SUSPENDED), pool.now
-    pool.note(f"{kind}_{action}", f"{kind} {action}ed", "notice")
 
 
 def sit_out(pool: PoolState, name: str, vdev: str, *, on: bool) -> None:
@@ -351,12 +350,6 @@ def _take(pool: PoolState, fresh: Leaf) -> None:
     fresh.dtl, fresh.opened = 1.0, pool.t
 
 
-def _keep(pool: PoolState, member: Member) -> None:
-    """Turn a spare into a permanent device."""
-    kept = leaves_of(member)
-    pool.spares = [spare for spare in pool.spares if not any(spare is leaf for leaf in kept)]
-
-
 def _release(pool: PoolState, leaf: Leaf) -> None:
     leaf.dtl, leaf.deferred, leaf.rebuilding = 0.0, False, False
     if leaf.present and not any(leaf is x for x in pool.spares):
@@ -392,8 +385,6 @@ def _cancel_scrub(pool: PoolState) -> None:
 
 # zpool add (zpool_vdev.c, spa_vdev_add in spa.c)
 
-LABELS = 4 << 20
-"""What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
 _CLASSES = ("special", "dedup", "log", "cache", "spare")
 _FORCE = "invalid vdev specification\nuse '-f' to override the following errors:\n"
 
@@ -408,25 +399,19 @@ def add(pool: PoolState, words: Sequence[str]) -> None:
     fresh = [loose(pool, device) for device in left]
     if vclass in ("cache", "spare"):
         (pool.cache if vclass == "cache" else pool.spares).extend(fresh)
-    else:
-        _add_tops(pool, vclass, kind, fresh)
+    else:  # one vdev of all devices; of single disks one each
+        parity = int(kind[-1]) if kind.startswith("raidz") else 0
+        groups: list[list[Member]] = [[leaf] for leaf in fresh] if kind == "disk" else [[*fresh]]
+        for members in groups:
+            top = Top(kind.rstrip("123"), pool.new_guid(), members, parity, vclass)
+            if vclass != "log" and (why := _mismatch(pool, top)):
+                raise CommandError(f"{_FORCE}mismatched replication level: {why}")
+            top.space = top.usable
+            pool.tops.append(top)
     pool.host.shelf = [leaf for leaf in pool.host.shelf if leaf not in fresh]
     for leaf in fresh:
         leaf.dtl, leaf.opened = 0.0, pool.t
         pool.note("vdev_add", f"{leaf.name} added", vdev=leaf.path)
-
-
-def _add_tops(pool: PoolState, vclass: str, kind: str, fresh: list[Leaf]) -> None:
-    """One vdev of all devices; of single disks one each."""
-    parity = int(kind[-1]) if kind.startswith("raidz") else 0
-    groups: list[list[Member]] = [[leaf] for leaf in fresh] if kind == "disk" else [list(fresh)]
-    for members in groups:
-        top = Top(kind.rstrip("123"), pool.new_guid(), members, parity, vclass)
-        if vclass != "log" and (why := _mismatch(pool, top)):
-            raise CommandError(f"{_FORCE}mismatched replication level: {why}")
-        smallest = min(leaf.model.size for leaf in top.leaves()) - LABELS
-        top.space = float(smallest * (top.width if parity else 1))
-        pool.tops.append(top)
 
 
 def _mismatch(pool: PoolState, new: Top) -> str:
@@ -438,3 +423,123 @@ def _mismatch(pool: PoolState, new: Top) -> str:
         return ""
     index = pool.tops.index(last)
     return f"pool uses {top_name(last, index)} and new vdev is {new.kind} of {new.width}"
+
+
+# The command line (zpool(8), 2.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words after a command's name: option letters, then operands without the pool."""
+
+    options: frozenset[str]
+    operands: Sequence[str]
+
+    def __getitem__(self, number: int) -> str:
+        """The operand of that number. Raises CommandError without it."""
+        if number >= len(self.operands):
+            raise CommandError("missing device specification", 2)
+        return self.operands[number]
+
+
+Command = Callable[[PoolState, Words], str | None]
+"""Carries a command out; returns what it prints. Raises CommandError."""
+
+
+def execute(pools: Sequence[PoolState], argv: Sequence[str]) -> Completed:
+    """Carries out a ``zpool`` command line (zpool(8), 2.3)."""
+    from zconsole.system.process import Completed  # lazy: a scenario runs no command line
+
+    try:
+        return Completed(tuple(argv), 0, _execute(pools, argv[1:]) or "", "")
+    except CommandError as error:
+        return Completed(tuple(argv), error.status, "", str(error))
+
+
+def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
+    name, *rest = words or [""]
+    command = _COMMANDS.get(name)
+    if command is None:
+        raise CommandError(f"unrecognized command '{name}'", 2)
+    options = frozenset(letter for word in rest if _is_option(word) for letter in word[1:])
+    operands = [word for word in rest if not _is_option(word)]
+    if name == "set":  # the pool stands between the property and a vdev
+        operands = [*operands[1:2], *operands[:1], *operands[2:]]
+    if name == "scrub":  # the one that names the pool last: dates stand before it
+        operands = operands[::-1]
+    if name == "add" and "o" in options:  # what -o sets comes before the pool
+        operands = operands[1:]
+    if not operands:
+        raise CommandError("missing pool name argument", 2)
+    pool = next((p for p in pools if p.name == operands[0]), None)
+    if pool is None:
+        raise CommandError(f"cannot open '{operands[0]}': no such pool")
+    if pool.suspended and name != "clear":
+        raise CommandError(f"cannot {name} '{pool.name}': pool I/O is currently suspended")
+    return command(pool, Words(options, operands[1:]))
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
+def _scrub(pool: PoolState, words: Words) -> None:
+    """The options -C, -S and -E (2.3, 2.4) leave some txgs to a scrub; without, it is all."""
+    action = "stop" if "s" in words.options else "pause" if "p" in words.options else "start"
+    txgs = None
+    if "C" in words.options:
+        txgs = pool.scrubbed_txg, pool.txg
+    elif words.options & {"S", "E"}:
+        try:
+            dates = [datetime.fromisoformat(date).timestamp() for date in reversed(words.operands)]
+        except ValueError:
+            raise CommandError("Failed to parse the date.", 2) from None
+        first = dates[0] if "S" in words.options else 0.0
+        last = dates[-1] if "E" in words.options else pool.now
+        txgs = pool.txg_at(first), pool.txg_at(last)
+    scrub(pool, action, errors="e" in words.options, txgs=txgs)
+
+
+def _job(kind: str) -> Command:
+    def _change(pool: PoolState, words: Words) -> None:
+        action = (
+            "cancel" if "c" in words.options else "suspend" if "s" in words.options else "start"
+        )
+        change(pool, kind, action, next(iter(words.operands), None))
+
+    return _change
+
+
+def _set(pool: PoolState, words: Words) -> None:
+    name, _, value = words[0].partition("=")
+    if name in ("sit_out", "autosit") and value in ("on", "off"):
+        sit_out(pool, name, words[1], on=value == "on")
+        return
+    if name != "autoexpand" or value not in ("on", "off"):
+        raise CommandError(f"cannot set property for '{pool.name}': invalid property '{name}'")
+    pool.autoexpand = value == "on"
+
+
+def _checkpoint(pool: PoolState, words: Words) -> None:
+    """Only discards one, as spa_checkpoint_discard does."""
+    if "d" not in words.options or pool.checkpoint is None:
+        raise CommandError(f"cannot discard checkpoint in '{pool.name}': no checkpoint exists")
+    pool.checkpoint.state = DISCARDING
+    pool.note("history_event", "the checkpoint is being discarded", "notice")
+
+
+_COMMANDS: dict[str, Command] = {
+    "add": lambda pool, words: add(pool, words.operands),
+    "replace": lambda pool, words: replace(pool, words[0], words[1], "s" in words.options),
+    "attach": lambda pool, words: attach(pool, words[0], words[1]),
+    "detach": lambda pool, words: detach(pool, words[0]),
+    "offline": lambda pool, words: offline(pool, words[0]),
+    "online": lambda pool, words: online(pool, words[0], "e" in words.options),
+    "clear": lambda pool, words: clear(pool, next(iter(words.operands), None)),
+    "scrub": _scrub,
+    "resilver": lambda pool, _: lifecycle.resilver_all(pool),
+    "trim": _job("trim"),
+    "initialize": _job("initialize"),
+    "set": _set,
+    "checkpoint": _checkpoint,
+}

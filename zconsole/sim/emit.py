@@ -90,15 +90,12 @@ def scan_stats(scan: SimulatedScan, errors: ErrorScrub | None = None) -> list[in
     counts = [int(examined), int(scan.skipped), int(scan.processed), int(scan.errors)]
     passed = [int(scan.pass_examined), int(scan.pass_start), int(scan.paused_since)]
     rest = [int(scan.spent_paused), int(scan.pass_issued), int(scan.issued)]
-    return head + counts + passed + rest + _error_scrub(errors)
-
-
-def _error_scrub(scrub: ErrorScrub | None) -> list[int]:
-    """Function 3 is ERRORSCRUB (pool_scan_func_t)."""
-    if scrub is None:
-        return [0] * 7
-    blocks = [int(scrub.done), int(scrub.total) - int(scrub.done)]
-    return [3, scrub.state, int(scrub.start), int(scrub.end), *blocks, int(scrub.paused_since)]
+    scrub = [0] * 7
+    if errors is not None:  # function 3 is ERRORSCRUB (pool_scan_func_t)
+        blocks = [int(errors.done), int(errors.total) - int(errors.done)]
+        times = [int(errors.start), int(errors.end)]
+        scrub = [3, errors.state, *times, *blocks, int(errors.paused_since)]
+    return head + counts + passed + rest + scrub
 
 
 def history(pool: PoolState) -> dict[str, Any]:
@@ -300,16 +297,7 @@ _FORMAT = "%d %d %s %d 0 %d %d %d 0 %d %d %d %d %d 0 0 0 0"
 
 def diskstats_of(leaves: Sequence[Leaf]) -> list[list[str]]:
     """One row for each device that is present."""
-    return [_row(leaf, i) for i, leaf in enumerate(leaves) if _present(leaf)]
-
-
-def row_names(leaves: Sequence[Leaf]) -> dict[str, tuple[str, ...]]:
-    """Leaf path to the name of its row."""
-    return {leaf.path: (leaf.device,) for leaf in leaves if _present(leaf)}
-
-
-def _present(leaf: Leaf) -> bool:
-    return leaf.kind == "disk" and leaf.present
+    return [_row(leaf, i) for i, leaf in enumerate(leaves) if leaf.kind == "disk" and leaf.present]
 
 
 def _row(leaf: Leaf, index: int) -> list[str]:

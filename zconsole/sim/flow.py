@@ -100,18 +100,14 @@ def _disk_cause(job: DiskJob, slowest: DiskShare) -> str:
     if leaf.used > 0.25:
         return "foreground"
     if slowest.write:
-        return _write_cause(slowest)
+        if leaf.collapsed:
+            return "smr"
+        # The new disk is at its limit, or gets too few requests.
+        waiting = slowest.queue / (slowest.media + leaf.model.latency)
+        return "throttle" if waiting < 0.8 / slowest.media else "new-disk"
     seeks = min(1.0, slowest.size / slowest.run) * leaf.model.seek
     transfer = slowest.size / leaf.model.bandwidth(leaf.position)
     return "random" if seeks > transfer else "disks"
-
-
-def _write_cause(part: DiskShare) -> str:
-    """Whether the new disk is at its limit, or gets too few requests."""
-    if part.leaf.collapsed:
-        return "smr"
-    waiting = part.queue / (part.media + part.leaf.model.latency)
-    return "throttle" if waiting < 0.8 / part.media else "new-disk"
 
 
 def _by_bus(jobs: list[DiskJob], name: str, capacity: float) -> None:
@@ -124,15 +120,11 @@ def _by_bus(jobs: list[DiskJob], name: str, capacity: float) -> None:
         if any(part.leaf.bus == name for part in job.parts):
             job.rate *= capacity / used
             job.cause = "bus"
-            _wait_for_bus(job, name)
-
-
-def _wait_for_bus(job: DiskJob, name: str) -> None:
-    """Requests stay in flight until the link takes them: their disks count as busy meanwhile."""
-    for part in job.parts:
-        ops = job.rate * part.share / part.size
-        if part.leaf.bus == name and ops > FEW:
-            part.media = max(part.media, (1.0 - part.leaf.used) / ops)
+            # Requests stay in flight until the link takes them: their disks are busy meanwhile.
+            for part in job.parts:
+                ops = job.rate * part.share / part.size
+                if part.leaf.bus == name and ops > FEW:
+                    part.media = max(part.media, (1.0 - part.leaf.used) / ops)
 
 
 def emit(job: DiskJob, rate: float, in_flight_limit: float) -> None:

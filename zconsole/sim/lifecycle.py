@@ -53,17 +53,11 @@ def _conclude_scan(pool: PoolState, current: SimulatedScan) -> None:
                 leaf.dtl = 0.0
         pool.note("resilver_finish", "resilver finished")
         _settle(pool)
-    start_deferred(pool)
-
-
-def start_deferred(pool: PoolState) -> None:
-    """Starts the follow-on resilver of deferred leaves, if there are any."""
     waiting = [leaf for top in pool.tops for leaf in top.leaves() if leaf.deferred and leaf.online]
-    if not waiting:
-        return
     for leaf in waiting:
         leaf.deferred = False
-    scan.begin(pool, RESILVER, waiting)
+    if waiting:
+        scan.begin(pool, RESILVER, waiting)
 
 
 def _conclude_rebuild(pool: PoolState, top: Top) -> None:
@@ -138,16 +132,17 @@ def come_back(pool: PoolState, leaf: Leaf, missed: float) -> None:
 
 def expand(top: Top) -> None:
     """Lets ``top`` use all of its devices' size, once every one of them is larger."""
-    smallest = min(leaf.model.size for leaf in top.leaves()) - (4 << 20)
-    top.space = max(
-        top.space, float(smallest * (1 if top.kind in ("mirror", "disk") else top.width))
-    )
+    top.space = max(top.space, top.usable)
 
 
 def resilver_all(pool: PoolState) -> None:
-    """(Re)starts the resilver of everything that lacks data."""
+    """(Re)starts the resilver of everything that lacks data, other than what a rebuild works on.
+
+    Also of logs: all metadata is walked for one, and nothing issued.
+    """
     previous = pool.scan
-    aims = incomplete(pool)
+    leaves = [leaf for top in pool.tops for leaf in top.leaves()]
+    aims = [x for x in leaves if x.online and x.dtl > 0.0 and not x.rebuilding]
     if not aims:
         return
     for leaf in aims:
@@ -155,16 +150,3 @@ def resilver_all(pool: PoolState) -> None:
     if previous is not None and previous.active:
         pool.note("history_event", "scan aborted, restarting", "warning")
     scan.begin(pool, RESILVER, aims)
-
-
-def incomplete(pool: PoolState) -> list[Leaf]:
-    """Leaves that answer and lack data, other than those a rebuild works on.
-
-    Those of logs, too: all metadata is walked for one, and nothing issued.
-    """
-    return [
-        leaf
-        for top in pool.tops
-        for leaf in top.leaves()
-        if leaf.online and leaf.dtl > 0.0 and not leaf.rebuilding
-    ]

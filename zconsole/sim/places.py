@@ -36,16 +36,13 @@ def places(pool: PoolState) -> SimulatedPlaces:
     """Where each disk of a pool's machine is now."""
     leaves = {leaf.path: leaf for leaf in machine_leaves(pool) if leaf.kind == "disk"}
     shelves = tuple(_enclosures(pool, leaves))
-    bays = _aliases(pool, shelves) if pool.host.alias else bay_names(shelves)
+    bays = bay_names(shelves)
+    if alias := pool.host.alias:  # what vdev_id.conf calls each slot; it counts through all shelves
+        hard = [key for key in bays if key[0]]
+        names = {key: bay_alias(alias, n, nvme=False) for n, key in enumerate(hard, 1)}
+        bays = names | {("", str(n)): bay_alias("", n, nvme=True) for n in pool.host.flash}
     disks = {path: _disk(pool, leaf, bays) for path, leaf in leaves.items()}
     return SimulatedPlaces(shelves, disks, bays)
-
-
-def _aliases(pool: PoolState, shelves: Sequence[Enclosure]) -> Mapping[SlotKey, str]:
-    """What vdev_id.conf calls each slot; it counts through all shelves."""
-    hard = [(each.key, slot.name) for each in shelves if each.key for slot in each.slots]
-    names = {key: bay_alias(pool.host.alias, n, nvme=False) for n, key in enumerate(hard, 1)}
-    return names | {("", str(n)): bay_alias("", n, nvme=True) for n in pool.host.flash}
 
 
 def lights(pools: Sequence[PoolState], lit: Mapping[SlotKey, float]) -> Lights:
@@ -94,25 +91,20 @@ def _key(pool: PoolState, shelf: int) -> str:
 
 
 def _enclosures(pool: PoolState, leaves: Mapping[str, Leaf]) -> Iterator[Enclosure]:
-    held: dict[tuple[str, str], str] = {}
+    held: dict[SlotKey, tuple[str, ...]] = {}
     for leaf in leaves.values():
         if leaf.present:
-            held.setdefault(place_of(pool, leaf), leaf.disk)
+            held.setdefault(place_of(pool, leaf), (leaf.disk,))
     every = (*leaves.values(), *pool.host.drawer)  # a shelf stays when its last disk is pulled
     last = max((leaf.slot for leaf in every if not leaf.is_nvme), default=0)
     for shelf in range(-(-last // pool.host.slots)):
         key = _key(pool, shelf)
         names = ((number, slot_name(number)) for number in range(1, pool.host.slots + 1))
-        slots = (Slot(name, n, _held(held, key, name)) for n, name in names)
+        slots = (Slot(name, n, held.get((key, name), ())) for n, name in names)
         yield Enclosure(key, "LSI SAS3x40", tuple(slots))
     if pool.host.flash:
-        slots = (Slot(str(n), n, _held(held, "", str(n))) for n in pool.host.flash)
+        slots = (Slot(str(n), n, held.get(("", str(n)), ())) for n in pool.host.flash)
         yield Enclosure("", "NVMe slots", tuple(slots))
-
-
-def _held(held: Mapping[tuple[str, str], str], key: str, name: str) -> tuple[str, ...]:
-    disk = held.get((key, name))
-    return () if disk is None else (disk,)
 
 
 def _disk(pool: PoolState, leaf: Leaf, bays: Mapping[tuple[str, str], str]) -> LeafDisk:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import MIB, ONLINE
 from zconsole.sim.emit import pool_state
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
-from zconsole.sim.state import RESILVER, PoolState
+from zconsole.sim.state import RESILVER, PoolState, Rewrite, SimulatedDirectory
 
 TURNS = 0.5
 """Share of the time that disks are at it: reads wait for writes, and those for a txg."""
@@ -64,6 +63,7 @@ def advance(pool: PoolState, dt: float) -> None:
     job = DiskJob(-1, parts, clamp=current.limit, clamp_cause="limit", duty=TURNS)
     solve([job], pool.host)
     step = move(pool, directory, min(left, current.most - current.done, job.rate * dt))
+    current.left[index] -= step
     current.done += step
     current.rate = step / dt
     current.worked += dt

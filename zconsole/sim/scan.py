@@ -248,7 +248,10 @@ def _issue(pool: PoolState, scan: SimulatedScan, dt: float) -> None:
         step = _take(pool, scan, queue, job.rate * dt)
         scarce = job.cause == "random" and queue.density < 0.5
         pool.limits[job.key] = "memory" if scarce else job.cause
-        _repair(scan, job, step)
+        for part in job.parts:
+            if part.write:  # a repair
+                part.leaf.scan_processed += step * part.share
+                scan.processed += step * part.share
         emit(job, step / dt, float(pool.tunables["zfs_scan_vdev_limit"]))
 
 
@@ -265,10 +268,3 @@ def _take(pool: PoolState, scan: SimulatedScan, queue: Queue, most: float) -> fl
     queue.issued += step
     scan.pass_issued += step
     return step
-
-
-def _repair(scan: SimulatedScan, job: DiskJob, step: float) -> None:
-    for part in job.parts:
-        if part.write:
-            part.leaf.scan_processed += step * part.share
-            scan.processed += step * part.share

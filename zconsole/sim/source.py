@@ -65,7 +65,8 @@ class World:
 
 def raw(pool: PoolState) -> Raw:
     """The raw form of ``pool`` now; takes its events."""
-    leaves = list(pool.leaves())
+    leaves, events = list(pool.leaves()), pool.events
+    pool.events = []
     found: Raw = {
         "t": pool.now,
         "clock": clock(pool),
@@ -76,8 +77,8 @@ def raw(pool: PoolState) -> Raw:
         "version": pool.version,
         "host": _host(pool),
         "diskstats": emit.diskstats_of(leaves),
-        "devices": emit.row_names(leaves),
-        "events": _events(pool),
+        "devices": {x.path: (x.device,) for x in leaves if x.kind == "disk" and x.present},
+        "events": [event._asdict() for event in events],
         "tunables": dict(pool.tunables),
     }
     found |= places(pool).raw(pool)  # type: ignore[typeddict-item]
@@ -127,11 +128,6 @@ def _host(pool: PoolState) -> dict[str, float]:
         "memory_available": max(memory // 16, free),
         "arc_bytes": pool.host.arc,
     }
-
-
-def _events(pool: PoolState) -> list[dict[str, object]]:
-    taken, pool.events = pool.events, []
-    return [event._asdict() for event in taken]
 
 
 def _message(pool: PoolState) -> dict[str, Any]:

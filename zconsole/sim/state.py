@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from zconsole.pool.model import Event, parse_version
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import Leaf
 from zconsole.sim.topology import Top
 from zconsole.tunables.catalog import HISTORICAL, TUNABLES
@@ -248,6 +247,80 @@ class DataLayout(NamedTuple):
 
 
 @dataclass(slots=True)
+class SimulatedDirectory:
+    """Files that can be rewritten; bytes are allocated ones, parity included."""
+
+    path: str
+    files: int
+    held: list[float]
+    """Bytes on each normal-class top-level vdev, in the pool's order."""
+    pinned: float = 0.0
+    """Share that snapshots hold: rewritten, it is not freed."""
+    moved: float = 0.0
+    """Bytes rewritten so far."""
+    old: list[float] = field(default_factory=list)
+    """What a pass has not rewritten yet, by vdev: each byte is moved once."""
+
+    def __post_init__(self) -> None:
+        self.old = self.old or list(self.held)
+
+    @property
+    def size(self) -> float:
+        """Bytes in all."""
+        return sum(self.held)
+
+
+@dataclass(slots=True)
+class Rewrite:
+    """A rebalance under way: directories one after the other."""
+
+    directories: list[SimulatedDirectory]
+    limit: float = math.inf
+    """Bytes/s it may take."""
+    running: bool = True
+    done: float = 0.0
+    paused: bool = False
+    during_scan: bool = True
+    target: float | None = None
+    """Spread at which it ends, a share."""
+    most: float = math.inf
+    """Bytes after which it ends."""
+    floor: float = 0.0
+    """Share of the pool that stays free."""
+    waiting: str = ""
+    """What it waits for now."""
+    why: str = ""
+    """How it ended."""
+    rate: float = 0.0
+    """Bytes/s in the last step."""
+    worked: float = 0.0
+    """Seconds in which it moved something."""
+    left: list[float] = field(init=False)
+    """Bytes left of each directory."""
+
+    def __post_init__(self) -> None:
+        self.left = [directory.size for directory in self.directories]
+        for directory in self.directories:
+            directory.old = list(directory.held)
+
+    @property
+    def total(self) -> float:
+        """Bytes of all its files."""
+        return self.done + sum(self.left)
+
+    def end(self, why: str) -> None:
+        """End the job."""
+        self.running, self.why, self.rate, self.waiting = False, why, 0.0, ""
+
+    def resume(self) -> None:
+        """Go on with what was left when it ended, whatever another job has moved since."""
+        for directory, left in zip(self.directories, self.left, strict=True):
+            if sum(directory.old) < left:
+                directory.old = [held * left / directory.size for held in directory.held]
+        self.running, self.why = True, ""
+
+
+@dataclass(slots=True)
 class Host:
     """The machine: memory in bytes, checksum and parity throughput in bytes/s."""
 
@@ -294,7 +367,7 @@ class PoolState:
     version: str = VERSION
     spares: list[Leaf] = field(default_factory=list)
     cache: list[Leaf] = field(default_factory=list)
-    tunables: Tunables = field(default_factory=lambda: defaults(VERSION))
+    tunables: Tunables = field(init=False)
     scan: SimulatedScan | None = None
     removal: Relocation | None = None
     expansion: Relocation | None = None
@@ -307,7 +380,7 @@ class PoolState:
     destroyed: dict[str, str] = field(default_factory=dict)
     """Ids in ``damaged`` to the names of datasets that are no more."""
     suspended: bool = False
-    one_stage: bool = False
+    one_stage: bool = field(init=False)
     """Scans issue as they walk (before 0.8)."""
     autoexpand: bool = False
     hours: ScrubWindow | None = None
@@ -330,6 +403,8 @@ class PoolState:
     next_guid: int = 1
 
     def __post_init__(self) -> None:
+        self.tunables = defaults(self.version)
+        self.one_stage = parse_version(self.version) < SORTED
         self.host.pools.append(self)
 
     @property

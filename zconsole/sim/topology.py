@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from zconsole.sim.disk import DEGRADED, Leaf
 
+LABELS = 4 << 20
+"""What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
 REBUILDING, REBUILT = 1, 3
 """vdev_rebuild_state_t (include/sys/fs/zfs.h)."""
 
@@ -82,6 +84,12 @@ class Top:
     def share(self) -> float:
         """What part of an allocated byte each member holds."""
         return 1.0 if self.kind in ("mirror", "disk") else 1.0 / self.width
+
+    @property
+    def usable(self) -> float:
+        """Bytes that its devices could hold, of each as many as the smallest has."""
+        smallest = min(leaf.model.size for leaf in self.leaves()) - LABELS
+        return float(smallest if self.share == 1.0 else smallest * self.width)
 
     @property
     def inflation(self) -> float:

@@ -11,7 +11,7 @@ from zconsole.actions.target import Target, failed, find, suspects, targets
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
-from zconsole.hardware.links import PARTITION
+from zconsole.hardware.location import PARTITION
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import FAILED, is_named

@@ -65,9 +65,9 @@ def bytes_in(path: str | Path, most: int | None = None) -> bytes:
 
 
 def number_in(path: Path) -> int | None:
-    """The whole number in it; None without one."""
+    """The whole number in it; None without one, or for one of more than 64 bits."""
     text = text_in(path)
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
 
 def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:

@@ -28,10 +28,9 @@ from zconsole.system.records import from_json
 from zconsole.system.state_dir import StateError, remove, try_lock
 from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import AIM, FASTEST, GENTLEST, INTERVAL, STEP
-from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
+from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.pilot import ACTION, HoldOrder, Pilot, histograms, levers, scanning, targets
 from zconsole.tunables.store import PILOT
-from zconsole.tunables.targets import Targets, targets
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Source
 from zconsole.zfs.sources.live import LiveSource
@@ -66,8 +65,11 @@ class Status:
     """Whether it can't, or may not, make the scans slower."""
 
     def __str__(self) -> str:
-        """What it does, for people."""
-        return f"target {self.held}; {self._scans}"
+        """For people: ``target 20ms; scans are tuned above default (step 4 of 12)``."""
+        end = FASTEST if self.level > 0 else GENTLEST
+        step = f" (step {abs(self.level) / STEP:.0f} of {abs(end) / STEP:.0f})"
+        scans = f"scans are {self.pace}{step if self.level else ''}"
+        return f"target {self.held}; {scans}"
 
     def misses(self, reached: float | None, t: float) -> bool:
         """Whether latency (seconds) is above the target of ``t``, and slower scans are no way."""
@@ -84,13 +86,6 @@ class Status:
         """How it lets scans go; how fast they are is also up to applications and disks."""
         way = "as" if not self.level else "above" if self.level > 0 else "below"
         return f"tuned {way} default"
-
-    @property
-    def _scans(self) -> str:
-        """Pace and how far it went: ``scans are tuned above default (step 4 of 12)``."""
-        end = FASTEST if self.level > 0 else GENTLEST
-        step = f" (step {abs(self.level) / STEP:.0f} of {abs(end) / STEP:.0f})"
-        return f"scans are {self.pace}{step if self.level else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +105,7 @@ class Steered:
 
 def start(
     state: Path,
-    wanted: Targets,
-    below: bool = False,
+    wanted: HoldOrder,
     watch: str | None = None,
     options: Sequence[str] = (),
 ) -> None:
@@ -120,7 +114,7 @@ def start(
     Raises ZconsoleError when that could not begin, above all because an autopilot runs already.
     ``options``: of the keeper, see ``keeper.ask``.
     """
-    ask(state, options, **asdict(Steered(wanted.words, below, watch)))
+    ask(state, options, **asdict(Steered(wanted.targets.words, wanted.below, watch)))
 
 
 def status(state: Path, patient: Patient | None = None) -> Status | None:
@@ -286,7 +280,7 @@ class PilotClaim:
     locks: tuple[int, ...] = ()
     patient: Patient = field(default_factory=Patient)
 
-    def take(self, parameters: SysfsParameters) -> None:
+    def take(self, parameters: Parameters) -> None:
         """Become the only one; may hang.
 
         Raises ZconsoleError or OSError where there is one, or nothing can be set here.
@@ -327,7 +321,7 @@ class PilotClaim:
 
 
 async def begin(
-    control: Control, parameters: SysfsParameters, log: Log, claim: PilotClaim, order: Order
+    control: Control, parameters: Parameters, log: Log, claim: PilotClaim, order: Order
 ) -> Autopilot:
     """Begin to steer as ordered. Raises ZconsoleError, OSError."""
     wanted = from_json(Steered, order)

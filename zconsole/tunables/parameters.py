@@ -1,11 +1,10 @@
-"""Reading and writing module parameters: the real ones in /sys, or a simulated kernel's."""
+"""Reading and writing module parameters."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 from pathlib import Path
-from typing import Protocol
 
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Version, parse_version
@@ -16,29 +15,8 @@ NOT_LOADED = "the ZFS kernel module is not loaded. Load it (modprobe zfs), or tr
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Parameters(Protocol):
-    """The parameters of one kernel."""
-
-    @property
-    def era(self) -> str:
-        """What changes with every boot and load of the module; empty when it is not loaded."""
-
-    @property
-    def version(self) -> Version:
-        """OpenZFS version of the module; empty when unknown."""
-
-    def path(self, name: str) -> str:
-        """Where the parameter is, for people."""
-
-    def read(self, name: str) -> int | None:
-        """The live value; None when this kernel has no such parameter (or it is not a number)."""
-
-    def write(self, name: str, value: int) -> None:
-        """Set it. Raises UnavailableError without permission, ZconsoleError when refused."""
-
-
-class SysfsParameters:
-    """/sys/module/zfs/parameters of the running kernel."""
+class Parameters:
+    """/sys/module/zfs/parameters of the running kernel; a simulated one overrides all of it."""
 
     def __init__(self, module: Path = MODULE, boot_id: Path = BOOT_ID) -> None:
         self._module = module

@@ -1,27 +1,37 @@
-"""The autopilot's hand on the tunables: samples of pools in, steps and their restoring out."""
+"""The autopilot's orders, the plan of one, and its hand on the tunables.
+
+An order is a latency to hold, with others for times of the day: ``20ms 22:00-06:00=100ms``. The
+hand takes samples of pools, and sets steps, or restores.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from zconsole.errors import UnavailableError
+from zconsole.errors import UnavailableError, UsageError
 from zconsole.pool.model import Pool
 from zconsole.pool.redundancy import of_pool
+from zconsole.system.day_hours import DayHours, day_hours
 from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import (
+    FASTEST,
     GENTLEST,
     LEVERS,
     Meter,
     Steering,
     added,
+    longest,
     steered,
     values,
 )
+from zconsole.tunables.holds import autopilot_promise
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import SavedTunable
-from zconsole.tunables.targets import Targets
+from zconsole.units import duration, latency
 
 ACTION = "hold-latency"
 """What the audit log calls each step."""
@@ -134,3 +144,218 @@ class Pilot:
                 left[name] = SavedTunable(original, now, t)
         held = self.originals.keys() & self._control.held()
         self._control.restore(t, sorted(held | left.keys()), left)
+
+
+# What to hold
+
+LEAST, MOST = 0.0005, 10.0
+"""Seconds that may be held."""
+FORM = "a latency such as 20ms or 0.02s"
+
+_BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
+_LATENCY = re.compile(r"(\d+(?:\.\d+)?)(ms|s)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """A target for a part of each day."""
+
+    time: DayHours
+    target: float
+    """Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What to hold, at any time of the day."""
+
+    usual: float
+    """Seconds."""
+    hours: tuple[Hours, ...] = ()
+
+    def at(self, t: float, local: Callable[[float], time.struct_time] = time.localtime) -> float:
+        """The target at ``t`` (epoch seconds), in seconds."""
+        now = local(t)
+        found = (h.target for h in self.hours if h.time.has(now.tm_hour, now.tm_min))
+        return next(found, self.usual)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What ``targets`` reads."""
+        return (f"{self.usual:g}", *(f"{h.time}={h.target:g}" for h in self.hours))
+
+    def __str__(self) -> str:
+        """For people: ``20ms, 22:00-06:00 100ms``."""
+        hours = (f"{h.time} {latency(h.target)}" for h in self.hours)
+        return ", ".join([latency(self.usual), *hours])
+
+
+def targets(words: Sequence[str]) -> Targets:
+    """The targets that these words name. Raises UsageError for other words."""
+    if not words:
+        raise UsageError(f"hold-latency needs {FORM}")
+    hours = tuple(map(_hours, words[1:]))
+    taken: set[int] = set()
+    for each in hours:
+        if each.time.start == each.time.end or taken & each.time.minutes():
+            raise UsageError(f"{each.time}: the whole day, or in another's time")
+        taken |= each.time.minutes()
+    return Targets(_seconds(words[0]), hours)
+
+
+def without_unit(words: Sequence[str]) -> str:
+    """Which latency of these words is a bare number, read as seconds; empty where none is."""
+    numbers = (word.rpartition("=")[2] for word in words)
+    return next((number for number in numbers if _BARE.fullmatch(number)), "")
+
+
+def _hours(word: str) -> Hours:
+    time_of_day, _, rest = word.partition("=")
+    try:
+        found = day_hours(time_of_day)
+    except ValueError:
+        raise UsageError(
+            f"{word!r} is not HH:MM-HH:MM=LATENCY, such as 22:00-06:00=100ms"
+        ) from None
+    return Hours(found, _seconds(rest))
+
+
+def _seconds(word: str) -> float:
+    found = _LATENCY.fullmatch(word)
+    if found is None:
+        raise UsageError(f"{word!r} is not {FORM}")
+    value = float(found[1]) / (1000.0 if found[2] == "ms" else 1.0)
+    if not LEAST <= value <= MOST:
+        raise UsageError(f"{word} is out of range: {latency(LEAST)} to {MOST:g}s")
+    return value
+
+
+# The plan, before it starts
+
+BELOW = "below-defaults"
+"""The word that lets a scan go below the defaults without redundancy."""
+MEASURES = (
+    "Latency is the time within which 95 % of the applications' synchronous reads or writes are"
+    " answered: in ZFS's queue and in the disk. Asynchronous requests are not counted."
+)
+ROUGHLY = (
+    "It is approximate, and rather too high: the kernel counts in powers of two (up to a factor of"
+    " 2), and in the disk it counts the scan's requests with the others."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOrder:
+    """What the autopilot is to hold."""
+
+    targets: Targets
+    below: bool = False
+    """Whether a scan may go below the defaults while its pool has no redundancy left."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What ``order`` reads."""
+        return (*self.targets.words, *((BELOW,) if self.below else ()))
+
+
+def order(words: Sequence[str]) -> HoldOrder:
+    """``20ms 22:00-06:00=100ms below-defaults``. Raises UsageError for words that are none."""
+    rest = [word for word in words if word != BELOW]
+    return HoldOrder(targets(rest), len(rest) < len(words))
+
+
+@dataclass(frozen=True, slots=True)
+class HoldPlan:
+    """What would happen, in lines for people."""
+
+    pools: tuple[str, ...]
+    sets: tuple[str, ...]
+    """Each tunable with the values it may get."""
+    warnings: tuple[str, ...]
+    effects: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All of it, as the command line prints it."""
+        return (*self.pools, *self.effects, *self.sets, *self.warnings)
+
+
+def plan(
+    wanted: HoldOrder,
+    pools: Iterable[Pool],
+    parameters: Parameters,
+    left: Mapping[str, float | None],
+    watched: bool = False,
+) -> HoldPlan:
+    """The plan of an autopilot; ``left`` has the seconds that the scan of each pool still takes.
+
+    ``watched``: whether it ends with the console that starts it. Raises UnavailableError where
+    nothing scans, or where the latencies or tunables can't be read.
+    """
+    active = scanning(pools)
+    if not active:
+        raise UnavailableError(
+            "no pool has a resilver, scrub or rebuild: nothing to steer. Start it while one runs"
+        )
+    if blind := next((pool.name for pool in active if "sync_r" not in histograms(pool)), ""):
+        raise UnavailableError(f"{blind}: no latency histograms; they need libzfs")
+    found = levers(parameters)
+    usual = defaults(parameters, found)
+    risky = [pool for pool in active if at_risk(pool)]
+    least = usual if risky and not wanted.below else {}
+    slow, fast = values(GENTLEST, found, least), values(FASTEST, found, least)
+    return HoldPlan(
+        tuple(f"{pool.name}: {_scans(pool)}" for pool in active),
+        tuple(_range(name, slow[name], fast[name], found[name]) for name in found),
+        tuple(_warnings(wanted, risky, usual, left)),
+        (
+            "Lets scans go as fast as they can while the latency of applications stays at"
+            f" {wanted.targets}; one autopilot for all pools.",
+            MEASURES,
+            ROUGHLY,
+            f"The autopilot {autopilot_promise(watched)}; also when you set one of these tunables.",
+        ),
+    )
+
+
+def _scans(pool: Pool) -> str:
+    return ", ".join(f"{scan.function} {scan.state}" for scan in pool.scans if scan.active)
+
+
+def _range(name: str, slow: int, fast: int, now: int) -> str:
+    low, high, value = map(BY_NAME[name].rounded, (slow, fast, now))
+    return f"{name}  {low} to {high}, now {value}"
+
+
+def _warnings(
+    wanted: HoldOrder,
+    risky: Sequence[Pool],
+    usual: Mapping[str, int],
+    left: Mapping[str, float | None],
+) -> Iterable[str]:
+    for pool in risky:
+        if not wanted.below:
+            yield (
+                f"{pool.name} can't lose another device: its scan is never made slower than by the"
+                f" defaults, so latency may stay above the target. To allow that, add {BELOW}"
+            )
+            continue
+        scan = next(scan for scan in pool.scans if scan.active)
+        times, still = longest(scan.function, usual), left.get(pool.name)
+        hours = "unknown" if still is None else duration(still * (times - 1))
+        yield (
+            f"{pool.name} can't lose another device, and its {scan.function} may take up to"
+            f" {times:.0f} times as long: up to {hours} more without redundancy"
+        )
+    if wanted.below and not risky:
+        yield (
+            "A pool that loses its redundancy meanwhile may resilver up to"
+            f" {longest('resilver', usual):.0f} times as long as by the defaults"
+        )
+
+
+def present(measured: float | None) -> str:
+    """What applications wait now, in words that nobody takes for the mean of the device table."""
+    if measured is None:
+        return "too few application requests to measure their latency"
+    return f"95 % of application requests wait at most {latency(measured)}"

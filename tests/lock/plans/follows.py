@@ -11,7 +11,7 @@ from tests.lock.plans.situations import GOOD, NOW, read, simulated
 from tests.lock.plans.table import alike
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.sim import lifecycle
-from zconsole.sim.backends.actions import execute
+from zconsole.sim.commands import execute
 from zconsole.sim.disk import FAULTED, Leaf
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState

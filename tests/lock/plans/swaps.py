@@ -14,8 +14,7 @@ from zconsole.hardware.device import Contents, Device
 from zconsole.pool.model import Vdev
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.build import Build
-from zconsole.sim.disk import CANT_OPEN, FAULTED, Leaf
-from zconsole.sim.models import SSD_400G
+from zconsole.sim.disk import CANT_OPEN, FAULTED, SSD_400G, Leaf
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST, SwapStage

@@ -11,9 +11,8 @@ from tests.ui.actions.acting import RUN, Acting, acting
 from tests.ui.drawn import flat, plain
 from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
-from zconsole.sim.backends import autopilot
-from zconsole.tunables.hold_plan import Order
-from zconsole.tunables.targets import Targets
+from zconsole.sim.backends import actions as autopilot
+from zconsole.tunables.pilot import HoldOrder, Targets
 from zconsole.units import latency
 
 NAME = "zfs_vdev_scrub_max_active"
@@ -164,11 +163,11 @@ async def test_where_scans_cannot_go_slower_and_latency_is_above_the_target_that
 
 async def test_one_of_another_console_is_seen_and_ended_by_setting_a_tunable():
     async with acting(SCENARIO, (120, 50)) as a:
-        await a.backend.autopilots.start(Order(Targets(0.5)))
+        await a.backend.autopilots.start(HoldOrder(Targets(0.5)))
         await a.pass_time(30, 10)
         assert "Autopilot: target 500ms" in await a.read(a.press("T"))
         with pytest.raises(ZconsoleError, match="an autopilot runs already"):
-            await a.backend.autopilots.start(Order(Targets(0.1)))
+            await a.backend.autopilots.start(HoldOrder(Targets(0.1)))
         await a.pass_time(60, 10)
         a.backend.control.set({NAME: 77}, a.backend.clock())
         await a.pass_time(20, 10)

@@ -9,7 +9,7 @@ from tests.ui.actions.test_hold_flow import SCENARIO, start
 from tests.ui.fakes import until
 from tests.ui.rebalance.steps import running
 from zconsole.errors import ExitCode
-from zconsole.sim.backends import autopilot
+from zconsole.sim.backends import actions as autopilot
 
 KEYS = [("q", ExitCode.OK), ("ctrl+c", ExitCode.INTERRUPTED)]
 

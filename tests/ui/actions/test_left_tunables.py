@@ -185,7 +185,7 @@ async def test_what_cannot_be_restored_is_said_and_tried_again(kernel, other, mo
             raise StateError(f"{name}={value}: refused: Invalid argument")
         kernel.write(name, value)
 
-    monkeypatch.setattr("zconsole.tunables.parameters.SysfsParameters.write", write)
+    monkeypatch.setattr("zconsole.tunables.parameters.Parameters.write", write)
     async with acting(IDLE, (80, 24)) as a:
         leave(kernel, other)
         kill(other)

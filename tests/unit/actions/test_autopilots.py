@@ -8,7 +8,7 @@ from zconsole.actions.backend import make_way
 from zconsole.errors import UsageError
 from zconsole.system.audit import MemoryLog
 from zconsole.tunables.control import Control
-from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import PILOT, TunableStore
 
 NAME = "zfs_vdev_scrub_max_active"
@@ -30,7 +30,7 @@ def module(tmp_path: Path) -> Path:
 
 def control(module: Path, owner: str | None = None) -> Control:
     store = TunableStore(module.parent)
-    return Control(SysfsParameters(module), store, MemoryLog(), owner)
+    return Control(Parameters(module), store, MemoryLog(), owner)
 
 
 def test_what_a_killed_autopilot_left_makes_way(module):

@@ -14,9 +14,9 @@ from zconsole.system.state_dir import state_dir
 from zconsole.timeline.feed import Update
 from zconsole.tunables import autopilot
 from zconsole.tunables.control import Control
-from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.pilot import HoldOrder, Targets
 from zconsole.tunables.store import PILOT, TunableStore
-from zconsole.tunables.targets import Targets
 from zconsole.zfs.sources.base import Capabilities
 
 NAME = "zfs_vdev_scrub_max_active"
@@ -84,7 +84,7 @@ def test_off_where_none_runs_says_so(module, capsys):
 
 def test_what_a_killed_autopilot_left_is_restored_by_off(module, capsys):
     state = state_dir(create=True)
-    parameters = SysfsParameters(module)
+    parameters = Parameters(module)
     Control(parameters, TunableStore(state), MemoryLog(), DEAD).set({NAME: 8}, 1.0)
     (state / PILOT).write_text(DEAD)
     assert run(module, "off") == 0
@@ -94,7 +94,7 @@ def test_what_a_killed_autopilot_left_is_restored_by_off(module, capsys):
 
 def test_off_does_not_say_restored_of_what_somebody_changed_since(module, capsys):
     state = state_dir(create=True)
-    parameters = SysfsParameters(module)
+    parameters = Parameters(module)
     Control(parameters, TunableStore(state), MemoryLog(), DEAD).set({NAME: 8}, 1.0)
     (state / PILOT).write_text(DEAD)
     parameters.write(NAME, 7)
@@ -133,4 +133,4 @@ def test_yes_goes_below_the_defaults(module, monkeypatch):
 
     monkeypatch.setattr(autopilot, "start", start)
     assert run(module, "20ms", "below-defaults", "--yes") == 0
-    assert started == [(Targets(0.02), True)]
+    assert started == [(HoldOrder(Targets(0.02), below=True),)]

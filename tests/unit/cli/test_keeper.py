@@ -35,9 +35,9 @@ from zconsole.system.state_dir import try_lock
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.guard import Guarded
-from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.pilot import HoldOrder, Targets
 from zconsole.tunables.store import TunableStore
-from zconsole.tunables.targets import Targets
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +88,7 @@ def steering(kernel: Kernel) -> Kernel:
     argv = [sys.executable, "-m", "tests.unit.tunables.steered_kernel", *words]
     subprocess.run(argv, check=True)
     freeze(kernel)
-    autopilot.start(kernel.state, Targets(0.02))
+    autopilot.start(kernel.state, HoldOrder(Targets(0.02)))
     assert soon(lambda: kernel.read(TIME) != 3000)
     return kernel
 
@@ -298,15 +298,15 @@ def test_the_parent_needs_no_disk_that_answers(kernel, monkeypatch):
     child.set({TIME: 5000, WRITES: 5}, 1.0)
     kernel.console("1:1").set({"zfs_scrub_min_time_ms": 2000}, 2.0)
     # The step after that is as far as the record when it is killed.
-    write = SysfsParameters.write
+    write = Parameters.write
 
     def dies(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SysfsParameters, "write", dies)
+    monkeypatch.setattr(Parameters, "write", dies)
     with pytest.raises(KeyboardInterrupt):
         child.set({TIME: 6000}, 3.0)
-    monkeypatch.setattr(SysfsParameters, "write", write)
+    monkeypatch.setattr(Parameters, "write", write)
 
     def hangs(*_, **__):
         raise NoAnswerError("no answer")

@@ -18,7 +18,7 @@ from zconsole.system.host import process_mark
 from zconsole.system.patient import in_time
 from zconsole.system.state_dir import StateError, state_dir
 from zconsole.tunables.control import Control
-from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import TunableStore
 
 TIME = "zfs_resilver_min_time_ms"
@@ -256,7 +256,7 @@ DEAD = "999999999:1"
 def left_by(module: Path, owner: str | None) -> None:
     """Set a tunable as a process of this mark does."""
     store = TunableStore(state_dir(create=True))
-    Control(SysfsParameters(module), store, MemoryLog(), owner).set({TIME: 5000}, 1.0)
+    Control(Parameters(module), store, MemoryLog(), owner).set({TIME: 5000}, 1.0)
 
 
 HELD = [

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from zconsole.hardware.led import LedSlot, slot_of
-from zconsole.hardware.light import LocateLights
+from zconsole.hardware.light import LedSlot, LocateLights, slot_of
 from zconsole.system.audit import MemoryLog
 
 ID = "0x50050cc10c4010aa"

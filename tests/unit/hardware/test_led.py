@@ -8,7 +8,7 @@ from tests.records import replace
 from tests.table import rows
 from tests.unit.hardware.lit_chassis import ID, Chassis
 from zconsole.errors import UsageError
-from zconsole.hardware.led import LedSlot, led_of, slot_of, write_led
+from zconsole.hardware.light import LedSlot, led_of, slot_of, write_led
 
 
 @pytest.fixture

@@ -7,10 +7,11 @@ import os
 import pytest
 
 from tests.unit.hardware.chassis import Machine, expander_24, jbod_60, nvme_12
-from zconsole.hardware.location import NOWHERE, Location, disks_below, locations
+from zconsole.hardware.location import disks_below, locations
+from zconsole.pool.chassis import LeafDisk
 
 
-def where(machine: Machine, path: str) -> Location:
+def where(machine: Machine, path: str) -> LeafDisk:
     found = locations(machine.root)
     (names,) = disks_below(path, machine.root)
     return found.of(names)
@@ -18,7 +19,7 @@ def where(machine: Machine, path: str) -> Location:
 
 def test_a_bay_behind_an_expander(tmp_path):
     machine = expander_24(tmp_path)
-    assert where(machine, "/dev/sdb") == Location(
+    assert where(machine, "/dev/sdb") == LeafDisk(
         enclosure="0x500304801ee3ee7f",
         slot="Slot 01",
         bay="Slot 01",
@@ -38,10 +39,10 @@ def test_a_multipath_disk_has_one_bay_by_whichever_name(tmp_path):
 
 def test_an_nvme_slot(tmp_path):
     machine = nvme_12(tmp_path)
-    assert where(machine, "/dev/nvme12n1") == Location(
+    assert where(machine, "/dev/nvme12n1") == LeafDisk(
         slot="12", bay="NVMe slot 12", port="pci-0000:70:00.0-nvme-1"
     )
-    assert where(machine, "/dev/nvme0n1") == Location(port="pci-0000:04:00.0-nvme-1")
+    assert where(machine, "/dev/nvme0n1") == LeafDisk(port="pci-0000:04:00.0-nvme-1")
 
 
 def test_an_nvme_disk_of_the_kernels_own_multipath(tmp_path):
@@ -68,12 +69,12 @@ def test_bays_of_two_shelves_carry_the_end_of_the_shelves_ids(tmp_path):
 def test_a_machine_without_enclosures_tells_no_bay(tmp_path):
     machine = Machine(tmp_path)
     machine.sas("sda", 0, 0, "5000", "pci-0000:00:17.0-ata-1")
-    assert where(machine, "/dev/sda") == Location(port="pci-0000:00:17.0-ata-1")
+    assert where(machine, "/dev/sda") == LeafDisk(port="pci-0000:00:17.0-ata-1")
     assert locations(tmp_path).enclosures == ()
 
 
 def test_nothing_at_all(tmp_path):
-    assert locations(tmp_path / "none").of(("sda",)) == NOWHERE
+    assert locations(tmp_path / "none").of(("sda",)) == LeafDisk()
     assert disks_below("/srv/file", tmp_path) == ()
 
 
@@ -81,7 +82,7 @@ def test_an_alias_by_place_is_the_bay(tmp_path):
     machine = expander_24(tmp_path)
     machine.alias("A1", "sda")
     machine.alias("A1-part1", "sda1")
-    assert where(machine, "/dev/sda")[:3] == ("0x500304801ee3ee7f", "Slot 00", "A1")
+    assert where(machine, "/dev/sda")[:3] == ("A1", "0x500304801ee3ee7f", "Slot 00")
 
 
 @pytest.mark.slow
@@ -123,7 +124,7 @@ def test_a_link_of_by_vdev_made_from_an_id_is_no_place(tmp_path):
 def test_the_disks_own_link_tells_where_the_class_is_not_readable(tmp_path):
     machine = expander_24(tmp_path)
     (tmp_path / "sys/class/enclosure/0:0:24:0").unlink()
-    assert where(machine, "/dev/sdb")[:3] == ("0:0:24:0", "Slot 01", "Slot 01")
+    assert where(machine, "/dev/sdb")[:3] == ("Slot 01", "0:0:24:0", "Slot 01")
 
 
 def test_a_partition_and_a_device_on_the_disk_are_in_its_bay(tmp_path):

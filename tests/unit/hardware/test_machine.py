@@ -167,6 +167,13 @@ def test_a_blank_disk_with_everything_known(tree):
     assert (device.contents, device.mounted) == (Contents(), ())
 
 
+def test_a_disk_is_found_among_thousands_of_devices(tree):
+    tree.disk("sda")
+    for number in range(4200):
+        (tree.root / f"sys/block/dm-{number}").mkdir()
+    assert [device.node for device in disks(tree.root)] == [str(tree.root / "dev/sda")]
+
+
 def test_a_disk_is_unnamed_until_udev_has_finished_with_it(tree):
     tree.disk("sda")
     tree.disk("sdb", udev="E:ID_PROCESSING=1\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.hardware.chassis import Machine
-from zconsole.hardware.temperature import Thermometer, temperature
+from zconsole.hardware.located_source import Thermometer, temperature
 
 
 def monitored(root, rotational: int, **files) -> Machine:

@@ -9,8 +9,9 @@ import pytest
 from tests.table import rows
 from zconsole.pool.model import Pool, Sample
 from zconsole.sim import commands, simulation
-from zconsole.sim.backends.actions import SimulatedRunner, execute
+from zconsole.sim.backends.actions import SimulatedRunner
 from zconsole.sim.build import Build
+from zconsole.sim.commands import execute
 from zconsole.sim.source import World
 from zconsole.sim.state import CANCELED, FINISHED
 from zconsole.zfs.decode.decoder import decode

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.sim.disk import Flow, Leaf
-from zconsole.sim.models import NVME_1T5, RED_4T, REMOTE_4T, SHINGLED_8T
+from zconsole.sim.disk import NVME_1T5, RED_4T, REMOTE_4T, SHINGLED_8T, Flow, Leaf
 
 MIB = 1 << 20
 

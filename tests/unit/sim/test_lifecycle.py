@@ -7,8 +7,7 @@ import pytest
 from tests.table import rows
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.build import Build
-from zconsole.sim.disk import FAULTED, ONLINE
-from zconsole.sim.models import RED_4T
+from zconsole.sim.disk import FAULTED, ONLINE, RED_4T
 from zconsole.sim.simulation import advance
 from zconsole.sim.source import World
 from zconsole.sim.state import FINISHED, SCRUB, Checkpoint
@@ -223,7 +222,7 @@ def test_a_spare_goes_back_when_the_failed_disk_has_been_replaced():
 
 
 def test_a_vdev_expands_once_all_its_disks_are_larger():
-    from zconsole.sim.models import RED_8T
+    from zconsole.sim.disk import RED_8T
 
     make = Build(4, "tank")
     disks = [*make.leaves(2, RED_8T), make.leaf(RED_4T)]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.sim.directories import Rewrite
 from zconsole.sim.rewrite import move
 from zconsole.sim.scan import begin
 from zconsole.sim.source import World
-from zconsole.sim.state import SCRUB
+from zconsole.sim.state import SCRUB, Rewrite
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from zconsole.sim import scan
 from zconsole.sim.build import Build
-from zconsole.sim.models import EXOS_16T, RED_4T
+from zconsole.sim.disk import EXOS_16T, RED_4T
 from zconsole.sim.simulation import advance
 from zconsole.sim.state import FINISHED, RESILVER, SCANNING, SCRUB, DataLayout, Host
 

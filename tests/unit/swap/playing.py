@@ -16,8 +16,7 @@ from zconsole.pool.model import Sample
 from zconsole.sim.backends.actions import SimulatedFacts, SimulatedLights, SimulatedRunner
 from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.build import Build
-from zconsole.sim.disk import Leaf
-from zconsole.sim.models import RED_4T, SSD_400G
+from zconsole.sim.disk import RED_4T, SSD_400G, Leaf
 from zconsole.sim.places import slot_name
 from zconsole.sim.source import World, clock, raw
 from zconsole.sim.state import PoolState

@@ -14,8 +14,7 @@ from zconsole.actions.target import Swap, find
 from zconsole.pool.model import Scan
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
 from zconsole.sim.build import Build
-from zconsole.sim.disk import Leaf
-from zconsole.sim.models import RED_4T
+from zconsole.sim.disk import RED_4T, Leaf
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST
 from zconsole.swap.choice import choose
 from zconsole.swap.disk import MachineView, is_being_replaced, leaves_of

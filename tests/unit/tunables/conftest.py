@@ -8,7 +8,7 @@ import pytest
 
 from zconsole.system.audit import MemoryLog
 from zconsole.tunables.control import Control
-from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import TunableStore
 
 LIVE = {
@@ -52,8 +52,8 @@ class Kernel:
         return int((self.module / "parameters" / name).read_text())
 
     @property
-    def parameters(self) -> SysfsParameters:
-        return SysfsParameters(self.module, self.boot_id)
+    def parameters(self) -> Parameters:
+        return Parameters(self.module, self.boot_id)
 
     def console(self, owner: str | None = None) -> Control:
         """Another console on the same machine."""

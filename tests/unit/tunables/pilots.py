@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tests.unit.tunables.steered_kernel import ScrubSource
 from zconsole.pool.model import Sample
-from zconsole.tunables.pilot import Pilot, scanning
-from zconsole.tunables.targets import Hours, Targets
+from zconsole.tunables.pilot import Hours, Pilot, Targets, scanning
 from zconsole.zfs.decode import decode
 
 FAST, SLOW = 18, 27

@@ -25,11 +25,9 @@ from zconsole.tunables import autopilot
 from zconsole.tunables.autopilot import Autopilot, PilotClaim, Status, Steered
 from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL, STEP
-from zconsole.tunables.hold_plan import Order
-from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.pilot import Pilot, scanning
+from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.pilot import HoldOrder, Pilot, Targets, scanning
 from zconsole.tunables.store import PILOT
-from zconsole.tunables.targets import Targets
 
 NAME = "zfs_vdev_scrub_max_active"
 TIME = "zfs_resilver_min_time_ms"
@@ -261,7 +259,7 @@ async def test_what_another_version_says_of_its_own_autopilot_is_left(kernel, mo
     place = PilotClaim(kernel.state, "1:1")
     if refused:
         unclaimed = partial(os.open, kernel.root, os.O_RDONLY)
-        monkeypatch.setattr(SysfsParameters, "claim", lambda _: unclaimed())
+        monkeypatch.setattr(Parameters, "claim", lambda _: unclaimed())
         with pytest.raises(ZconsoleError, match="runs already"):
             place.take(kernel.parameters)
         place.release()
@@ -302,14 +300,14 @@ async def test_what_it_sets_after_it_was_told_to_stop_goes_back_as_well(kernel, 
 
 def refuse_until(monkeypatch, accepts: threading.Event) -> None:
     """Have the kernel refuse every value until then."""
-    write = SysfsParameters.write
+    write = Parameters.write
 
-    def refused(parameters: SysfsParameters, name: str, value: int) -> None:
+    def refused(parameters: Parameters, name: str, value: int) -> None:
         if not accepts.is_set():
             raise ZconsoleError(f"{name}={value}: refused: Invalid argument")
         write(parameters, name, value)
 
-    monkeypatch.setattr(SysfsParameters, "write", refused)
+    monkeypatch.setattr(Parameters, "write", refused)
 
 
 @pytest.mark.parametrize("way", ["act", "undo"])
@@ -366,7 +364,7 @@ async def test_it_is_ordered_as_it_was_confirmed(kernel, monkeypatch):
     monkeypatch.setattr(autopilot, "ask", lambda *args, **order: orders.append(order))
     held = MachineAutopilots(kernel.state, kernel.console(), "7:7")
     for below in (False, True):
-        await held.start(Order(Targets(0.02), below))
+        await held.start(HoldOrder(Targets(0.02), below))
     assert orders == [asdict(Steered(("0.02",), below, "7:7")) for below in (False, True)]
 
 

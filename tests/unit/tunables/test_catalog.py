@@ -6,8 +6,7 @@ import json
 
 from tests.table import rows
 from tests.unit.zfs.decode.typed import mistyped
-from zconsole.tunables.catalog import BY_NAME, TABLE, TUNABLES, Tunable
-from zconsole.tunables.presets import LIMITS
+from zconsole.tunables.catalog import BY_NAME, LIMITS, TABLE, TUNABLES, Tunable
 
 
 @rows("tunable", TUNABLES)

@@ -20,7 +20,7 @@ from zconsole.system.state_dir import StateError, write_private
 from zconsole.tunables.autopilot import PilotClaim
 from zconsole.tunables.catalog import TUNABLES
 from zconsole.tunables.control import Control
-from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import TunableStore
 
 TIME = "zfs_resilver_min_time_ms"
@@ -45,7 +45,7 @@ def test_the_original_is_on_the_disk_before_the_kernel_has_another(kernel, monke
         known.append(kernel.console().setting(name).original)
         kernel.write(name, value)
 
-    monkeypatch.setattr(SysfsParameters, "write", write)
+    monkeypatch.setattr(Parameters, "write", write)
     console = kernel.console()
     console.set({TIME: 5000, "zfs_scrub_min_time_ms": 2000}, 1.0)
     console.set({TIME: 3000}, 2.0)
@@ -62,7 +62,7 @@ def die_before_the_kernel_has_it(kernel, monkeypatch, values):
         raise UnavailableError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SysfsParameters, "write", write)
+        patch.setattr(Parameters, "write", write)
         with pytest.raises(UnavailableError):
             kernel.console().set(values, 2.0)
     file.write_bytes(kept[-1])
@@ -99,7 +99,7 @@ def test_what_the_kernel_refuses_is_not_remembered(kernel, monkeypatch):
     def write(_parameters, _name, _value):
         raise UnavailableError("no")
 
-    monkeypatch.setattr(SysfsParameters, "write", write)
+    monkeypatch.setattr(Parameters, "write", write)
     with pytest.raises(UnavailableError):
         kernel.console().set({TIME: 5000}, 1.0)
     assert kernel.console().setting(TIME).original is None
@@ -111,7 +111,7 @@ def test_an_interruption_as_the_kernel_gets_the_value_loses_no_original(kernel, 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(SysfsParameters, "write", write)
+        patch.setattr(Parameters, "write", write)
         with pytest.raises(KeyboardInterrupt):
             kernel.console().set({TIME: 5000}, 1.0)
     assert [entry.put_back for entry in kernel.console().restore(2.0)] == [True]
@@ -296,14 +296,14 @@ def test_originals_that_do_not_answer_are_not_written_over(kernel, monkeypatch):
 
 def test_one_that_the_kernel_refuses_keeps_no_other_from_going_back(kernel, monkeypatch):
     kernel.console().set({TIME: 5000, "zfs_scrub_min_time_ms": 2000}, 1.0)
-    refused = SysfsParameters.write
+    refused = Parameters.write
 
     def write(parameters, name, value):
         if name == TIME:
             raise ZconsoleError(f"{name}={value}: refused: Invalid argument")
         refused(parameters, name, value)
 
-    monkeypatch.setattr(SysfsParameters, "write", write)
+    monkeypatch.setattr(Parameters, "write", write)
     with pytest.raises(ZconsoleError, match=f"{TIME}=3000: refused"):
         kernel.console().restore(2.0)
     assert kernel.read("zfs_scrub_min_time_ms") == 1000
@@ -353,7 +353,7 @@ def test_a_write_is_told_before_and_after_with_old_and_new(kernel, monkeypatch):
         known.append([line["event"] for line in kernel.log.records])
         kernel.write(name, value)
 
-    monkeypatch.setattr(SysfsParameters, "write", write)
+    monkeypatch.setattr(Parameters, "write", write)
     console = kernel.console()
     console.set({TIME: 5000, SCRUB: 1000}, 1.0)
     console.set({TIME: 6000}, 2.0, action="preset faster-resilver")
@@ -382,7 +382,7 @@ def test_a_write_that_the_kernel_refuses_is_told_as_failed(kernel, monkeypatch):
             raise ZconsoleError("refused")
         kernel.write(name, value)
 
-    monkeypatch.setattr(SysfsParameters, "write", write)
+    monkeypatch.setattr(Parameters, "write", write)
     with pytest.raises(ZconsoleError):
         kernel.console().set({TIME: 5000, SCRUB: 2000}, 1.0)
     begun, ended = kernel.log.records

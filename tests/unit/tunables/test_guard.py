@@ -16,7 +16,7 @@ from zconsole.system.host import process_mark
 from zconsole.system.state_dir import StateError, try_lock
 from zconsole.tunables import guard
 from zconsole.tunables.guard import Guard, Guarded, TunableDuty
-from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.parameters import Parameters
 
 NAME = "zfs_scan_suspend_progress"
 DEAD = "999999999:1"
@@ -92,7 +92,7 @@ async def test_what_the_kernel_does_not_take_back_is_tried_again(kernel, way, mo
         raise ZconsoleError("refused")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SysfsParameters, "write", refused)
+        patch.setattr(Parameters, "write", refused)
         for _ in range(2):
             with pytest.raises(ZconsoleError, match="refused"):
                 await getattr(held, way)()

@@ -4,13 +4,12 @@ import pytest
 
 from zconsole.errors import UnavailableError, UsageError
 from zconsole.pool.model import Pool, Scan, Vdev
-from zconsole.tunables.hold_plan import Order, order, plan
-from zconsole.tunables.targets import Targets
+from zconsole.tunables.pilot import HoldOrder, Targets, order, plan
 
 NAME = "zfs_vdev_scrub_max_active"
 READ = tuple(1000 if bucket == 20 else 0 for bucket in range(37))
-HOLD = Order(Targets(0.02))
-BELOW = Order(Targets(0.02), below=True)
+HOLD = HoldOrder(Targets(0.02))
+BELOW = HoldOrder(Targets(0.02), below=True)
 
 
 def pool(name: str, mirrored: bool = True, function: str = "scrub", read=READ) -> Pool:

@@ -17,7 +17,7 @@ from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.host import process_mark
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.holds import Scans, promise
-from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import PILOT
 
 TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
@@ -127,7 +127,7 @@ def test_what_the_kernel_is_given_is_watched_before_whatever_happens_then(
             raise ZconsoleError("refused")
         kernel.write(name, value)
 
-    monkeypatch.setattr(SysfsParameters, "write", write)
+    monkeypatch.setattr(Parameters, "write", write)
     console = kernel.console(live)
     console._wake = lambda: woken.append({*kernel.console("1:1").past().holds})
     with pytest.raises(ZconsoleError, match="refused"):

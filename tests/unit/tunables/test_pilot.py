@@ -9,8 +9,7 @@ from tests.unit.tunables.steered_kernel import ScrubSource
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system.day_hours import DayHours
-from zconsole.tunables.pilot import Pilot, at_risk
-from zconsole.tunables.targets import Hours
+from zconsole.tunables.pilot import Hours, Pilot, at_risk
 
 pytestmark = pytest.mark.slow
 
@@ -169,8 +168,8 @@ class Refusing:
 
 def test_a_step_that_failed_in_the_middle_is_taken_back_without_the_file_of_originals(kernel):
     from zconsole.tunables.control import Control
+    from zconsole.tunables.pilot import Targets
     from zconsole.tunables.store import TunableStore
-    from zconsole.tunables.targets import Targets
 
     refusing = Refusing(kernel, "zfs_scan_vdev_limit")
     control = Control(refusing, TunableStore(kernel.state), kernel.log, "1:1")

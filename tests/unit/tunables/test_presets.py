@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.table import rows
-from zconsole.tunables.catalog import BY_NAME
-from zconsole.tunables.presets import LIMITS, NAMES, preset
+from zconsole.tunables.catalog import BY_NAME, LIMITS, NAMES, preset
 
 U64 = (1 << 64) - 1
 

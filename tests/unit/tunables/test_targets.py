@@ -6,7 +6,7 @@ import pytest
 
 from tests.table import rows
 from zconsole.errors import UsageError
-from zconsole.tunables.targets import targets
+from zconsole.tunables.pilot import targets
 
 
 def at(words: str, clock: str) -> float:

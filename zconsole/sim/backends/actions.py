@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from pathlib import PurePath
+from functools import partial
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
@@ -14,30 +17,36 @@ from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
 from zconsole.errors import NotFoundError, UsageError, ZconsoleError
 from zconsole.hardware import light
 from zconsole.hardware.device import Contents, Device
-from zconsole.hardware.links import PARTITION
-from zconsole.pool.chassis import LeafDisk, SlotKey
+from zconsole.hardware.location import PARTITION
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool, Version, parse_version
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.sim import commands, lifecycle
-from zconsole.sim.backends.autopilot import OWNER, SimulatedAutopilots
-from zconsole.sim.commands import CommandError
+from zconsole.sim.commands import execute
 from zconsole.sim.disk import Leaf
-from zconsole.sim.places import places
+from zconsole.sim.places import machine_leaves, places
 from zconsole.sim.simulation import keep_hours
-from zconsole.sim.source import World, clock
-from zconsole.sim.state import DISCARDING, PoolState
-from zconsole.system.audit import MemoryLog
+from zconsole.sim.source import World, clock, glance
+from zconsole.sim.state import PoolState
+from zconsole.system.audit import Log, MemoryLog
+from zconsole.system.host import process_mark
 from zconsole.system.process import Completed
 from zconsole.timeline.devices import described
 from zconsole.timeline.frame import Pairs
+from zconsole.tunables.autopilot import RUNS, Autopilot, PilotClaim, Status, Steered
 from zconsole.tunables.control import Control
+from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.pilot import ACTION, HoldOrder, Pilot
 from zconsole.tunables.store import TunableStore
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.base import Capabilities
 
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend
 
-DEMO, GUARD = "demo", "guard"
-"""Marks of the console and of its guards, in place of those of processes."""
+DEMO, GUARD, OWNER = "demo", "guard", "autopilot"
+"""Marks of the console, its guards and the autopilot, in place of those of processes."""
+LOOK = 0.5
+"""Seconds between two looks whether the autopilot is due."""
 COUNTING = 0.05
 """Seconds that a step of making a simulated plan takes."""
 FEATURES = (
@@ -51,7 +60,7 @@ FEATURES = (
 """What a simulated pool from 0.8 on has enabled; a plan asks for the version besides."""
 
 
-class SimulatedParameters:
+class SimulatedParameters(Parameters):
     """The module parameters of a simulated world."""
 
     def __init__(self, world: World) -> None:
@@ -140,6 +149,22 @@ def simulated_backend(world: World) -> ActionBackend:
     )
 
 
+class SimulatedRunner:
+    """Runs ``zpool …`` argument vectors on a world; nothing leaves the process."""
+
+    def __init__(self, world: World) -> None:
+        """``world`` is what the commands act on, at the moment it has come to."""
+        self.world = world
+
+    async def run(self, argv: Sequence[str], deadline: float) -> Completed:
+        """See CommandRunner.run. Raises FileNotFoundError for any program but zpool."""
+        del deadline  # a simulated machine answers at once
+        if not argv or argv[0].rsplit("/", 1)[-1] != "zpool":
+            program = argv[0] if argv else "program"
+            raise FileNotFoundError(f"the simulated machine has no {program}")
+        return execute(self.world.pools, argv)
+
+
 def _lives(_mark: str) -> bool:
     """Whether the process of a mark runs: all that is simulated is in this one."""
     return True
@@ -195,138 +220,17 @@ def _labels(state: PoolState) -> dict[str, str]:
     return {str(leaf.guid): str(state.guid) if leaf.present else "" for leaf in state.leaves()}
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The words after a command's name: option letters, then operands without the pool."""
-
-    options: frozenset[str]
-    operands: Sequence[str]
-
-    def __getitem__(self, number: int) -> str:
-        """The operand of that number. Raises CommandError without it."""
-        if number >= len(self.operands):
-            raise CommandError("missing device specification", 2)
-        return self.operands[number]
+def _plugged(world: World, name: str) -> Leaf | None:
+    """The disk on the machine of this path, or node of the whole of it."""
+    leaves = (leaf for leaf in machine_leaves(world.pools[0]) if leaf.present)
+    disks = (leaf for leaf in leaves if leaf.kind == "disk")
+    return next((leaf for leaf in disks if name in (leaf.path, f"/dev/{leaf.disk}")), None)
 
 
-Command = Callable[[PoolState, Words], str | None]
-"""Carries a command out; returns what it prints. Raises CommandError."""
-
-
-class SimulatedRunner:
-    """Runs ``zpool …`` argument vectors on a world; nothing leaves the process."""
-
-    def __init__(self, world: World) -> None:
-        """``world`` is what the commands act on, at the moment it has come to."""
-        self.world = world
-
-    async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """See CommandRunner.run. Raises FileNotFoundError for any program but zpool."""
-        del deadline  # a simulated machine answers at once
-        if not argv or argv[0].rsplit("/", 1)[-1] != "zpool":
-            program = argv[0] if argv else "program"
-            raise FileNotFoundError(f"the simulated machine has no {program}")
-        return execute(self.world.pools, argv)
-
-
-def execute(pools: Sequence[PoolState], argv: Sequence[str]) -> Completed:
-    """Carries out a ``zpool`` command line (zpool(8), 2.3)."""
-    try:
-        return Completed(tuple(argv), 0, _execute(pools, argv[1:]) or "", "")
-    except CommandError as error:
-        return Completed(tuple(argv), error.status, "", str(error))
-
-
-def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
-    name, *rest = words or [""]
-    command = _COMMANDS.get(name)
-    if command is None:
-        raise CommandError(f"unrecognized command '{name}'", 2)
-    options = frozenset(letter for word in rest if _is_option(word) for letter in word[1:])
-    operands = [word for word in rest if not _is_option(word)]
-    if name == "set":  # the pool stands between the property and a vdev
-        operands = [*operands[1:2], *operands[:1], *operands[2:]]
-    if name == "scrub":  # the one that names the pool last: dates stand before it
-        operands = operands[::-1]
-    if name == "add" and "o" in options:  # what -o sets comes before the pool
-        operands = operands[1:]
-    if not operands:
-        raise CommandError("missing pool name argument", 2)
-    pool = next((p for p in pools if p.name == operands[0]), None)
-    if pool is None:
-        raise CommandError(f"cannot open '{operands[0]}': no such pool")
-    if pool.suspended and name != "clear":
-        raise CommandError(f"cannot {name} '{pool.name}': pool I/O is currently suspended")
-    return command(pool, Words(options, operands[1:]))
-
-
-def _is_option(word: str) -> bool:
-    return word.startswith("-") and word != "-"
-
-
-def _scrub(pool: PoolState, words: Words) -> None:
-    action = "stop" if "s" in words.options else "pause" if "p" in words.options else "start"
-    commands.scrub(pool, action, errors="e" in words.options, txgs=_txgs(pool, words))
-
-
-def _txgs(pool: PoolState, words: Words) -> tuple[int, int] | None:
-    """What the options -C, -S and -E (2.3, 2.4) leave to a scrub; None: everything."""
-    if "C" in words.options:
-        return pool.scrubbed_txg, pool.txg
-    if not words.options & {"S", "E"}:
-        return None
-    try:
-        dates = [datetime.fromisoformat(date).timestamp() for date in reversed(words.operands)]
-    except ValueError:
-        raise CommandError("Failed to parse the date.", 2) from None
-    first = dates[0] if "S" in words.options else 0.0
-    last = dates[-1] if "E" in words.options else pool.now
-    return pool.txg_at(first), pool.txg_at(last)
-
-
-def _job(kind: str) -> Command:
-    def _change(pool: PoolState, words: Words) -> None:
-        action = (
-            "cancel" if "c" in words.options else "suspend" if "s" in words.options else "start"
-        )
-        commands.change(pool, kind, action, next(iter(words.operands), None))
-
-    return _change
-
-
-def _set(pool: PoolState, words: Words) -> None:
-    name, _, value = words[0].partition("=")
-    if name in ("sit_out", "autosit") and value in ("on", "off"):
-        commands.sit_out(pool, name, words[1], on=value == "on")
-        return
-    if name != "autoexpand" or value not in ("on", "off"):
-        raise CommandError(f"cannot set property for '{pool.name}': invalid property '{name}'")
-    pool.autoexpand = value == "on"
-
-
-def _checkpoint(pool: PoolState, words: Words) -> None:
-    """Only discards one, as spa_checkpoint_discard does."""
-    if "d" not in words.options or pool.checkpoint is None:
-        raise CommandError(f"cannot discard checkpoint in '{pool.name}': no checkpoint exists")
-    pool.checkpoint.state = DISCARDING
-    pool.note("history_event", "the checkpoint is being discarded", "notice")
-
-
-_COMMANDS: dict[str, Command] = {
-    "add": lambda pool, words: commands.add(pool, words.operands),
-    "replace": lambda pool, words: commands.replace(pool, words[0], words[1], "s" in words.options),
-    "attach": lambda pool, words: commands.attach(pool, words[0], words[1]),
-    "detach": lambda pool, words: commands.detach(pool, words[0]),
-    "offline": lambda pool, words: commands.offline(pool, words[0]),
-    "online": lambda pool, words: commands.online(pool, words[0], "e" in words.options),
-    "clear": lambda pool, words: commands.clear(pool, next(iter(words.operands), None)),
-    "scrub": _scrub,
-    "resilver": lambda pool, _: lifecycle.resilver_all(pool),
-    "trim": _job("trim"),
-    "initialize": _job("initialize"),
-    "set": _set,
-    "checkpoint": _checkpoint,
-}
+async def smart_of(world: World, name: str) -> SmartCounts | None:
+    """What a disk says of itself, by its path or node; None of one that is not there."""
+    leaf = _plugged(world, name)
+    return None if leaf is None else smart_counts(leaf)
 
 
 async def probe_results_of(world: World, path: str, _since: float) -> ProbeResults:
@@ -334,33 +238,24 @@ async def probe_results_of(world: World, path: str, _since: float) -> ProbeResul
 
     Damaged transfers count as CRC errors, failed requests as sectors replaced or pending.
     """
-    leaf = _there(world, path)
-    return ProbeResults() if leaf is None else ProbeResults(smart_counts(leaf))
+    return ProbeResults(await smart_of(world, path))
 
 
 async def details_of(world: World, path: str) -> Pairs:
     """Model, serial, size and sectors of the leaf at ``path``; nothing for one not there."""
-    leaf = _there(world, path)
-    return () if leaf is None or leaf.kind != "disk" else described(_facts(leaf))
-
-
-def _there(world: World, path: str) -> Leaf | None:
-    leaves = (leaf for pool in world.pools for leaf in pool.leaves())
-    return next((leaf for leaf in leaves if leaf.path == path and leaf.present), None)
-
-
-def _facts(leaf: Leaf) -> dict[str, str]:
-    """See ``zconsole.hardware.identity.device_facts``."""
-    _, mark, serial = leaf.devid.rpartition("_")
-    return {
+    leaf = _plugged(world, path)
+    if leaf is None:
+        return ()
+    facts = {
         "device": leaf.device,
         "model": leaf.model.name.partition("-")[2] or leaf.model.name,
-        **({"serial": serial} if mark else {}),
+        "serial": leaf.serial,
         "size": str(leaf.model.size),
         "rotational": str(int(not leaf.model.flash)),
         "logical_sector": "512",
         "physical_sector": "4096",
     }
+    return described(facts)
 
 
 def smart_counts(disk: Leaf) -> SmartCounts:
@@ -384,14 +279,6 @@ def locate_of(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> str | None:
     return f"/sys/class/enclosure/{where.enclosure}/{where.slot}/locate"
 
 
-def _slot_of(device: Device) -> SlotKey:
-    """The slot of a device's light. Raises UsageError where it has none."""
-    if device.locate is None:
-        raise UsageError(f"{device.path} has no bay with a light")
-    enclosure, slot = PurePath(device.locate).parts[-3:-1]
-    return enclosure, slot
-
-
 @dataclass(slots=True)
 class SimulatedLights:
     """Switches the lights of a world's bays; see LightSwitch."""
@@ -404,8 +291,12 @@ class SimulatedLights:
         if order.device is None:
             self.world.lit.clear()
             return "every light is off"
-        device, slot = order.device, _slot_of(order.device)
-        name = device.bay or slot[1]
+        device = order.device
+        if device.locate is None:
+            raise UsageError(f"{device.path} has no bay with a light")
+        enclosure, name = PurePath(device.locate).parts[-3:-1]
+        slot = enclosure, name
+        name = device.bay or name
         name = f"{name} (serial {device.serial})" if device.serial else name
         if not order.on:
             return f"the light of {name} {'is' if self.world.lit.pop(slot, None) else 'was'} off"
@@ -441,3 +332,90 @@ class SimulatedWindows:
 
     def resume(self) -> None:
         """See WindowSwitch.resume: a simulated machine never reboots."""
+
+
+# The autopilot
+
+
+@dataclass(frozen=True, slots=True)
+class _Glances:
+    """The pools of a world at the moment it has come to; asking changes nothing there."""
+
+    world: World
+    capabilities: Capabilities
+
+    async def sample(self) -> tuple[Raw, ...]:
+        """See Source.sample."""
+        return tuple(map(glance, self.world.pools))
+
+    async def aclose(self) -> None:
+        """See Source.aclose."""
+
+
+class _Claim(PilotClaim):
+    """The place of the only autopilot, in memory."""
+
+    status: Status | None = None
+
+    def tell(self, now: Status) -> None:
+        """See PilotClaim.tell."""
+        self.status = now
+
+    def drop(self) -> None:
+        """See PilotClaim.drop."""
+        self.status = None
+
+
+class SimulatedAutopilots:
+    """The keeper's duty kept in this process, by its time; see Autopilots."""
+
+    def __init__(self, world: World, control: Control, parameters: Parameters, log: Log) -> None:
+        self._world = world
+        self._log = log
+        self._control = control
+        self._parameters = parameters
+        self._task: asyncio.Task[None] | None = None
+        self._claim = _Claim(Path(), OWNER)
+
+    async def start(self, wanted: HoldOrder) -> None:
+        """See Autopilots.start."""
+        if self._claim.status is not None:
+            raise ZconsoleError(RUNS)
+        first, mark = self._world.pools[0], process_mark(os.getpid())
+        duty = Autopilot(
+            Pilot(self._control, self._parameters, wanted.targets, wanted.below),
+            _Glances(self._world, Capabilities("demo")),
+            Steered(wanted.targets.words, wanted.below, mark),
+            self._log,
+            self._claim,
+            partial(clock, first),
+            lambda: first.now,
+        )
+        duty.tell()
+        target = str(wanted.targets)
+        self._log.note(first.now, "begun", kind="autopilot", action=ACTION, target=target)
+        self._task = asyncio.create_task(self._keep(duty))
+
+    async def stop(self) -> bool:
+        """See Autopilots.stop."""
+        task, self._task = self._task, None
+        if task is None or self._claim.status is None:
+            return False
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        return True
+
+    async def status(self) -> Status | None:
+        """See Autopilots.status."""
+        return self._claim.status
+
+    async def _keep(self, duty: Autopilot) -> None:
+        try:
+            goes_on = True
+            while goes_on:
+                await asyncio.sleep(LOOK)
+                if duty.due(clock(self._world.pools[0])) <= 0.0:
+                    goes_on = await duty.act()
+        finally:
+            await duty.undo()

@@ -14,7 +14,6 @@ from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.pool.allocator import Space, raw_to_target
 from zconsole.pool.model import parse_version
 from zconsole.rebalance.backend import (
-    REPLACED,
     Counted,
     DirectoryListing,
     Explorer,
@@ -29,12 +28,11 @@ from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages, Held, Survey
-from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import ONLINE
 from zconsole.sim.emit import pool_state
 from zconsole.sim.rewrite import scanning, spread, spread_over
 from zconsole.sim.source import World
-from zconsole.sim.state import PoolState
+from zconsole.sim.state import PoolState, Rewrite, SimulatedDirectory
 from zconsole.sim.topology import top_name
 from zconsole.system.audit import Log, MemoryLog
 
@@ -156,7 +154,7 @@ class SimulatedRebalance:
         found = self._find(job)
         found.work.paused = False
         if not found.work.running:
-            found.work.resume(again=found.engine == "rewrite")
+            found.work.resume()
             found.logged, found.last = False, None
             self._note("begun", found, "run")
         found.pool.rewrite = found.work
@@ -211,10 +209,10 @@ def _shown(job: _Job) -> JobView:
 def _seen(job: _Job) -> JobView:
     work, factor = job.work, job.factor
     state, why = _state(job)
-    handled, total = work.handled / factor, work.total / factor
+    handled, total = work.done / factor, work.total / factor
     rate = work.rate / factor if state == "running" and work.rate else None
     left = _to_do(job) / factor
-    _note_day(job, work.done / factor, left / rate if rate else None)
+    _note_day(job, handled, left / rate if rate else None)
     return JobView(
         job=job.name,
         state=state,
@@ -276,15 +274,8 @@ def _files_done(job: _Job) -> int:
     return int(sum(d.files * (1.0 - left / d.size) for d, left in pairs) + _LAST)
 
 
-def _replaced(job: _Job) -> int:
-    pairs = zip(job.work.directories, job.work.elsewhere, strict=True)
-    return int(sum(d.files * (moved / d.size) for d, moved in pairs) + _LAST)
-
-
 def _skipped(job: _Job) -> Counter[str]:
-    replaced = _replaced(job)
-    others = (_files_done(job) - replaced) // 1500
-    return +Counter({_SKIPPED[job.engine == "rewrite"]: others, REPLACED: replaced})
+    return +Counter({_SKIPPED[job.engine == "rewrite"]: _files_done(job) // 1500})
 
 
 def _note_day(job: _Job, done: float, eta: float | None) -> None:
@@ -298,7 +289,7 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
         "files_done": _files_done(job),
         "spread": spread(job.pool),
         "files_skipped": _skipped(job).total(),
-        "files_replaced": _replaced(job),
+        "files_replaced": 0,
         "fragmentation": max((top.frag for top in job.pool.normal_tops()), default=None),
         "free_bytes": round(sum(top.free for top in job.pool.normal_tops())),
         "eta_seconds": eta,

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count
 
-from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import ZconsoleError
 from zconsole.pool.chassis import SlotKey
 from zconsole.sim import lifecycle
-from zconsole.sim.backends.actions import smart_counts
+from zconsole.sim.backends.actions import smart_of
 from zconsole.sim.build import letters
 from zconsole.sim.disk import OFFLINE, REMOVED, Leaf
 from zconsole.sim.places import machine_leaves, place_of, places
@@ -55,7 +54,8 @@ class SimulatedHands:
 
     def drawer(self) -> tuple[str, ...]:
         """See Hands.drawer."""
-        return tuple(f"{_origin(leaf)}: {_described(leaf)}" for leaf in self._host.drawer)
+        lying = self._host.drawer
+        return tuple(f"{'pulled' if x.slot else 'new'}: {_described(x)}" for x in lying)
 
     def pull(self, bay: str) -> str:
         """See Hands.pull."""
@@ -82,7 +82,8 @@ class SimulatedHands:
         if disk.is_nvme != (not slots[bay][0]):
             raise ZconsoleError(f"{_described(disk)} doesn't fit into {bay}")
         host.drawer = [leaf for leaf in host.drawer if leaf is not disk]
-        in_pools = [leaf for leaf in self._of_pools() if leaf.devid == disk.devid]
+        leaves = (leaf for pool in self._world.pools for leaf in pool.leaves())
+        in_pools = [leaf for leaf in leaves if leaf.devid == disk.devid]
         for leaf in in_pools or [disk]:
             leaf.present, leaf.slot = True, self._number(slots[bay])
         if not in_pools:
@@ -122,10 +123,6 @@ class SimulatedHands:
         every = machine_leaves(self._world.pools[0])
         return (leaf for leaf in every if leaf.present and leaf.kind == "disk")
 
-    def _of_pools(self) -> Iterator[Leaf]:
-        for pool in self._world.pools:
-            yield from pool.leaves()
-
     def _words(self, found: Sequence[Leaf]) -> str:
         if not found:
             return ""
@@ -151,10 +148,6 @@ def _described(leaf: Leaf) -> str:
     return f"{leaf.model.name.partition('-')[2]} {size(leaf.model.size)}, serial {leaf.serial}"
 
 
-def _origin(leaf: Leaf) -> str:
-    return "pulled" if leaf.slot else "new"
-
-
 def _gone(pool: PoolState, leaf: Leaf) -> None:
     """What a pool sees of it: a leaf in use is REMOVED, one that was offline stays so."""
     if any(leaf is x for top in pool.tops for x in top.leaves()):
@@ -167,10 +160,4 @@ def _gone(pool: PoolState, leaf: Leaf) -> None:
 def simulated_swap(world: World) -> SwapBackend:
     """What leads through swaps of a world."""
     store = SwapStore(None, memory={})
-    return SwapBackend(lambda _: store, partial(_smart, world), hands=SimulatedHands(world))
-
-
-async def _smart(world: World, node: str) -> SmartCounts | None:
-    leaves = machine_leaves(world.pools[0])
-    disk = next((leaf for leaf in leaves if leaf.present and node == f"/dev/{leaf.disk}"), None)
-    return None if disk is None else smart_counts(disk)
+    return SwapBackend(lambda _: store, partial(smart_of, world), hands=SimulatedHands(world))

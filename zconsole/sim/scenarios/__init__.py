@@ -8,7 +8,7 @@ from importlib import import_module
 from zconsole.errors import NotFoundError
 from zconsole.sim.build import Scenario
 
-_MODULES = ("lively", "trouble", "hardware", "reports", "limits", "other", "releases")
+_MODULES = ("lively", "trouble", "reports", "limits", "other")
 """In the order of ``--list``; one is loaded when a scenario was not found in those before it."""
 DEFAULT = "resilver"
 

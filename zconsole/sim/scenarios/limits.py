@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zconsole.sim import scan
 from zconsole.sim.build import BULK, HOUR, Build, Scenario
-from zconsole.sim.models import (
+from zconsole.sim.disk import (
     EXOS_16T,
     MIB,
     NVME_2T,
@@ -18,21 +18,19 @@ from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Incident, Pool
 from zconsole.sim.topology import Member
 
 
-def memory_limited(seed: int, start: float) -> tuple[PoolState, ...]:
+def memory_limited(make: Build) -> PoolState:
     """A scrub with too little memory to sort everything at once."""
-    make = Build(seed, "archive", start)
     pool = make.pool(
         [make.raidz(2, make.leaves(8, RED_8T), fill=0.6)],
         layout=DataLayout(block=float(MIB), run=48.0 * MIB, span=24.0 * MIB),
         host=Host(memory=16 << 30, arc=6 << 30),
     )
     scan.begin(pool, SCRUB)
-    return (pool,)
+    return pool
 
 
-def foreground_load(seed: int, start: float) -> tuple[PoolState, ...]:
+def foreground_load(make: Build) -> PoolState:
     """A resilver slowed down by busy applications."""
-    make = Build(seed, "prod", start)
     disks = make.leaves(7, RED_8T)
     old, new = make.leaf(RED_8T), make.leaf(RED_8T)
     load = make.load(
@@ -42,12 +40,11 @@ def foreground_load(seed: int, start: float) -> tuple[PoolState, ...]:
         [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.22)], load=load, layout=BULK
     )
     scan.begin(pool, RESILVER, [new])
-    return (pool,)
+    return pool
 
 
-def straggler(seed: int, start: float) -> tuple[PoolState, ...]:
+def straggler(make: Build) -> PoolState:
     """A resilver held back by one slow source disk."""
-    make = Build(seed, "media", start)
     disks = make.leaves(8, EXOS_16T)
     disks[3].slow, disks[3].error_rate = 0.16, (0.0, 0.0, 0.0, 6.0)
     old, new = make.leaf(EXOS_16T), make.leaf(EXOS_16T)
@@ -57,34 +54,31 @@ def straggler(seed: int, start: float) -> tuple[PoolState, ...]:
         layout=BULK,
     )
     scan.begin(pool, RESILVER, [new])
-    return (pool,)
+    return pool
 
 
-def shingled(seed: int, start: float) -> tuple[PoolState, ...]:
+def shingled(make: Build) -> PoolState:
     """A new shingled disk slows the resilver once its cache is full."""
-    make = Build(seed, "home", start)
     disks = make.leaves(4, RED_8T)
     old, new = make.leaf(RED_8T), make.leaf(SHINGLED_8T)
     pool = make.pool([make.raidz(1, [*disks, make.replacing(old, new)], fill=0.42)], layout=BULK)
     scan.begin(pool, RESILVER, [new])
-    return (pool,)
+    return pool
 
 
-def random_reads(seed: int, start: float) -> tuple[PoolState, ...]:
+def random_reads(make: Build) -> PoolState:
     """A scrub of old, small, fragmented blocks: the disks mostly seek."""
-    make = Build(seed, "mail", start)
     pool = make.pool(
         [make.raidz(2, make.leaves(6, RED_4T), fill=0.3, frag=0.62)],
         layout=DataLayout(block=24576.0, run=1.0 * MIB, span=1.5 * MIB),
     )
     pool.tunables["zfs_scan_mem_lim_fact"] = 4
     scan.begin(pool, SCRUB)
-    return (pool,)
+    return pool
 
 
-def few_requests(seed: int, start: float) -> tuple[PoolState, ...]:
+def few_requests(make: Build) -> PoolState:
     """A resilver onto a remote disk that gets too few writes at a time."""
-    make = Build(seed, "remote", start)
     disks = make.leaves(5, REMOTE_4T)
     old, new = make.leaf(REMOTE_4T), make.leaf(REMOTE_4T)
     pool = make.pool(
@@ -95,12 +89,11 @@ def few_requests(seed: int, start: float) -> tuple[PoolState, ...]:
     pool.tunables["zfs_vdev_scrub_max_active"] = 8
     pool.tunables["zfs_vdev_async_write_min_active"] = 1
     scan.begin(pool, RESILVER, [new])
-    return (pool,)
+    return pool
 
 
-def shared_bus(seed: int, start: float) -> tuple[PoolState, ...]:
+def shared_bus(make: Build) -> PoolState:
     """Eighteen disks behind one link: a resilver ends, a scrub begins."""
-    make = Build(seed, "shelf", start)
     disks = make.leaves(18, ULTRASTAR_18T, bus="expander")
     new = make.leaf(ULTRASTAR_18T, bus="expander")
     first: list[Member] = [make.replacing(disks[0], new), *disks[1:6]]
@@ -112,32 +105,31 @@ def shared_bus(seed: int, start: float) -> tuple[PoolState, ...]:
     )
     scan.walked(scan.begin(pool, RESILVER, [new]), left=36e9)
     pool.incidents = [Incident(60.0 + make.random.uniform(0.0, 5.0), _scrub_walked)]
-    return (pool,)
+    return pool
 
 
 def _scrub_walked(pool: PoolState) -> None:
     scan.walked(scan.begin(pool, SCRUB))
 
 
-def processor(seed: int, start: float) -> tuple[PoolState, ...]:
+def processor(make: Build) -> PoolState:
     """A scrub of fast flash limited by checksums on the processor."""
-    make = Build(seed, "fast", start)
     pool = make.pool(
         [make.raidz(3, make.leaves(8, NVME_2T), fill=0.5)],
         layout=DataLayout(block=float(MIB), span=128.0 * MIB),
         host=Host(memory=256 << 30, throughput=2.6e9),
     )
     scan.begin(pool, SCRUB)
-    return (pool,)
+    return pool
 
 
 SCENARIOS = (
-    Scenario("memory-limited", memory_limited, 1.2 * HOUR),
-    Scenario("foreground", foreground_load, 3 * HOUR),
-    Scenario("straggler", straggler, 5 * HOUR),
-    Scenario("shingled", shingled, 0.61 * HOUR),
-    Scenario("random", random_reads, 9 * HOUR),
-    Scenario("few-requests", few_requests, HOUR),
-    Scenario("shared-bus", shared_bus),
-    Scenario("cpu", processor, 1100.0),
+    Scenario("memory-limited", "archive", memory_limited, 1.2 * HOUR),
+    Scenario("foreground", "prod", foreground_load, 3 * HOUR),
+    Scenario("straggler", "media", straggler, 5 * HOUR),
+    Scenario("shingled", "home", shingled, 0.61 * HOUR),
+    Scenario("random", "mail", random_reads, 9 * HOUR),
+    Scenario("few-requests", "remote", few_requests, HOUR),
+    Scenario("shared-bus", "shelf", shared_bus),
+    Scenario("cpu", "fast", processor, 1100.0),
 )

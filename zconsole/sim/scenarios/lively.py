@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from zconsole.sim import scan
 from zconsole.sim.build import HOUR, Build, Scenario
-from zconsole.sim.models import OPTANE_100G, RED_4T, RED_8T, SSD_1T, SSD_400G
+from zconsole.sim.disk import OPTANE_100G, RED_4T, RED_8T, SSD_1T, SSD_400G
 from zconsole.sim.state import RESILVER, DataLayout, Host, PoolState
 from zconsole.sim.topology import Member
 
 
-def resilver(seed: int, start: float) -> tuple[PoolState, ...]:
+def resilver(make: Build) -> PoolState:
     """A raidz2 resilver onto a bigger disk while another disk is slow."""
-    make = Build(seed, "tank", start, bays=True)
     disks = make.leaves(8, RED_4T)
     disks[5].slow = 0.62
     disks[5].error_rate = (0.0, 0.0, 0.0, 2.5)
@@ -32,7 +31,7 @@ def resilver(seed: int, start: float) -> tuple[PoolState, ...]:
         cache=[make.leaf(SSD_400G), make.leaf(SSD_1T)],
     )
     scan.begin(pool, RESILVER, [new])
-    return (pool,)
+    return pool
 
 
-SCENARIOS = (Scenario("resilver", resilver, 7.2 * HOUR),)
+SCENARIOS = (Scenario("resilver", "tank", resilver, 7.2 * HOUR, bays=True),)

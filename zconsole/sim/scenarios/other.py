@@ -1,13 +1,13 @@
-"""Sequential rebuild, dRAID, work other than scans; many devices, several pools, a healthy one."""
+"""Sequential rebuild, dRAID, other work, many devices, several pools, what newer releases do."""
 
 from __future__ import annotations
 
 from zconsole.pool.model import Event
 from zconsole.sim import commands, rebuild, scan
 from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
-from zconsole.sim.disk import FAULTED
-from zconsole.sim.models import (
+from zconsole.sim.disk import (
     EXOS_16T,
+    FAULTED,
     NVME_2T,
     OPTANE_100G,
     RED_4T,
@@ -19,9 +19,8 @@ from zconsole.sim.state import CANCELED, RESILVER, SCRUB, PoolState, Relocation
 from zconsole.sim.topology import Member, Top
 
 
-def sequential(seed: int, start: float) -> tuple[PoolState, ...]:
+def sequential(make: Build) -> PoolState:
     """Two sequential rebuilds (replace -s) at once, then their scrub."""
-    make = Build(seed, "vm", start)
     old, new = make.leaves(2, RED_4T), make.leaves(2, RED_4T)
     tops = [
         make.mirror([make.leaf(RED_4T), make.replacing(old[0], new[0])], fill=0.42),
@@ -31,12 +30,11 @@ def sequential(seed: int, start: float) -> tuple[PoolState, ...]:
     pool = make.pool(tops, load=make.load(read=1e6, write=1e6, sequential=4.0), layout=BULK)
     for top, leaf in zip(tops, new, strict=False):
         rebuild.begin(pool, top, [leaf])
-    return (pool,)
+    return pool
 
 
-def draid(seed: int, start: float) -> tuple[PoolState, ...]:
+def draid(make: Build) -> PoolState:
     """A dRAID rebuilds a failed disk onto distributed spare space."""
-    make = Build(seed, "lustre", start)
     disks = make.leaves(24, ULTRASTAR_18T)
     failed = make.lost(disks[9], state=FAULTED, aux=11)
     spares = make.leaves(2, ULTRASTAR_18T)
@@ -49,32 +47,29 @@ def draid(seed: int, start: float) -> tuple[PoolState, ...]:
     pool = make.pool([top], layout=BULK, spares=spares)
     pool.host.throughput = 20e9
     rebuild.begin(pool, top, [spares[0]])
-    return (pool,)
+    return pool
 
 
-def removal(seed: int, start: float) -> tuple[PoolState, ...]:
+def removal(make: Build) -> PoolState:
     """A mirror is being evacuated so that it can be removed."""
-    make = Build(seed, "pond", start)
     tops = [make.mirror(make.leaves(2, RED_4T), fill=fill) for fill in (0.38, 0.41, 0.22)]
     tops[2].removing, tops[2].allocating = True, False
     pool = make.pool(tops, load=make.load(read=1e6, write=1e6), layout=BULK)
     pool.removal = Relocation(2, pool.now, tops[2].alloc)
-    return (pool,)
+    return pool
 
 
-def expansion(seed: int, start: float) -> tuple[PoolState, ...]:
+def expansion(make: Build) -> PoolState:
     """A raidz1 expansion: a sixth disk was attached."""
-    make = Build(seed, "nas", start)
     top = make.raidz(1, make.leaves(5, RED_4T), fill=0.61)
     top.members.append(make.leaf(RED_4T))
     pool = make.pool([top], load=make.load(read=1e6, write=500e3), layout=BULK)
     pool.expansion = Relocation(0, pool.now, top.alloc)
-    return (pool,)
+    return pool
 
 
-def trimming(seed: int, start: float) -> tuple[PoolState, ...]:
+def trimming(make: Build) -> PoolState:
     """Flash mirrors being trimmed, and one disk being initialized."""
-    make = Build(seed, "db", start)
     tops = [make.mirror(make.leaves(2, SSD_1T), fill=0.4) for _ in range(3)]
     tops.append(make.mirror(make.leaves(2, NVME_2T), fill=0.2))
     pool = make.pool(tops, load=make.load(read=40e6, write=20e6, size=16384.0, sync=0.7))
@@ -82,12 +77,11 @@ def trimming(seed: int, start: float) -> tuple[PoolState, ...]:
     for leaf in pool.leaves():
         leaf.jobs["trim"].rate = make.random.uniform(4e8, 9e8)
     commands.change(pool, "initialize", device=str(next(tops[3].leaves()).guid))
-    return (pool,)
+    return pool
 
 
-def paused(seed: int, start: float) -> tuple[PoolState, ...]:
+def paused(make: Build) -> PoolState:
     """A scrub that was paused two hours ago."""
-    make = Build(seed, "tank", start)
     pool = make.pool(
         [make.raidz(2, make.leaves(6, RED_8T), fill=0.5)],
         load=make.load(read=2e6, write=1e6, sequential=4.0),
@@ -99,18 +93,17 @@ def paused(seed: int, start: float) -> tuple[PoolState, ...]:
         queue.unscanned = 0.0
     current.clearing = True
     current.pass_issued = current.issued
-    current.start = current.pass_start = start - 7 * HOUR
-    current.paused_since = start - 2 * HOUR
+    current.start = current.pass_start = make.start - 7 * HOUR
+    current.paused_since = make.start - 2 * HOUR
     pool.events = [
-        Event(start - 7 * HOUR, "scrub_start", "scrub started"),
-        Event(start - 2 * HOUR, "scrub_paused", "scrub paused", "notice"),
+        Event(make.start - 7 * HOUR, "scrub_start", "scrub started"),
+        Event(make.start - 2 * HOUR, "scrub_paused", "scrub paused", "notice"),
     ]
-    return (pool,)
+    return pool
 
 
-def thousand(seed: int, start: float) -> tuple[PoolState, ...]:
+def thousand(make: Build) -> PoolState:
     """A scrub of 1,000 disks in a hundred raidz2 vdevs."""
-    make = Build(seed, "exa", start)
     tops: list[Top] = [
         make.raidz(2, make.leaves(10, EXOS_16T), fill=make.random.uniform(0.35, 0.7))
         for _ in range(100)
@@ -118,18 +111,17 @@ def thousand(seed: int, start: float) -> tuple[PoolState, ...]:
     pool = make.pool(tops, load=make.load(read=300e6, write=200e6, sequential=8.0), layout=BULK)
     pool.host.memory, pool.host.throughput, pool.host.arc = 4 << 40, 250e9, 1 << 40
     scan.begin(pool, SCRUB)
-    return (pool,)
+    return pool
 
 
-def two_pools(seed: int, start: float) -> tuple[PoolState, ...]:
+def two_pools(make: Build) -> PoolState:
     """Two pools: one resilvers, the other is idle."""
-    make = Build(seed, "tank", start)
     disks = make.leaves(6, RED_8T)
     new = make.leaf(RED_8T)
     members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
     tank = make.pool([make.raidz(2, members, fill=0.33)], layout=BULK)
     scan.begin(tank, RESILVER, [new])
-    other = Build(seed, "scratch", start)
+    other = Build(make.seed, "scratch", make.start)
     other.count, other.flash, other.models = make.count, make.flash, dict(make.models)
     scratch = other.pool(
         [other.mirror(other.leaves(2, SSD_1T), fill=0.7) for _ in range(2)],
@@ -137,12 +129,11 @@ def two_pools(seed: int, start: float) -> tuple[PoolState, ...]:
         host=tank.host,
     )
     finished(scratch, SCRUB, 2 * DAY, 0.4 * HOUR)
-    return (tank, scratch)
+    return tank
 
 
-def every_class(seed: int, start: float) -> tuple[PoolState, ...]:
+def every_class(make: Build) -> PoolState:
     """An idle, healthy pool with every class of vdev."""
-    make = Build(seed, "vault", start, bays=True)
     pool = make.pool(
         [
             make.raidz(2, make.leaves(6, EXOS_16T), fill=0.46),
@@ -157,34 +148,63 @@ def every_class(seed: int, start: float) -> tuple[PoolState, ...]:
         cache=[make.leaf(SSD_1T)],
     )
     finished(pool, SCRUB, 4 * DAY, 12.1 * HOUR)
-    return (pool,)
+    return pool
 
 
-def overdue(seed: int, start: float) -> tuple[PoolState, ...]:
+def overdue(make: Build) -> PoolState:
     """A scrub was canceled; the last full one ended 41 days ago."""
-    make = Build(seed, "attic", start, bays=True)
     pool = make.pool(
         [make.raidz(2, make.leaves(8, RED_8T), fill=0.71)],
         load=make.load(read=1e6, write=500e3, sequential=4.0),
         layout=BULK,
     )
-    pool.scrubbed = start - 41 * DAY
+    pool.scrubbed = make.start - 41 * DAY
     stopped = finished(pool, SCRUB, 6 * DAY, 3.4 * HOUR)
     stopped.state = CANCELED
     for queue in stopped.queues:
         queue.issued, queue.queued = 0.23 * queue.total, 0.77 * queue.total
-    return (pool,)
+    return pool
+
+
+def sit_out(make: Build) -> PoolState:
+    """OpenZFS 2.4: a slow disk of a raidz2 sits out."""
+    disks = make.leaves(6, RED_4T)
+    disks[3].slow, disks[3].sitting_out, disks[3].slow_ios = 0.15, True, 1.0
+    pool = make.pool(
+        [make.raidz(2, disks, fill=0.44)],
+        load=make.load(read=3e6, write=1.5e6, bursty=0.6, sequential=4.0),
+        layout=BULK,
+        version="2.4.4",
+    )
+    pool.tops[0].autosit = True
+    finished(pool, SCRUB, 9 * DAY, 8.1 * HOUR)
+    return pool
+
+
+def stuck(make: Build) -> PoolState:
+    """A raidz1 expansion is stuck after a disk failed."""
+    disks = make.leaves(5, RED_4T)
+    disks[2] = make.lost(disks[2], state=FAULTED, aux=11)
+    top = make.raidz(1, disks, fill=0.48)
+    top.members.append(make.leaf(RED_4T))
+    pool = make.pool([top], load=make.load(read=400e3, write=200e3), layout=BULK)
+    pool.expansion = Relocation(
+        0, pool.now - 5 * HOUR, top.alloc, moved=top.alloc * 0.37, held=True
+    )
+    return pool
 
 
 SCENARIOS = (
-    Scenario("sequential", sequential, 1.5 * HOUR),
-    Scenario("draid", draid, 0.5 * HOUR),
-    Scenario("removal", removal, HOUR),
-    Scenario("expansion", expansion, 4 * HOUR),
-    Scenario("trim", trimming, 60.0),
-    Scenario("paused", paused, 60.0),
-    Scenario("thousand", thousand, 2 * HOUR),
-    Scenario("two-pools", two_pools, 3 * HOUR),
-    Scenario("healthy", every_class, 600.0),
-    Scenario("overdue", overdue, 600.0),
+    Scenario("sequential", "vm", sequential, 1.5 * HOUR),
+    Scenario("draid", "lustre", draid, 0.5 * HOUR),
+    Scenario("removal", "pond", removal, HOUR),
+    Scenario("expansion", "nas", expansion, 4 * HOUR),
+    Scenario("trim", "db", trimming, 60.0),
+    Scenario("paused", "tank", paused, 60.0),
+    Scenario("thousand", "exa", thousand, 2 * HOUR),
+    Scenario("two-pools", "tank", two_pools, 3 * HOUR),
+    Scenario("healthy", "vault", every_class, 600.0, bays=True),
+    Scenario("overdue", "attic", overdue, 600.0, bays=True),
+    Scenario("sit-out", "tank", sit_out, 60.0, bays=True),
+    Scenario("stuck", "nas", stuck, 600.0),
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from zconsole.sim import scan
 from zconsole.sim.build import DAY, HOUR, Build, Scenario, finished
-from zconsole.sim.disk import DiskModel
-from zconsole.sim.models import DESKTOP_5T, EXOS_16T, GREEN_3T, MIB, NVME_1T5, RED_8T, TB
+from zconsole.sim.disk import DESKTOP_5T, EXOS_16T, GREEN_3T, MIB, NVME_1T5, RED_8T, TB, DiskModel
 from zconsole.sim.rewrite import spread_over
-from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, PoolState, defaults
+from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, PoolState
+
+UNSORTED = "0.7.13"
+"""A release whose scans issue as they walk."""
 
 # The fourth report's disks take the old pool's blocks in the order they were written; reads are
 # helped by read-ahead, writes to the new disk are not.
@@ -16,9 +18,8 @@ _DESKSTAR_2T = DiskModel("ata-HGST_HDN724020ALE640", 2 * TB, 148e6, 72e6, 0.008)
 _ISCSI_2T = DiskModel("scsi-SSUN_COMSTAR", 2 * TB, 160e6, 110e6, 0.006, 0.0008)
 
 
-def six_disk_swap(seed: int, start: float) -> tuple[PoolState, ...]:
+def six_disk_swap(make: Build) -> PoolState:
     """Six 3 TB disks of a raidz2 replaced by 5 TB ones in one resilver."""
-    make = Build(seed, "jackscoldsweat", start)
     pairs = [make.replacing(make.leaf(GREEN_3T), make.leaf(DESKTOP_5T)) for _ in range(6)]
     pool = make.pool(
         [make.raidz(2, pairs, fill=0.79, frag=0.31)],
@@ -28,12 +29,11 @@ def six_disk_swap(seed: int, start: float) -> tuple[PoolState, ...]:
     pool.tunables["zfs_scan_mem_lim_fact"] = 2
     new = [leaf for leaf in pool.tops[0].leaves() if leaf.dtl]
     scan.begin(pool, RESILVER, new)
-    return (pool,)
+    return pool
 
 
-def one_new_disk(seed: int, start: float) -> tuple[PoolState, ...]:
+def one_new_disk(make: Build) -> PoolState:
     """A raidz2 resilver limited by its one new 7200 rpm disk."""
-    make = Build(seed, "export", start)
     new = make.leaf(_DESKSTAR_2T)
     gone = make.lost(make.leaf(_DESKSTAR_1T))
     others = make.leaves(2, _DESKSTAR_1T)
@@ -43,30 +43,28 @@ def one_new_disk(seed: int, start: float) -> tuple[PoolState, ...]:
         load=make.load(read=20e3, write=60e3, bursty=0.5),
         layout=DataLayout(block=131072.0, old_run=0.29 * MIB),
         host=Host(memory=8 << 30, arc=5 << 30, throughput=6e8, buses={"port-multiplier": 200e6}),
+        version=UNSORTED,
     )
-    _before_0_8(pool)
     scan.begin(pool, RESILVER, [new])
-    return (pool,)
+    return pool
 
 
-def clamped_scrub(seed: int, start: float) -> tuple[PoolState, ...]:
+def clamped_scrub(make: Build) -> PoolState:
     """An OpenZFS 0.7 scrub held at 3 MB/s by zfs_scrub_delay."""
-    make = Build(seed, "fs0", start)
     mirrors = [make.mirror(make.leaves(2, _ISCSI_2T, bus="iscsi"), fill=0.76) for _ in range(2)]
     pool = make.pool(
         mirrors,
         load=make.load(read=500e3, write=300e3, size=32768.0, bursty=0.4),
         layout=DataLayout(block=131072.0, old_run=1.5 * MIB),
         host=Host(memory=64 << 30, buses={"iscsi": 200 * MIB}),
+        version=UNSORTED,
     )
-    _before_0_8(pool)
     scan.begin(pool, SCRUB)
-    return (pool,)
+    return pool
 
 
-def nvme_raidz1(seed: int, start: float) -> tuple[PoolState, ...]:
+def nvme_raidz1(make: Build) -> PoolState:
     """A resilver of NVMe drives limited by the new drive's writes."""
-    make = Build(seed, "flash", start)
     disks = make.leaves(9, NVME_1T5)
     new = make.leaf(NVME_1T5)
     gone = make.lost(make.leaf(NVME_1T5))
@@ -76,12 +74,11 @@ def nvme_raidz1(seed: int, start: float) -> tuple[PoolState, ...]:
         host=Host(memory=384 << 30, arc=180 << 30, throughput=26e9),
     )
     scan.begin(pool, RESILVER, [new])
-    return (pool,)
+    return pool
 
 
-def added_vdev(seed: int, start: float) -> tuple[PoolState, ...]:
+def added_vdev(make: Build) -> PoolState:
     """A raidz1 pool, 93 % full, to which an empty vdev was added."""
-    make = Build(seed, "storage", start)
     pool = make.pool(
         [
             make.raidz(1, make.leaves(7, EXOS_16T), fill=0.933, frag=0.01),
@@ -95,32 +92,25 @@ def added_vdev(seed: int, start: float) -> tuple[PoolState, ...]:
     paths = {f"/storage/{name}": size * TB for name, size in sizes.items()}
     pool.directories = spread_over(pool, paths)
     finished(pool, SCRUB, 9 * DAY, 42 * HOUR)
-    return (pool,)
+    return pool
 
 
-def mirror_ceiling(seed: int, start: float) -> tuple[PoolState, ...]:
+def mirror_ceiling(make: Build) -> PoolState:
     """A scrub of three mirrors at the full speed of their disks."""
-    make = Build(seed, "mirrors", start)
     pool = make.pool(
         [make.mirror(make.leaves(2, RED_8T), fill=0.55) for _ in range(3)],
         layout=DataLayout(block=float(MIB), run=96.0 * MIB, span=24.0 * MIB),
     )
     pool.host.shelf.append(make.leaf(RED_8T))
     scan.begin(pool, SCRUB)
-    return (pool,)
-
-
-def _before_0_8(pool: PoolState) -> None:
-    """Makes a pool's kernel one whose scans issue as they walk."""
-    pool.version, pool.one_stage = "0.7.13", True
-    pool.tunables = defaults(pool.version)
+    return pool
 
 
 SCENARIOS = (
-    Scenario("six-disk-swap", six_disk_swap, 20 * HOUR),
-    Scenario("new-disk", one_new_disk, 4 * HOUR),
-    Scenario("scrub-delay", clamped_scrub, 6 * HOUR),
-    Scenario("nvme", nvme_raidz1, 150.0),
-    Scenario("added-vdev", added_vdev, 60.0),
-    Scenario("mirror-scrub", mirror_ceiling, 2 * HOUR),
+    Scenario("six-disk-swap", "jackscoldsweat", six_disk_swap, 20 * HOUR),
+    Scenario("new-disk", "export", one_new_disk, 4 * HOUR),
+    Scenario("scrub-delay", "fs0", clamped_scrub, 6 * HOUR),
+    Scenario("nvme", "flash", nvme_raidz1, 150.0),
+    Scenario("added-vdev", "storage", added_vdev, 60.0),
+    Scenario("mirror-scrub", "mirrors", mirror_ceiling, 2 * HOUR),
 )

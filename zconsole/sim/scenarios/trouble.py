@@ -1,4 +1,4 @@
-"""Devices that fail, come back, are replaced one after the other; pools that stop."""
+"""Devices that fail, come back, are replaced or pulled; pools that stop."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from functools import partial
 
 from zconsole.sim import commands, lifecycle, scan
 from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
-from zconsole.sim.disk import FAULTED, REMOVED, Leaf
-from zconsole.sim.models import EXOS_16T, RED_4T, RED_8T, SSD_400G
+from zconsole.sim.disk import EXOS_16T, FAULTED, GREEN_3T, RED_4T, RED_8T, REMOVED, SSD_400G, Leaf
 from zconsole.sim.state import RESILVER, SCRUB, Checkpoint, Incident, PoolState
 from zconsole.sim.topology import Member
 
 
-def failed_disk(seed: int, start: float) -> tuple[PoolState, ...]:
+def failed_disk(make: Build) -> PoolState:
     """A raidz2 disk has just failed; a spare and new disks are there."""
-    make = Build(seed, "tank", start, bays=True)
     disks = make.leaves(8, RED_4T)
     failed = make.lost(disks[4], state=FAULTED, aux=11)
     failed.reads.errors, failed.writes.errors, failed.cksum_errors = 31.0, 604.0, 2.0
@@ -30,12 +28,11 @@ def failed_disk(seed: int, start: float) -> tuple[PoolState, ...]:
     )
     pool.host.shelf = [make.leaf(RED_4T), make.leaf(RED_8T), make.leaf(SSD_400G)]
     finished(pool, SCRUB, 6 * DAY, 9.3 * HOUR)
-    return (pool,)
+    return pool
 
 
-def second_replace(seed: int, start: float) -> tuple[PoolState, ...]:
+def second_replace(make: Build) -> PoolState:
     """A second disk is replaced during a resilver and has to wait."""
-    make = Build(seed, "tank", start)
     disks = make.leaves(8, RED_4T)
     new = make.leaf(RED_4T)
     second = make.leaf(RED_4T)
@@ -45,7 +42,7 @@ def second_replace(seed: int, start: float) -> tuple[PoolState, ...]:
     scan.begin(pool, RESILVER, [new])
     later = partial(_replace, old=disks[5], new=second)
     pool.incidents = [Incident(2 * HOUR + 20.0, later)]
-    return (pool,)
+    return pool
 
 
 def _replace(pool: PoolState, old: Leaf, new: Leaf) -> None:
@@ -53,9 +50,8 @@ def _replace(pool: PoolState, old: Leaf, new: Leaf) -> None:
         commands.replace(pool, str(old.guid), new.path)
 
 
-def flaky(seed: int, start: float) -> tuple[PoolState, ...]:
+def flaky(make: Build) -> PoolState:
     """A disk with a bad cable disconnects, and the resilver restarts."""
-    make = Build(seed, "tank", start)
     disks = make.leaves(6, RED_4T)
     new = make.leaf(RED_4T)
     members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
@@ -69,12 +65,11 @@ def flaky(seed: int, start: float) -> tuple[PoolState, ...]:
         back = partial(lifecycle.come_back, leaf=disks[2], missed=0.002)
         incidents.append(Incident(begins + make.random.uniform(35.0, 60.0), back))
     pool.incidents = incidents
-    return (pool,)
+    return pool
 
 
-def suspended(seed: int, start: float) -> tuple[PoolState, ...]:
+def suspended(make: Build) -> PoolState:
     """A raidz1 loses a second disk and suspends; later it returns."""
-    make = Build(seed, "backup", start)
     disks = make.leaves(5, RED_4T)
     new = make.leaf(RED_4T)
     gone = make.lost(disks[1], state=REMOVED, aux=0)
@@ -86,7 +81,7 @@ def suspended(seed: int, start: float) -> tuple[PoolState, ...]:
     lost = partial(lifecycle.lose, leaf=disks[3])
     plugged = partial(_plug, leaf=disks[3])
     pool.incidents = [Incident(2 * HOUR + 12.0, lost), Incident(2 * HOUR + 120.0, plugged)]
-    return (pool,)
+    return pool
 
 
 def _plug(pool: PoolState, leaf: Leaf) -> None:
@@ -94,21 +89,19 @@ def _plug(pool: PoolState, leaf: Leaf) -> None:
     pool.note("vdev_check", f"{leaf.name} is plugged in again", "notice", leaf.path)
 
 
-def not_restored(seed: int, start: float) -> tuple[PoolState, ...]:
+def not_restored(make: Build) -> PoolState:
     """A checkpoint keeps a resilver from restoring redundancy."""
-    make = Build(seed, "tank", start)
     disks = make.leaves(6, RED_4T)
     new = make.leaf(RED_4T)
     members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
     pool = make.pool([make.raidz(2, members, fill=0.12)], load=make.load(write=300e3), layout=BULK)
-    pool.checkpoint = Checkpoint(start - 3 * DAY, 5e9)
+    pool.checkpoint = Checkpoint(make.start - 3 * DAY, 5e9)
     scan.begin(pool, RESILVER, [new])
-    return (pool,)
+    return pool
 
 
-def damaged(seed: int, start: float) -> tuple[PoolState, ...]:
+def damaged(make: Build) -> PoolState:
     """A scrub found files it could not repair; two disks have errors."""
-    make = Build(seed, "photos", start)
     disks = make.leaves(4, RED_8T)
     disks[1].cksum_errors, disks[1].reads.errors = 47.0, 12.0
     disks[2].cksum_errors = 6.0
@@ -122,12 +115,11 @@ def damaged(seed: int, start: float) -> tuple[PoolState, ...]:
     )
     pool.destroyed = {"0x21b": "photos/scans@monthly-2025-10"}
     finished(pool, SCRUB, 5 * HOUR, 17.4 * HOUR, errors=3, repaired=6.2e6)
-    return (pool,)
+    return pool
 
 
-def hot_spare(seed: int, start: float) -> tuple[PoolState, ...]:
+def hot_spare(make: Build) -> PoolState:
     """A hot spare takes over from a failed disk."""
-    make = Build(seed, "tank", start)
     disks, spares = make.leaves(7, EXOS_16T), make.leaves(2, EXOS_16T)
     failed = make.lost(disks[2], state=FAULTED, aux=11)
     failed.reads.errors, failed.writes.errors = 8.0, 77.0
@@ -135,15 +127,33 @@ def hot_spare(seed: int, start: float) -> tuple[PoolState, ...]:
     members: list[Member] = [*disks[:2], group, *disks[3:]]
     pool = make.pool([make.raidz(2, members, fill=0.3)], layout=BULK, spares=spares)
     scan.begin(pool, RESILVER, [spares[0]])
-    return (pool,)
+    return pool
+
+
+def swap(make: Build) -> PoolState:
+    """A disk of a 12-bay shelf is failing; swap it for a new one."""
+    disks = make.leaves(10, RED_4T)
+    failing = disks[6]
+    failing.reads.errors, failing.cksum_errors, failing.slow_ios = 41.0, 3.0, 12.0
+    failing.error_rate = (240.0, 0.0, 12.0, 40.0)
+    pool = make.pool(
+        [make.raidz(2, disks, fill=0.0006)], load=make.load(read=2e6, write=1e6), layout=BULK
+    )
+    pool.host.slots, pool.host.shelf = 12, []
+    pool.host.drawer = [make.leaf(RED_4T), make.leaf(GREEN_3T)]
+    for leaf in pool.host.drawer:
+        leaf.slot = 0
+    finished(pool, SCRUB, 6 * DAY, 90.0)
+    return pool
 
 
 SCENARIOS = (
-    Scenario("failed-disk", failed_disk, 60.0),
-    Scenario("second-replace", second_replace, 2 * HOUR),
-    Scenario("flaky", flaky, 2.5 * HOUR),
-    Scenario("suspended", suspended, 2 * HOUR),
-    Scenario("not-restored", not_restored, 0.8 * HOUR),
-    Scenario("damaged", damaged, 60.0),
-    Scenario("hot-spare", hot_spare, 3 * HOUR),
+    Scenario("failed-disk", "tank", failed_disk, 60.0, bays=True),
+    Scenario("second-replace", "tank", second_replace, 2 * HOUR),
+    Scenario("flaky", "tank", flaky, 2.5 * HOUR),
+    Scenario("suspended", "backup", suspended, 2 * HOUR),
+    Scenario("not-restored", "tank", not_restored, 0.8 * HOUR),
+    Scenario("damaged", "photos", damaged, 60.0),
+    Scenario("hot-spare", "tank", hot_spare, 3 * HOUR),
+    Scenario("swap", "tank", swap, 60.0),
 )

@@ -7,8 +7,7 @@ from functools import partial
 
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.tunables.autopilot import Status
-from zconsole.tunables.hold_plan import BELOW, HoldPlan, Order, order, plan, present
-from zconsole.tunables.targets import without_unit
+from zconsole.tunables.pilot import BELOW, HoldOrder, HoldPlan, order, plan, present, without_unit
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import part, said_lines, wrapped
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
@@ -46,7 +45,7 @@ async def hold_flow(context: FlowContext) -> None:
         return
 
 
-def _typed_order(words: Sequence[str]) -> Order:
+def _typed_order(words: Sequence[str]) -> HoldOrder:
     """What was typed. Raises UsageError, also for a latency without unit: people mean ms."""
     if bare := without_unit(words):
         raise UsageError(f"{bare} has no unit: write {bare}ms or {bare}s")
@@ -81,14 +80,14 @@ def _now(context: FlowContext) -> str:
     return f"Now {present(context.watch.waits())}."
 
 
-def _planned(context: FlowContext, wanted: Order) -> HoldPlan:
+def _planned(context: FlowContext, wanted: HoldOrder) -> HoldPlan:
     frames = [frame for frame in context.app.view_state.frames if frame.sample]
     left = {f.seen.name: f.scan.left if f.scan else None for f in frames}
     pools, parameters = [frame.seen for frame in frames], context.backend.parameters
     return plan(wanted, pools, parameters, left, watched=True)
 
 
-async def _start(context: FlowContext, wanted: Order) -> None:
+async def _start(context: FlowContext, wanted: HoldOrder) -> None:
     made = _planned(context, wanted)
     said = part("Warnings", made.warnings, "warning")
     said += part("Pools that scan now", made.pools, "bold")

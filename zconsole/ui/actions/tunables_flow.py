@@ -9,11 +9,10 @@ from zconsole.actions.backend import FROZEN
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
-from zconsole.tunables.catalog import BY_NAME, BYTES, exact, named
+from zconsole.tunables.catalog import BY_NAME, BYTES, exact, named, preset
 from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
-from zconsole.tunables.presets import preset
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.hold_flow import hold_flow, running
 from zconsole.ui.actions.plan_lines import part, said_lines

@@ -11,7 +11,7 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.target import Swap, Target, doubts
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.errors import ZconsoleError
-from zconsole.hardware.links import PARTITION
+from zconsole.hardware.location import PARTITION
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
 from zconsole.swap.checklist import WAYS, Checklist, sentence

@@ -143,3 +143,8 @@ def test_facts_of_an_encrypted_device_name_the_disk_below(root):
 
 def test_no_facts_of_a_file(root):
     assert device_facts("/tank/sda1", root) == {}
+
+
+def test_the_capacity_of_a_large_disk(root):
+    (root / "sys/devices/sda/size").write_text("15628053168\n")
+    assert device_facts("/dev/sda", root)["size"] == str(15628053168 * 512)
