@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.plan import ActionPlan, Facts, Situation
@@ -12,11 +13,12 @@ from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.errors import ZconsoleError
 from zconsole.timeline.frame import OUTCOME
 from zconsole.ui.actions.context import FlowContext, UnderWay
-from zconsole.ui.actions.plan_lines import plan_lines
+from zconsole.ui.actions.plan_lines import plan_lines, said_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.dialogs.screens import AskScreen, Lines, PickScreen
 from zconsole.ui.widgets.draw import Span
 
+Answer = TypeVar("Answer")
 Planner = Callable[[Situation], ActionPlan]
 Ran = Callable[[Sequence[ExecutionEvent]], Awaitable[None]]
 """Takes what carrying out a plan gave, however it ended."""
@@ -82,6 +84,56 @@ async def confirm(
     screen = ConfirmScreen(confirmations, context.look)
     await context.app.push_screen_wait(screen)
     return screen.confirmed
+
+
+async def ask(
+    context: FlowContext,
+    title: str,
+    lines: Lines,
+    example: str,
+    read: Callable[[str], Awaitable[Answer]],
+    use: Callable[[Answer], Awaitable[object]],
+) -> bool:
+    """Ask until ``read`` makes something of the answer, and do with it what ``use`` does.
+
+    Ask again, with what was typed, where reading raises OSError or ZconsoleError, and where ``use``
+    returns False, as of a plan that was only read. Return False when the question is left.
+    """
+    typed = ""
+    while True:
+        answer = await context.app.push_screen_wait(AskScreen(title, lines, example, typed))
+        if answer is None:
+            return False
+        typed = answer
+        try:
+            found = await read(answer)
+        except (OSError, ZconsoleError) as error:
+            context.complain(error)
+            continue
+        if await use(found) is not False:
+            return True
+
+
+async def confirm_change(
+    context: FlowContext,
+    title: str,
+    said: Sequence[Span],
+    run: Callable[[str | None], AsyncIterator[Span]],
+    command: str,
+    typed: str | None = None,
+) -> None:
+    """Have something confirmed that is no plan; ``command`` does the same by hand."""
+    denied, look = context.denied, context.look
+    lines = [*said, Span(denied, "error")] if denied else said
+    confirmation = Confirmation(
+        title,
+        lambda width: said_lines(lines, look, width),
+        run,
+        typed=typed,
+        barred=bool(denied),
+        commands=(command,),
+    )
+    await context.app.push_screen_wait(ConfirmScreen([confirmation], look))
 
 
 def frame_look(context: FlowContext, paths: tuple[str, ...] = ()) -> Refresher:

@@ -1,27 +1,28 @@
-"""The flow of the tunables pane: list, ask, confirm, set, and round again."""
+"""The flow of the tunables pane: list, ask, confirm, set, and round again; and the autopilot's."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 
 from zconsole.actions.backend import FROZEN
-from zconsole.errors import ZconsoleError
+from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
+from zconsole.tunables.autopilot import Status
 from zconsole.tunables.catalog import BY_NAME, BYTES, exact, named
 from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
+from zconsole.tunables.hold_plan import BELOW, HoldPlan, Order, order, plan, present
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
 from zconsole.tunables.presets import preset
+from zconsole.tunables.targets import without_unit
+from zconsole.ui.actions.asking import ask, confirm_change
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.hold_flow import hold_flow, running
-from zconsole.ui.actions.plan_lines import part, said_lines
+from zconsole.ui.actions.plan_lines import part, wrapped
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, allowed, question_lines
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.panes.advice import suggested
-from zconsole.ui.widgets.draw import Span
+from zconsole.ui.widgets.draw import Line, Span
 
 ACTS = "Acts on every pool of this machine, at once."
 LIFTS = {
@@ -40,8 +41,6 @@ OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata
 """Causes that no tunable lifts."""
 _NO_DISK = ("cpu", "metadata")
 """Those of them for which it doesn't matter how many requests the disks have at once."""
-
-Run = Callable[[str | None], AsyncIterator[Span]]
 
 
 async def tunables_flow(context: FlowContext) -> None:
@@ -141,25 +140,21 @@ async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
 
 async def _ask_value(context: FlowContext, setting: Setting) -> None:
     """Ask until the answer is a value it may have, or the question is left."""
-    name, typed = setting.tunable.name, ""
+    name, tunable = setting.tunable.name, setting.tunable
     lines = partial(question_lines, setting, _suggested_of(context, name), context.look)
-    while True:
-        screen = AskScreen(f"SET {name}", lines, allowed(setting), typed)
-        answer = await context.app.push_screen_wait(screen)
-        if answer is None:
-            return
-        value = setting.tunable.number(answer)
-        problem = (
-            f"{answer}: not {setting.tunable.kind}"
-            if value is None
-            else context.backend.control.problem(name, value)
-        )
-        if value is not None and not problem:
-            warning = setting.tunable.warning(setting.value, value)
-            await _confirm_values(context, f"Set {name}", {name: value}, warning)
-            return
-        context.complain(str(problem))
-        typed = answer
+
+    async def _read(answer: str) -> int:
+        if (value := tunable.number(answer)) is None:
+            raise ZconsoleError(f"{answer}: not {tunable.kind}")
+        if problem := context.backend.control.problem(name, value):
+            raise ZconsoleError(problem)
+        return value
+
+    async def _use(value: int) -> None:
+        warning = tunable.warning(setting.value, value)
+        await _confirm_values(context, f"Set {name}", {name: value}, warning)
+
+    await ask(context, f"SET {name}", lines, allowed(setting), _read, _use)
 
 
 async def _preset(context: FlowContext, name: str) -> None:
@@ -196,20 +191,16 @@ async def _confirm_values(
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         held = {n: v for n, v in values.items() if named(n).guarded and v}
-        try:
-            plain = {n: v for n, v in values.items() if n not in held}
-            now = context.backend.clock()
-            await in_daemon_thread(partial(control.set, plain, now, action=action))
-            for name, value in held.items():
-                await context.backend.freeze(name, value)
-        except ZconsoleError as error:
-            yield Span(str(error), "error")
-            return
+        plain = {n: v for n, v in values.items() if n not in held}
+        now = context.backend.clock()
+        await in_daemon_thread(partial(control.set, plain, now, action=action))
+        for name, value in held.items():
+            await context.backend.freeze(name, value)
         for name in values:
             yield Span(f"{name} is {exact(name, live(name))}", "notice")
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
-    await _show(context, title, said, _run, f"zconsole tunables set {words}")
+    await confirm_change(context, title, said, _run, f"zconsole tunables set {words}")
 
 
 def _would_hold(name: str, value: int) -> Hold:
@@ -255,7 +246,11 @@ async def _restore(context: FlowContext) -> None:
     said += [Span(f"{name}  set by another version", "bold") for name in foreign]
 
     ends = _ends_autopilot(context, (s.tunable.name for s in ours if s.ours))
-    others = {s.tunable.name: s.hold for s in ours if s.hold and _is_others(s.hold)}
+    others = {  # another console that runs holds them
+        s.tunable.name: s.hold
+        for s in ours
+        if s.hold and s.hold.by is Setter.CONSOLE and s.hold.process and not s.hold.own
+    }
     held = [f"{', '.join(names)}: {text}" for text, names in grouped(others).items()]
     said += part("Warnings", filter(None, [ends, *held]), "warning")
 
@@ -263,12 +258,9 @@ async def _restore(context: FlowContext) -> None:
         for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
             yield Span(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
-    await _show(context, "Restore the values set here", said, _run, "zconsole tunables restore")
-
-
-def _is_others(hold: Hold) -> bool:
-    """Whether another console holds it that runs."""
-    return hold.by is Setter.CONSOLE and bool(hold.process) and not hold.own
+    await confirm_change(
+        context, "Restore the values set here", said, _run, "zconsole tunables restore"
+    )
 
 
 async def _until_the_end(context: FlowContext) -> None:
@@ -282,23 +274,6 @@ async def _until_the_end(context: FlowContext) -> None:
     held = Hold(Setter.CONSOLE, "here", own=True, until=frame.guid)
     said = promise(held if goes else Hold(Setter.COMMAND), context.scans())
     context.app.notify(f"Values set here: {said}", markup=False)
-
-
-async def _show(
-    context: FlowContext, title: str, said: Sequence[Span], run: Run, command: str
-) -> None:
-    """Have it confirmed; ``command`` does the same by hand."""
-    if context.denied:
-        said = [*said, Span(context.denied, "error")]
-    look = context.look
-    confirmation = Confirmation(
-        title,
-        lambda width: said_lines(said, look, width),
-        run,
-        barred=bool(context.denied),
-        commands=(command,),
-    )
-    await context.app.push_screen_wait(ConfirmScreen([confirmation], look))
 
 
 def likely_limit(frame: Frame) -> str | None:
@@ -321,3 +296,94 @@ def hopeless(frame: Frame) -> str | None:
     disks = frame.limit.cause not in _NO_DISK
     more = "little to gain, and latency rises" if disks else "no tunable helps"
     return f"{frame.limit.text}: {more}"
+
+
+EXAMPLE = "20ms, or 20ms 22:00-06:00=100ms"
+COMMAND = "zconsole tunables hold-latency"
+
+
+async def hold_flow(context: FlowContext) -> None:
+    """Start the autopilot as a plan; where one runs, whoever started it, stop it as a plan.
+
+    Raises ZconsoleError where nothing scans, or where latencies or tunables can't be read.
+    """
+    if status := await context.backend.autopilots.status():
+        await _stop(context, status)
+        return
+    _planned(context, order(["1s"]))  # whatever is in the way is said before anything is asked
+
+    async def _read(answer: str) -> Order:
+        words = answer.split()
+        if bare := without_unit(words):  # people mean ms
+            raise UsageError(f"{bare} has no unit: write {bare}ms or {bare}s")
+        return order(words)
+
+    title, lines = "HOLD THE LATENCY OF APPLICATIONS", partial(_asked, context)
+    await ask(context, title, lines, EXAMPLE, _read, partial(_start, context))
+
+
+def running(context: FlowContext) -> str:
+    """What the autopilot does, for the list of tunables; while none runs, which key starts it."""
+    key, status = context.look.keys.way("hold-latency"), context.held
+    if status is None:
+        return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
+    reached = context.watch.waits()
+    said = f"Autopilot: {status}; now {present(reached)}."
+    if status.misses(reached, context.backend.clock()):
+        said += " Scans can't go slower here: the rest of the latency is not from their speed."
+    return f"{said} {key} stops it; it also ends when you set a tunable that it sets."
+
+
+def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:
+    texts = (
+        "Type the latency that 95 % of the applications' synchronous requests should stay within,"
+        " with its unit (20ms). Scans then go as fast as that allows. Values for times of the day"
+        " may follow (22:00-06:00=100ms).",
+        f"{_now(context)} Less than now slows the scan, more lets it go faster.",
+        "A pool that can't lose another device is not slowed below OpenZFS's defaults, whatever the"
+        f" latency. To allow that, add {BELOW}.",
+    )
+    return tuple(line for text in texts for line in wrapped(text, "", context.look, width))
+
+
+def _now(context: FlowContext) -> str:
+    return f"Now {present(context.watch.waits())}."
+
+
+def _planned(context: FlowContext, wanted: Order) -> HoldPlan:
+    frames = [frame for frame in context.app.view_state.frames if frame.sample]
+    left = {f.seen.name: f.scan.left if f.scan else None for f in frames}
+    pools, parameters = [frame.seen for frame in frames], context.backend.parameters
+    return plan(wanted, pools, parameters, left, watched=True)
+
+
+async def _start(context: FlowContext, wanted: Order) -> None:
+    made = _planned(context, wanted)
+    said = part("Warnings", made.warnings, "warning")
+    said += part("Pools that scan now", made.pools, "bold")
+    said += part("What it does", (*made.effects, _now(context)), "")
+    said += part(
+        "Sets these, step by step; each step is logged and marked on the graph", made.sets, ""
+    )
+
+    async def _run(_: str | None) -> AsyncIterator[Span]:
+        await context.backend.autopilots.start(wanted)
+        yield Span(f"Autopilot started: target {wanted.targets}", "notice")
+
+    words = " ".join((COMMAND, *wanted.words))
+    typed = BELOW if wanted.below else None
+    await confirm_change(context, f"Hold latency at {wanted.targets}", said, _run, words, typed)
+
+
+async def _stop(context: FlowContext, status: Status) -> None:
+    said = part("Runs now", (f"Autopilot: {status}.", _now(context)), "bold")
+    said += part("Steers", status.pools, "")
+    said += part("What it does", ("Ends the autopilot and restores the original values.",), "")
+
+    async def _run(_: str | None) -> AsyncIterator[Span]:
+        stopped = await context.backend.autopilots.stop()
+        yield Span(
+            "The original values are restored" if stopped else "It had ended already", "notice"
+        )
+
+    await confirm_change(context, "Stop the autopilot", said, _run, f"{COMMAND} off")
