@@ -265,7 +265,7 @@ class Console(ThemedApp):
         """List all pools, to open one."""
         if not self.view_state.frames:
             return
-        from zconsole.ui.dialogs.overview_screen import OverviewScreen
+        from zconsole.ui.panes.overview import OverviewScreen
 
         self.push_screen(OverviewScreen(self.view_state), self.action_show_pool)
 

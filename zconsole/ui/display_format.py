@@ -10,7 +10,9 @@ from datetime import tzinfo
 from zconsole import units
 from zconsole.system.printable import clean
 from zconsole.ui.keys import SHIPPED, KeyTable
+from zconsole.ui.widgets.draw import Line, crop, fit
 from zconsole.ui.widgets.glyphs import UNICODE, Glyphs
+from zconsole.ui.widgets.short_names import middle
 from zconsole.units import date_of
 
 _RATE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?[KMGTPE])/s")
@@ -46,6 +48,18 @@ class DisplayFormat:
         if self.glyphs.is_ascii and not shown.isascii():
             shown = shown.encode("ascii", "backslashreplace").decode("ascii")
         return shown
+
+    def cut(self, outside: str, width: int) -> str:
+        """Text from outside in at most ``width`` cells, without its end if it has to be."""
+        return fit(self.text(outside), width, ellipsis=self.glyphs.ellipsis).rstrip()
+
+    def middle(self, name: str, width: int) -> str:
+        """A name from outside in at most ``width`` cells, without its middle if it has to be."""
+        return middle(self.text(name), width, self.glyphs.ellipsis)
+
+    def crop(self, line: Line, width: int) -> Line:
+        """A line in at most ``width`` cells."""
+        return crop(line, width, self.glyphs.ellipsis)
 
     def size(self, value: float | None) -> str:
         """Bytes in the units chosen; ``-`` when unknown."""

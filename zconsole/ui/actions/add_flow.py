@@ -23,7 +23,7 @@ from zconsole.ui.actions.wizards import OTHER, ask_path
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
-from zconsole.ui.widgets.draw import Line, Span, crop
+from zconsole.ui.widgets.draw import Line, Span
 from zconsole.units import counted, size
 
 MARK = "x"
@@ -91,7 +91,7 @@ def _layout_screen(
 
     def _lines(width: int) -> tuple[Line, ...]:
         pairs = zip(texts, lacking, strict=True)
-        return tuple(crop(_layout_line(*each), width, look.glyphs.ellipsis) for each in pairs)
+        return tuple(look.crop(_layout_line(*each), width) for each in pairs)
 
     title = f"ADD TO {look.text(situation.pool.name)}"
     return PickScreen(title, _lines, start=row, wide=True, about=_about)

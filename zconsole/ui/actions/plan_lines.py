@@ -140,7 +140,7 @@ def _candidate(
 ) -> Line:
     start = _start(candidate, names, look)
     room = max(4, width - cell_len(start))
-    shown = fit(look.text(_said(candidate)), room, ellipsis=look.glyphs.ellipsis).rstrip()
+    shown = look.cut(_said(candidate), room)
     if not candidate.usable:
         return (Span(f"{start}{shown}", "dim"),)
     return (Span(start), Span(shown, "warning" if candidate.cautions else "dim"))

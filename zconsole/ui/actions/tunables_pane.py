@@ -139,7 +139,7 @@ def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
     middle = f"{default} {_unit(tunable.unit, width)}"
     room = max(4, width - len(start) - len(value) - len(middle) - 1)
     role = "dim" if tunable.never else ""
-    said = fit(look.text(_said(shown, room)), room, ellipsis=look.glyphs.ellipsis).rstrip()
+    said = look.cut(_said(shown, room), room)
     return (
         Span(start, role),
         Span(value, "notice" if setting.ours else "warning" * changed),

@@ -28,12 +28,11 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.scan_parts import paragraph
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, spread
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, spread
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.prompt import Prompt
-from zconsole.ui.widgets.short_names import middle
 
 HINTS = (
     ("SIZE", "adds a vdev: 36.4T, 6x4T, raidz2:6x4T, mirror:2x8T"),
@@ -110,7 +109,7 @@ def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[L
     if wanted:
         lines += [(), *_cost(view, look, width), *_command(question, look, width)]
     lines += [*_resilver(wanted, question, look, width), (), *_hints(look, width)]
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -124,7 +123,7 @@ def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Ite
         yield (Span(" the source gives no sizes of vdevs", "dim"),)
     # In order, not by name: old listings call two vdevs the same.
     for was, now in zip_longest(view.before.vdevs, view.after.vdevs):
-        name = middle(look.text((now or was).name), _NAME, look.glyphs.ellipsis)
+        name = look.middle((now or was).name, _NAME)
         if was is not None:
             yield _vdev(name, "now", was, look, width)
             name = ""

@@ -8,7 +8,6 @@ from zconsole.timeline.frame import AUTOPILOT, Frame
 from zconsole.ui.panes.reasons import way_out
 from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine
 from zconsole.ui.widgets.draw import Line
-from zconsole.ui.widgets.short_names import middle
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Suggestion
@@ -129,7 +128,7 @@ def _with_short_names(label: str, text: str, rows: int, ink: Ink) -> str:
         for row in ink.frame.rows:
             name = row.vdev.name
             if len(name) > _NAME and name in text:
-                text = text.replace(name, middle(name, _NAME, ink.look.glyphs.ellipsis))
+                text = text.replace(name, ink.look.middle(name, _NAME))
     return text
 
 
@@ -166,6 +165,6 @@ def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     """In full where there is room, else its first clauses: the detail of its row has the rest."""
     if ink.whole or len(ink.paragraph("trouble", trouble.text)) <= rows:
         return fixed("trouble", trouble.text, rows, ink, "warning")
-    name = middle(ink.look.text(trouble.name), _NAME, ink.look.glyphs.ellipsis)
+    name = ink.look.middle(trouble.name, _NAME)
     said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
     return fixed("trouble", f"{name}: {said}", rows, ink, "warning")

@@ -9,7 +9,6 @@ from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, fit, ruled
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.short_names import middle
 
 _NAME = 14
 _LONG_NAME = 30
@@ -76,7 +75,7 @@ def _extremes_first(vdevs: tuple[VdevBalance, ...]) -> tuple[VdevBalance, ...]:
 
 
 def _vdev(vdev: VdevBalance, look: DisplayFormat, width: int, names: int, shares: bool) -> Line:
-    name = middle(look.text(vdev.name), names, look.glyphs.ellipsis)
+    name = look.middle(vdev.name, names)
     free = f"{look.size(vdev.free_bytes)}"
     tail = f"{percent(vdev.fill):>8}  {free:>7}"
     if width >= _WIDE:

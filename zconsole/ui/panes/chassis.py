@@ -10,7 +10,7 @@ from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, Sl
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import note_words, state_words
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined
 
 NO_CHASSIS = "no chassis to show: no enclosure (SES) and no NVMe slot tells what sits where"
 EMPTY, OTHER, UNSEEN = "empty", "other", "?"
@@ -120,7 +120,7 @@ def chassis_map(
                     spans.append(Span(" " * grid.cell))
                 else:
                     spans += _cell(shelf[n], lights, grid, look, at_cursor=first + n == at)
-            lines.append(crop(tuple(spans), width, look.glyphs.ellipsis))
+            lines.append(look.crop(tuple(spans), width))
     return ChassisMap(tuple(lines), tuple(places[n] for n in range(len(found))))
 
 

@@ -160,7 +160,7 @@ def bay_cell(at: Cell) -> tuple[str, str]:
     """Where its disk sits."""
     look = at.panel.look
     disk = at.row.vdev.disk
-    return middle(look.text(disk.bay if disk else ""), at.width, look.glyphs.ellipsis), ""
+    return look.middle(disk.bay if disk else "", at.width), ""
 
 
 def state_cell(at: Cell) -> tuple[str, str]:

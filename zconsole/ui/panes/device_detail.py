@@ -14,7 +14,7 @@ from zconsole.ui.panes.device_cells import note_words
 from zconsole.ui.panes.device_graphs import LABEL, graphs
 from zconsole.ui.panes.reasons import all_reasons
 from zconsole.ui.panes.scan_parts import machine
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, joined
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, hung, joined
 from zconsole.ui.widgets.graph import sparkline
 
 _SHOWN_BUCKETS = 24
@@ -56,7 +56,7 @@ def detail_lines(
         lines.extend(_queues(row.vdev.queues, room))
     lines.extend(_histograms(row.vdev, look))
     made = ((Span(" " * indent), *line) for line in lines)
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
+    return tuple(look.crop(line, width) for line in made)
 
 
 def _indent(row: VdevRow) -> int:

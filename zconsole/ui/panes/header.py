@@ -13,7 +13,7 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
 from zconsole.ui.panes.headline import clickable, free_words, headline, is_working
 from zconsole.ui.panes.reasons import all_reasons, bays_of
-from zconsole.ui.widgets.draw import Line, Span, broken, crop, hung, joined, spread, width_of
+from zconsole.ui.widgets.draw import Line, Span, broken, hung, joined, spread, width_of
 from zconsole.ui.widgets.short_names import formerly, in_runs, short_names
 
 _REASONS = "screen.show_pane('events')"
@@ -60,7 +60,7 @@ def header_lines(
         below = _boxed(frame, look, width, said)
     else:
         below = (*headline(frame, look, width, 2), *_messages(frame, look, width, said))
-    shown = (crop(line, width, look.glyphs.ellipsis) for line in below)
+    shown = (look.crop(line, width) for line in below)
     return (first_line(frame, status, look, width, height), *shown)
 
 
@@ -78,7 +78,7 @@ def first_line(
         word = clickable(health_word(frame, look), _REASONS)
         left, right = _identity(frame, status, look, width - width_of(word))
         line = spread((*word, *left), right, width, look.glyphs.ellipsis)
-    return crop(line, width, look.glyphs.ellipsis)
+    return look.crop(line, width)
 
 
 def _is_boxed(width: int, height: int) -> bool:
@@ -92,7 +92,7 @@ def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
     if view is not None and view.scan.active:
         share = None if view.percent is None else view.percent / 100
         spans.append(Span(f" {percent(share)} {units.duration(view.estimate.eta)}"))
-    return crop(tuple(spans), width, look.glyphs.ellipsis)
+    return look.crop(tuple(spans), width)
 
 
 def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Line, ...]:
@@ -103,7 +103,7 @@ def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Li
     inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]
     lines: list[Line] = []
     for row in (*inside, *_messages(frame, look, inner - 1, said)):
-        shown = crop(row, inner, look.glyphs.ellipsis)
+        shown = look.crop(row, inner)
         blank = Span(" " * (inner - width_of(shown)))
         lines.append((Span(box[4], "track"), *shown, blank, Span(box[4], "track")))
     return (*lines, (Span(box[3] + rule * inner + box[2], "track"),))

@@ -27,8 +27,7 @@ from zconsole.timeline.frame import (
 )
 from zconsole.timeline.scan_rate import LEVEL_TREND, PastRates
 from zconsole.ui.display_format import DisplayFormat, count, percent
-from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
-from zconsole.ui.widgets.short_names import middle
+from zconsole.ui.widgets.draw import Line, Span, joined, width_of
 
 _SMALL = (23, 14, 10, 6)
 _NORMAL = (31, 14, 18, 10)
@@ -98,7 +97,7 @@ def clickable(line: Line, action: str) -> Line:
 def _row(cell: CellRows, row: int, place: Place) -> Line:
     """One row of a cell in all its columns."""
     shown = joined(cell[row] if row < len(cell) else (), "  ", place.width)[:1]
-    line = crop(shown[0], place.width, place.look.glyphs.ellipsis) if shown else ()
+    line = place.look.crop(shown[0], place.width) if shown else ()
     return (*line, Span(" " * (place.width - width_of(line))))
 
 
@@ -191,9 +190,7 @@ def _activity(view: ActivityView, place: Place) -> CellRows:
     """The estimate of a removal, an expansion or a job, and which it is."""
     first, *below = _eta(view.estimate, view.activity.zpool_eta, place)
     name = work_name(view.activity.kind, view.activity.vdev)
-    named: Line = (
-        Span(middle(place.look.text(name), place.width, place.look.glyphs.ellipsis), "dim"),
-    )
+    named: Line = (Span(place.look.middle(name, place.width), "dim"),)
     old = _old(place.frame)  # said in the second row, as of a scan: there may be no third
     return [first, [old], [named]] if old else [first, [named], *below]
 
@@ -329,7 +326,7 @@ def _worst(ordered: Sequence[Redundancy], place: Place, alarming: bool) -> str:
     if worst.left and (by := _held_by(place.frame, worst, best)):
         return _fitting((f"{name}: {worst.left} {by}", f"{worst.left} {by}"), place.width)
     room = place.width - len(left) - 2
-    return f"{middle(name, room, place.look.glyphs.ellipsis)}: {left}"
+    return f"{place.look.middle(name, room)}: {left}"
 
 
 def _held_by(frame: Frame, worst: Redundancy, best: Redundancy) -> str:

@@ -10,7 +10,7 @@ from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import GROUPS, LEGEND, Key, shown
 from zconsole.ui.panes.headline import is_working
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined, width_of
 
 _KEY, _WORD = 16, 18
 """Cells of a key, and of a word in the legend, with the gap behind them."""
@@ -64,7 +64,7 @@ def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tupl
     if interval:
         pace = f"a sparkline of 20 bars shows the last {20 * interval:g}s"
         lines.extend(_pair("sparkline", pace, width, "spark", _WORD))
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def _group(title: str, keys: Iterable[Key], width: int) -> Iterator[Line]:
@@ -80,7 +80,7 @@ def _actions(denied: str, look: DisplayFormat, width: int) -> list[Line]:
         return [heading, *keys]
     heading = (*heading, Span(f"  not now: {denied}", "warning"))
     grey = (tuple(Span(span.text, "dim") for span in line) for line in keys)
-    return [crop(heading, width, look.glyphs.ellipsis), *grey]
+    return [look.crop(heading, width), *grey]
 
 
 def _key(key: Key, width: int) -> tuple[Line, ...]:

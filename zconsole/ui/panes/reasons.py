@@ -10,7 +10,7 @@ from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.short_names import in_runs, middle
+from zconsole.ui.widgets.short_names import in_runs
 
 _NAME = 24
 _GONE_SHOWN = 2
@@ -63,7 +63,7 @@ def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int)
 
 
 def _short(name: str, look: DisplayFormat) -> str:
-    return middle(look.text(name), _NAME, look.glyphs.ellipsis)
+    return look.middle(name, _NAME)
 
 
 def bays_of(frame: Frame) -> dict[str, str]:
@@ -105,7 +105,7 @@ def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
         return f"{there} clear the pool ({key})"
     bays = [look.text(vdev.disk.bay) for vdev in disks if vdev.disk and vdev.disk.bay]
     bare = [look.text(vdev.name) for vdev in disks if not (vdev.disk and vdev.disk.bay)]
-    names = [middle(name, _NAME_TO_RECONNECT, look.glyphs.ellipsis) for name in bare[:_NAMED]]
+    names = [look.middle(name, _NAME_TO_RECONNECT) for name in bare[:_NAMED]]
     more = [f"{len(bare) - _NAMED} more"] if len(bare) > _NAMED else []
     listed = [*in_runs(bays), *names, *more]
     *first, last = listed

@@ -35,10 +35,9 @@ from zconsole.ui.panes.scan_parts import (
     subject,
     zpool_says,
 )
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, width_of
+from zconsole.ui.widgets.draw import Line, Span, beside, width_of
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.short_names import middle
 
 _HEAD = 11
 _STAGE = 9
@@ -85,7 +84,7 @@ def scan_lines(
         lines = [(Span(f" {known}", "dim"),)]
     if room is not None:
         below = below[: max(0, room - len(lines))]
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in (*lines, *below))
+    return tuple(look.crop(line, width) for line in (*lines, *below))
 
 
 def past_scans(frame: Frame) -> list[ScanView]:
@@ -344,7 +343,7 @@ def _together(views: Sequence[ActivityView], ink: Ink) -> list[Line]:
     head: Line = (Span(f" {kind} of {len(views)} devices ", "bold"), Span("running "))
     lines = [barred(head, 100.0 * done / total if total else None, done, total, ink)]
     last = max(views, key=lambda view: (view.estimate.eta is None, view.estimate.eta or 0.0))
-    name = middle(ink.look.text(last.activity.vdev or ""), _LAST_NAME, ink.look.glyphs.ellipsis)
+    name = ink.look.middle(last.activity.vdev or "", _LAST_NAME)
     parts: list[Line] = [eta_line("slowest ETA", last.estimate, ink)]
     rates = [view.rate for view in views if view.rate is not None]
     if rates:
