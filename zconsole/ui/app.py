@@ -277,8 +277,7 @@ class Console(ThemedApp):
 
     def action_chassis(self) -> None:
         """Show where the disks sit; go to the device that is picked there."""
-        from zconsole.ui.dialogs.chassis_screen import ChassisScreen
-        from zconsole.ui.panes.chassis import NO_CHASSIS, bays
+        from zconsole.ui.panes.chassis import NO_CHASSIS, ChassisScreen, bays
 
         def _go(found: tuple[str, str] | None) -> None:
             if found is not None:
@@ -317,7 +316,7 @@ class Console(ThemedApp):
         begin(self, partial(self._keep_picture, self.export_screenshot()), group="picture")
 
     async def _keep_picture(self, svg: str) -> None:
-        from zconsole.ui.picture import keep_picture
+        from zconsole.ui.new_file import keep_picture
 
         now = datetime.now(self.view_state.look.zone)
         try:

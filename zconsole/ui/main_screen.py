@@ -14,6 +14,7 @@ from textual.widgets import Input
 from zconsole.config.settings import PANES
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.background import begin
+from zconsole.ui.dialogs.screens import Prompt
 from zconsole.ui.pane_layout import (
     COMPACT,
     SMALLEST,
@@ -38,7 +39,6 @@ from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, LinesView
-from zconsole.ui.widgets.prompt import Prompt
 
 _FILTER = "show only: name, state, path, note"
 

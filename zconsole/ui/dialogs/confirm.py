@@ -17,13 +17,12 @@ from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
-from zconsole.ui.dialogs.screens import Offers
+from zconsole.ui.dialogs.screens import Offers, Prompt
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings, shown
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.prompt import Prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from zconsole.ui.typed_ahead import TypedAheadScreen
 from zconsole.ui.widgets.draw import Line, Span, at_most, spread
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, CursorView, LinesView
-from zconsole.ui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
@@ -270,6 +269,24 @@ class PickScreen(TextScreen[int | None]):
             self.app.notify(f"not now: {why}", markup=False)
             return
         self.dismiss(self.view.cursor)
+
+
+class Prompt(Input):
+    """An input whose cursor stands still, so that it is seen at any moment and costs no bytes.
+
+    Its left edge says that it is in focus, also without color.
+    """
+
+    def __init__(
+        self,
+        value: str = "",
+        *,
+        id: str,  # noqa: A002
+        placeholder: str = "",
+        select_on_focus: bool = True,
+    ) -> None:
+        super().__init__(value, placeholder=placeholder, id=id, select_on_focus=select_on_focus)
+        self.cursor_blink = False
 
 
 class AskScreen(TextScreen[str | None]):

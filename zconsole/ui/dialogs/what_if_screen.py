@@ -23,7 +23,7 @@ from zconsole.scan_report.resilver_time import PastRate, member_duration, paces,
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame, VdevRow, range_words
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import TextScreen
+from zconsole.ui.dialogs.screens import Prompt, TextScreen
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.scan_parts import paragraph
@@ -32,7 +32,6 @@ from zconsole.ui.widgets.draw import Line, Span, beside, fit, spread
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.prompt import Prompt
 
 HINTS = (
     ("SIZE", "adds a vdev: 36.4T, 6x4T, raidz2:6x4T, mirror:2x8T"),
