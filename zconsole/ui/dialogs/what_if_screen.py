@@ -16,7 +16,7 @@ from textual.widgets import Input
 from zconsole import units
 from zconsole.errors import UsageError
 from zconsole.output.what_if import cost_words
-from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.pool.balance import VdevBalance
 from zconsole.pool.topology import placed
 from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces, resilver_duration
@@ -133,7 +133,10 @@ def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Ite
 def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: int) -> Line:
     later = when == "then"
     share = percent(vdev.new_write_share, 0)
-    tail = _numbers(percent(vdev.fill), _free_words(vdev, look), share)
+    # What is free after parity; raw, and called so, where the layout is not known.
+    unknown = vdev.usable_free_bytes is None and vdev.free_bytes is not None
+    free = look.size(vdev.free_bytes if unknown else vdev.usable_free_bytes) + " raw" * unknown
+    tail = _numbers(percent(vdev.fill), free, share)
     room = max(0, min(width, _WIDEST) - _NAME - _WHEN - 4 - len(tail))
     drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill), thin=not later)
     role = "" if later else "dim"
@@ -145,29 +148,19 @@ def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: i
     )
 
 
-def _free_words(vdev: VdevBalance, look: DisplayFormat) -> str:
-    """What is free after parity; raw, and called so, where the layout is not known."""
-    unknown = vdev.usable_free_bytes is None and vdev.free_bytes is not None
-    return f"{look.size(vdev.free_bytes)} raw" if unknown else look.size(vdev.usable_free_bytes)
-
-
 def _numbers(fill: str, free: str, share: str) -> str:
     return f"{fill:>8}  {free:>11} {share:>11} "
 
 
 def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:
     before, after = percent(view.before.spread), percent(view.after.spread)
-    yield from paragraph("spread", f"{before} now, {after} then{_gain(view)}", look, width)
+    was, now = (
+        sum(vdev.usable_free_bytes or 0 for vdev in balance.vdevs)
+        for balance in (view.before, view.after)
+    )
+    gain = f"; {units.size(now - was)} more free after parity" if now > was else ""
+    yield from paragraph("spread", f"{before} now, {after} then{gain}", look, width)
     yield from paragraph("rebalance", cost_words(view), look, width)
-
-
-def _gain(view: Outlook) -> str:
-    gained = _free(view.after) - _free(view.before)
-    return f"; {units.size(gained)} more free after parity" if gained > 0 else ""
-
-
-def _free(balance: Balance) -> int:
-    return sum(vdev.usable_free_bytes or 0 for vdev in balance.vdevs)
 
 
 def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:

@@ -64,6 +64,7 @@ def bays(frames: Sequence[Frame]) -> tuple[Bay, ...]:
                 key = (row.vdev.disk.enclosure, row.vdev.disk.slot)
                 held.setdefault(key, []).append((frame, row))
     return tuple(
+        # A hot spare's own row, which says INUSE, comes after that of the place where it stands in.
         Bay(shelf, slot, tuple(sorted(held.get((shelf.key, slot.name), ()), key=_badness)))
         for shelf in shelves.values()
         for slot in shelf.slots
@@ -71,7 +72,6 @@ def bays(frames: Sequence[Frame]) -> tuple[Bay, ...]:
 
 
 def _badness(leaf: tuple[Frame, VdevRow]) -> int:
-    """A hot spare's own row, which says INUSE, after that of the place where it stands in."""
     return _WORST.index(_state(leaf[1])[1])
 
 
@@ -156,16 +156,12 @@ def _grid(shelf: Sequence[Bay], layouts: Sequence[str], width: int) -> _Grid:
         word = min(_WORD, (width - 1) // layout.columns - (1 + label + 1 + _LIGHTS))
         if word >= 1:  # a state's mark
             return _Grid(layout.grid(len(shelf)), label, word)
-    fitting = _columns(len(shelf), max(1, (width - 1) // _Grid((), label, _WORD).cell))
+    most = max(1, (width - 1) // _Grid((), label, _WORD).cell)
+    # As many in a line as fit, fewer where that leaves no line half empty.
+    fitting = next((n for n in range(most, most // 2, -1) if len(shelf) % n == 0), most)
     numbers = range(len(shelf))
     rows = (tuple(numbers[start : start + fitting]) for start in numbers[::fitting])
     return _Grid(tuple(rows), label, _WORD)
-
-
-def _columns(slots: int, most: int) -> int:
-    """How many slots stand in a line: as fit, fewer where that leaves no line half empty."""
-    even = [n for n in range(most, most // 2, -1) if slots % n == 0]
-    return even[0] if even else most
 
 
 def _label(bay: Bay) -> str:
@@ -190,18 +186,14 @@ def _cell(
     lit = lights.get(bay.key, SlotLights())
     mark = look.glyphs.pointer if at_cursor else " "
     ground = "focus" if at_cursor else ""
+    on = [Span(*each) for each, is_on in zip(_MARKS, (lit.locate, lit.fault), strict=True) if is_on]
     return (
         Span(mark, "key"),
         Span(fit(look.text(_label(bay)), grid.label), ground or role),
-        *_marks(lit, ground),  # right after the slot's own number: not taken for the next one's
+        *on,  # right after the slot's own number: not taken for the next one's
+        Span(" " * (_LIGHTS - len(on)), ground),
         Span(f" {fit(look.text(words), grid.word)}", ground or role),
     )
-
-
-def _marks(lit: SlotLights, ground: str) -> tuple[Span, ...]:
-    """The lights that are on; ``ground``: the role of the cells that are left."""
-    on = [Span(*each) for each, is_on in zip(_MARKS, (lit.locate, lit.fault), strict=True) if is_on]
-    return (*on, Span(" " * (_LIGHTS - len(on)), ground))
 
 
 def what_is_in(bay: Bay) -> tuple[str, str]:
@@ -219,10 +211,11 @@ def chassis_legend(look: DisplayFormat, width: int) -> tuple[Line, ...]:
 
 def slot_lines(bay: Bay, lights: Lights, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Everything that is known of a slot and the disk in it."""
-    lines: list[Line] = []
-    for label, value in _pairs(bay, lights, look):
-        lines += beside(Span(f" {fit(label, 8)}", "dim"), look.text(value), width - 1)
-    return tuple(lines)
+    return tuple(
+        line
+        for label, value in _pairs(bay, lights, look)
+        for line in beside(Span(f" {fit(label, 8)}", "dim"), look.text(value), width - 1)
+    )
 
 
 def _pairs(bay: Bay, lights: Lights, look: DisplayFormat) -> Iterator[tuple[str, str]]:

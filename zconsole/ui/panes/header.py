@@ -99,7 +99,13 @@ def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Li
     """What is below the first line, in a thin frame that it begins; with a third row of cells."""
     box, rule = look.glyphs.box, look.glyphs.rule
     inner = width - 2
-    rows = zip(_heads(frame, look), headline(frame, look, inner - _WORD, 3), strict=True)
+    root, word = frame.root, clickable(health_word(frame, look), _REASONS)
+    heads: list[Line] = [word, (), ()]
+    # Below the word, how full the pool is where no cell says so.
+    if root is not None and root.size_bytes and root.alloc_bytes is not None and is_working(frame):
+        full, free = percent(root.alloc_bytes / root.size_bytes), free_words(root, look)
+        heads[1:] = [(Span(f" {said}", "dim"),) for said in (f"{full} full", free)]
+    rows = zip(heads, headline(frame, look, inner - _WORD, 3), strict=True)
     inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]
     lines: list[Line] = []
     for row in (*inside, *_messages(frame, look, inner - 1, said)):
@@ -107,15 +113,6 @@ def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Li
         blank = Span(" " * (inner - width_of(shown)))
         lines.append((Span(box[4], "track"), *shown, blank, Span(box[4], "track")))
     return (*lines, (Span(box[3] + rule * inner + box[2], "track"),))
-
-
-def _heads(frame: Frame, look: DisplayFormat) -> tuple[Line, ...]:
-    """The word of health, and below it how full the pool is where no cell says so."""
-    root, word = frame.root, clickable(health_word(frame, look), _REASONS)
-    if root is None or not root.size_bytes or root.alloc_bytes is None or not is_working(frame):
-        return word, (), ()
-    full = percent(root.alloc_bytes / root.size_bytes)
-    return word, (Span(f" {full} full", "dim"),), (Span(f" {free_words(root, look)}", "dim"),)
 
 
 def health_word(frame: Frame, look: DisplayFormat) -> Line:
@@ -154,8 +151,10 @@ def _age(status: HeaderStatus) -> Span:
     if status.age is None:
         return Span("never seen", "warning")
     late = status.age >= max(3 * status.interval, _FRESH)
-    age = "age <2s" if status.fresh else f"age {_whole(status.age)}"
-    return Span(age, "warning" if late else "dim")
+    whole = int(status.age)
+    age = f"{whole}s" if whole < 100 else f"{whole // 60}m{whole % 60:02d}s"
+    age = "<2s" if status.fresh else age if whole < 3600 else f"{whole // 3600}h"
+    return Span(f"age {age}", "warning" if late else "dim")
 
 
 def _row(facts: Sequence[Span]) -> Line:
@@ -163,13 +162,6 @@ def _row(facts: Sequence[Span]) -> Line:
     for fact in facts:
         out += [Span("  "), fact]
     return (*out, Span(" "))
-
-
-def _whole(seconds: float) -> str:
-    whole = int(seconds)
-    if whole < 100:
-        return f"{whole}s"
-    return f"{whole // 60}m{whole % 60:02d}s" if whole < 3600 else f"{whole // 3600}h"
 
 
 def _counted(

@@ -92,19 +92,15 @@ def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
         return ""
     if shown.is_now:
         length = units.duration(shown.end - shown.begin)
-        return f"last {length}" if going else _times(shown, ink)
+        begin, end = map(ink.look.clock, (shown.begin, shown.end))
+        if going:
+            return f"last {length}"
+        if shown.end - shown.begin >= _DAY:  # which the clock alone would not tell
+            return f"{length} to {end}"
+        return f"{begin}-{end}" if begin != end else f"{length} until {end}"
     begin, end = (units.duration(max(0.0, ink.now - t)) for t in (shown.begin, shown.end))
     whole = f"{begin}-{end} ago"
     return whole if len(whole) < _SPAN else f"to {end} ago"
-
-
-def _times(shown: ShownSteps, ink: Ink) -> str:
-    """From when to when; how long, where the clock alone would not tell that."""
-    begin, end = map(ink.look.clock, (shown.begin, shown.end))
-    seconds = shown.end - shown.begin
-    if seconds >= _DAY:
-        return f"{units.duration(seconds)} to {end}"
-    return f"{begin}-{end}" if begin != end else f"{units.duration(seconds)} until {end}"
 
 
 def _marks(

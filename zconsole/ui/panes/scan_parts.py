@@ -73,9 +73,8 @@ def barred(
     look = ink.look
     shown = "-" if percent is None else f"{percent:.1f} %"
     room = ink.width - width_of(head) - _PERCENT - 2
-    whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}"
-    if done is None and total is None:
-        whole = ""
+    known = done is not None or total is not None
+    whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}" if known else ""
     amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
     share, cells = None if percent is None else percent / 100, max(0, room - len(amount))
     drawn = bar(share, cells, look.glyphs, thin=thin)
