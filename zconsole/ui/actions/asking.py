@@ -191,8 +191,10 @@ async def _carry_out(
         if ran is not None:
             await ran(events)
         context.under_way.remove(now)
-        if now.begun:
-            _note(context, plan, t, ok=kind == "done")
+        if now.begun and kind == "done":
+            context.watch.did(plan.pool, t, plan.title)
+        elif now.begun:  # not on the timeline
+            context.watch.did(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
     if kind == "done" and (past := context.told.pop((plan.pool, plan.action), "")):
         context.app.unsay(past)  # as that a scrub is paused, which runs again
     if kind == "done" and plan.follow is not None:
@@ -201,14 +203,6 @@ async def _carry_out(
             context.app.await_filled()
         if plan.begins:
             yield Span(f"The console tells you when the {plan.begins} ends.", "dim")
-
-
-def _note(context: FlowContext, plan: ActionPlan, t: float, *, ok: bool) -> None:
-    """Keep it among the events of the pool: as done only if it was, not on the timeline else."""
-    if ok:
-        context.watch.did(plan.pool, t, plan.title)
-    else:
-        context.watch.did(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
 
 
 def _said(event: ExecutionEvent, plan: ActionPlan) -> list[Span]:

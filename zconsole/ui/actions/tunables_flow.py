@@ -53,7 +53,9 @@ async def tunables_flow(context: FlowContext) -> None:
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
         await context.read_held()
-        row = _row_of_advice(context, settings) if row is None else row
+        if row is None:
+            advised = (bool(_suggested_of(context, each.tunable.name)) for each in settings)
+            row = next((index for index, is_it in enumerate(advised) if is_it), 0)
         screen = _screen(context, settings, row)
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
@@ -63,13 +65,6 @@ async def tunables_flow(context: FlowContext) -> None:
             await _fulfil(context, screen.request, settings[picked])
         except ZconsoleError as error:
             context.complain(error)
-
-
-def _row_of_advice(context: FlowContext, settings: tuple[Setting, ...]) -> int:
-    """The row of the tunable that is suggested; the first, where none is."""
-    names = [setting.tunable.name for setting in settings]
-    found = suggested(context.frame) if context.frame else None
-    return names.index(found.tunable) if found and found.tunable in names else 0
 
 
 def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
@@ -185,12 +180,14 @@ async def _confirm_values(
     changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
     remarks = (_ends_autopilot(context, values), *remarks)
     said = part("Warnings", filter(None, remarks), "warning")
-    would = [_promised(context, _would_hold(name, value)) for name, value in values.items()]
+    held = {name: value for name, value in values.items() if named(name).guarded and value}
+    here = Hold(Setter.CONSOLE, "here", own=True)
+    guard = Hold(Setter.GUARD, "here", own=True, seconds=FROZEN)
+    would = [_promised(context, guard if name in held else here) for name in values]
     effects = [ACTS, *(f"{said[0].upper()}{said[1:]}." for said in dict.fromkeys(would))]
     said += [*part("Will set", changes, "bold"), *part("What it does", effects, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
-        held = {n: v for n, v in values.items() if named(n).guarded and v}
         plain = {n: v for n, v in values.items() if n not in held}
         now = context.backend.clock()
         await in_daemon_thread(partial(control.set, plain, now, action=action))
@@ -201,13 +198,6 @@ async def _confirm_values(
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
     await confirm_change(context, title, said, _run, f"zconsole tunables set {words}")
-
-
-def _would_hold(name: str, value: int) -> Hold:
-    """How a value is held once this console has set it."""
-    by = Setter.GUARD if named(name).guarded and value else Setter.CONSOLE
-    seconds = FROZEN if by is Setter.GUARD else None
-    return Hold(by, "here", own=True, seconds=seconds)
 
 
 def _ends_autopilot(context: FlowContext, names: Iterable[str]) -> str:

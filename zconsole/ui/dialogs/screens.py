@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ScreenResultType
+from textual.screen import Screen, ScreenResultType
 from textual.widgets import Input
 
 from zconsole.errors import ZconsoleError
 from zconsole.ui.background import begin
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import keys_line
-from zconsole.ui.typed_ahead import TypedAheadScreen
 from zconsole.ui.widgets.draw import Line, Span, at_most, spread
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, CursorView, LinesView
@@ -36,8 +35,15 @@ _ABOUT_SHARE = 3
 """The part of the screen that may tell of the line at the cursor: one in so many."""
 
 
-class Dialog(TypedAheadScreen[ScreenResultType]):
-    """A screen of lines, which are made for its width."""
+class Dialog(Screen[ScreenResultType]):
+    """A screen of lines, which are made for its width; keys that are typed ahead wait for it."""
+
+    composed = False
+    """Whether there are views to draw and to type in."""
+    read_first: ClassVar[bool] = False
+    """Whether keys typed before it was there are dropped, except Esc: it runs things."""
+    holds = False
+    """Whether keys wait, except Esc, though it is there: for what is still to be filled in."""
 
     groups: ClassVar[tuple[str, ...]] = ()
     """Groups in the table of keys that are its own, for its help and its line of keys."""
