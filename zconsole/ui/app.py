@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -313,18 +312,19 @@ class Console(ThemedApp):
 
     def action_picture(self) -> None:
         """Save a picture of the screen where the console was started."""
-        begin(self, partial(self._keep_picture, self.export_screenshot()), group="picture")
-
-    async def _keep_picture(self, svg: str) -> None:
         from zconsole.ui.new_file import keep_picture
 
-        now = datetime.now(self.view_state.look.zone)
-        try:
-            path = await in_daemon_thread(keep_picture, svg, Path.cwd(), now)
-        except (OSError, ZconsoleError) as error:
-            self.notify(str(error), severity="error")
-        else:
-            self.notify(f"picture saved: {path}", timeout=8)
+        svg, now = self.export_screenshot(), datetime.now(self.view_state.look.zone)
+
+        async def _keep() -> None:
+            try:
+                path = await in_daemon_thread(keep_picture, svg, Path.cwd(), now)
+            except (OSError, ZconsoleError) as error:
+                self.notify(str(error), severity="error")
+            else:
+                self.notify(f"picture saved: {path}", timeout=8)
+
+        begin(self, _keep, group="picture")
 
     def action_act(self, flow: str) -> None:
         """Start what an action key asks for, about the row at the cursor."""
@@ -396,10 +396,6 @@ class Console(ThemedApp):
     def action_save_look(self) -> None:
         """Save how the console looks now to the configuration."""
         save_look(self, self.main_screen)
-
-    def action_change_theme(self) -> None:
-        """What textual's own palette calls for a theme."""
-        self.action_themes()
 
     async def action_back(self) -> None:
         """One step back; never out of the console."""

@@ -343,7 +343,7 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         layouts = self._state.options.setting("chassis")
         self._map = chassis_map(self._bays, self._lights, self.at, look, width, layouts)
         view = self.query_one(ChassisView)
-        view.show(self._map.lines, self.aged(self.title_line(width), width))
+        view.show(self._map.lines, self.aged_title(width))
         bay = self._bay
         said: tuple[Line, ...] = () if bay is None else slot_lines(bay, self._lights, look, width)
         below = self.query_one("#about", LinesView)
