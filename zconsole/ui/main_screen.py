@@ -29,14 +29,14 @@ from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_columns import has_failed
 from zconsole.ui.panes.device_tree import SORTS, tree_height
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.panes.events import events_title, pane_lines
+from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, wanted_action
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import ScanPane, graphed_scan, scan_lines
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Line, Span, ruled
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, LinesView
 
@@ -208,7 +208,8 @@ class MainScreen(Screen[None]):
         elif self.scan.until is not None:
             self.scan.edge(1)
         elif self.devices.until is not None:
-            self.devices.to_now()
+            self.devices.until = None
+            self.devices.rearrange()
         elif self.zoomed:
             self.action_zoom()
         elif self.devices.arrangement.filter:
@@ -378,7 +379,8 @@ class MainScreen(Screen[None]):
         every = self.zoomed == "events"
         room = heights.events - 1  # below its title
         lines = pane_lines(body, self._state.source, look, width, room=room, every=every)
-        self._views["events"].show(lines, events_title(look, width))
+        title = ruled(" EVENTS AND MESSAGES ", "", look.glyphs.rule, width)
+        self._views["events"].show(lines, title)
 
     def _paint_footer(self, frame: Frame, width: int) -> None:
         state, played = self._state, self._state.playback

@@ -145,9 +145,11 @@ def make_console(
     picked: list[ThemeFile | None] = []
     problems = [*(config.lines() if config else ()), *theme_problems(themes)]
     for name in wanted:
-        theme, problem = pick_theme(name, themes)
-        picked.append(theme)
-        problems += problem
+        picked.append(None)
+        try:
+            picked[-1] = None if name is None else choose(name, themes)
+        except ThemeError as error:
+            problems.append(str(error))
     keys, _ = SHIPPED.remapped(config.keys if config else {})
     console = Console(
         feed,
@@ -219,24 +221,14 @@ def theme_problems(themes: Themes) -> list[str]:
     return problems
 
 
-def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, list[str]]:
-    """The theme asked for, if it can be had, and why it cannot."""
-    if wanted is None:
-        return None, []
-    try:
-        return choose(wanted, themes), []
-    except ThemeError as error:
-        return None, [str(error)]
-
-
 def _catch_signals(console: Console) -> None:
     """Leave in order, the terminal restored, when told to end or when the terminal is gone."""
+
+    def _end() -> None:
+        """Quit; should a dead terminal keep textual from it, the alarm ends the process."""
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_GRACE)
+        console.exit(return_code=ExitCode.INTERRUPTED)
+
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, _end, console)
-
-
-def _end(console: Console) -> None:
-    """Quit; should a dead terminal keep textual from it, the alarm ends the process."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(_GRACE)
-    console.exit(return_code=ExitCode.INTERRUPTED)
+        asyncio.get_running_loop().add_signal_handler(number, _end)

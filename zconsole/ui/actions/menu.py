@@ -149,16 +149,11 @@ def _line(entry: Entry, column: int, look: DisplayFormat, width: int) -> Line:
         return (Span(f"  {text}"),)
     head = fit(text, max(column, cell_len(text) + 2))
     room = max(8, width - cell_len(head) - 4)
-    reason = _shortened(look.text(entry.refused), room, look.glyphs.ellipsis)
-    return (Span(f"  {head}{reason}", "dim"),)
-
-
-def _shortened(reason: str, room: int, ellipsis: str) -> str:
-    """A reason in its column; where it has to be cut, after its first clause if that fits."""
-    clause = reason.partition(":")[0] + ellipsis
-    if cell_len(reason) > room >= cell_len(clause):
-        return clause
-    return fit(reason, room, ellipsis=ellipsis).rstrip()
+    reason = look.text(entry.refused)
+    # Where it has to be cut, after its first clause if that fits.
+    clause = reason.partition(":")[0] + look.glyphs.ellipsis
+    is_clause = cell_len(reason) > room >= cell_len(clause)
+    return (Span(f"  {head}{clause if is_clause else look.cut(reason, room)}", "dim"),)
 
 
 def _of_vdev(situation: Situation, target: Target) -> list[Entry]:

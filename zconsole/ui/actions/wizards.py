@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -115,9 +115,15 @@ async def replace_together(
     ``where`` they are, for the title; ``chosen``: the new devices by key, where some are chosen
     already. ``ran`` is told what the plan did.
     """
-    row = len(olds) if chosen else 0
+    look, row = context.look, len(olds) if chosen else 0
+
+    def _lines(width: int) -> tuple[Line, ...]:
+        rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
+        return (*rows, (Span(f"  Plan these {len(chosen)}", "bold"),))
+
     while True:
-        screen = _batch_screen(context, where, olds, chosen, row)
+        title = f"REPLACE DEVICES OF {look.text(where)}  Enter chooses"
+        screen = PickScreen(title, _lines, start=row, wide=True)
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return False
@@ -208,23 +214,6 @@ async def ask_path(context: FlowContext) -> str | None:
     if path is not None and not path.startswith("/"):
         raise ZconsoleError(f"{path}: not an absolute path")
     return path
-
-
-def _batch_screen(
-    context: FlowContext,
-    where: str,
-    olds: Sequence[Target],
-    chosen: Mapping[str, str],
-    row: int,
-) -> PickScreen:
-    look = context.look
-
-    def _lines(width: int) -> tuple[Line, ...]:
-        rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
-        return (*rows, (Span(f"  Plan these {len(chosen)}", "bold"),))
-
-    title = f"REPLACE DEVICES OF {look.text(where)}  Enter chooses"
-    return PickScreen(title, _lines, start=row, wide=True)
 
 
 def _vdev(context: FlowContext, key: str) -> tuple[Situation, Target]:

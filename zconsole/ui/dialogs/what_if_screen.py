@@ -173,7 +173,10 @@ def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int
         found = resilver_duration(root, wanted.disk, question.paces)
     else:
         what, found = _of_row(question)
-    yield from paragraph("resilver", f"{what}: {_took(found)}" if what else "", look, width)
+    took = "unknown: no completed scan recorded"
+    if found is not None:
+        took = f"{units.duration(found.eta)} {range_words(found)}; {found.reason}"
+    yield from paragraph("resilver", f"{what}: {took}" if what else "", look, width)
 
 
 def _of_row(question: Question) -> tuple[str, Estimate | None]:
@@ -186,12 +189,6 @@ def _of_row(question: Question) -> tuple[str, Estimate | None]:
     if top is None or top.vdev.vclass != "normal" or (top.key == row.key and row.vdev.children):
         return "", None
     return f"of {row.vdev.name}", member_duration(top.vdev, question.paces)
-
-
-def _took(found: Estimate | None) -> str:
-    if found is None:
-        return "unknown: no completed scan recorded"
-    return f"{units.duration(found.eta)} {range_words(found)}; {found.reason}"
 
 
 def _command(question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:

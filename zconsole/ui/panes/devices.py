@@ -232,11 +232,6 @@ class DeviceView(CursorView):
         self.rearrange()
         return True
 
-    def to_now(self) -> None:
-        """Let the graphs of details end now again."""
-        self.until = None
-        self.rearrange()
-
     def learn(self, key: str, facts: Pairs) -> None:
         """Show what the feed knows of a device in its detail."""
         self.facts[key] = facts
