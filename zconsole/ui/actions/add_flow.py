@@ -160,17 +160,12 @@ class DevicesScreen(PickScreen):
 
     def __init__(self, marking: Marking, look: DisplayFormat, start: int) -> None:
         self._marking, self._look = marking, look
-
-        def _about(index: int, width: int) -> tuple[Line, ...]:
-            listed = marking.listed
-            return candidate_about(listed, index, look, width) if index < len(listed) else ()
-
         super().__init__(
             marking.title,
             lambda width: marking.lines(look, width),
             start=start,
             wide=True,
-            about=_about,
+            about=lambda index, width: candidate_about(marking.listed, index, look, width),
         )
 
     def title_line(self, _: int) -> Line:

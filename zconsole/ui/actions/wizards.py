@@ -162,8 +162,7 @@ async def _pick_device(
         return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "key"),))
 
     def _about(index: int, width: int) -> tuple[Line, ...]:
-        known = listed or []
-        return candidate_about(known, index, look, width) if index < len(known) else ()
+        return candidate_about(listed or (), index, look, width)
 
     async def _fill() -> int:
         nonlocal listed

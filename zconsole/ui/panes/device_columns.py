@@ -19,7 +19,6 @@ from zconsole.ui.panes import device_cells as cells
 from zconsole.ui.panes.device_cells import Column, Panel, bay_words, note_words
 from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.draw import Line, Span, fit
-from zconsole.ui.widgets.glyphs import Glyphs
 from zconsole.ui.widgets.graph import scale
 from zconsole.ui.widgets.short_names import formerly
 
@@ -244,16 +243,11 @@ def _title(column: Column, panel: Panel) -> str:
         top = units.size(panel.top)
         named = f"scale {top}"
         return named if len(named) <= column.width else f"0-{top}"
-    if column.key in _HEATS:
-        return _steps(column.title.split(), panel.look.glyphs)
+    if column.key in _HEATS:  # the levels of a strip and what lies between them: ░5▒20▓80█
+        levels, bounds = panel.look.glyphs.heat[1:], column.title.split()
+        return levels[0] + "".join(map("".join, zip(bounds, levels[1:], strict=True)))
     whole = len(column.title) <= column.width
     return column.title if whole else _SHORT.get(column.key, column.title)
-
-
-def _steps(bounds: Sequence[str], glyphs: Glyphs) -> str:
-    """The levels of a strip and what lies between them: ``░5▒20▓80█``."""
-    levels = glyphs.heat[1:]
-    return levels[0] + "".join(map("".join, zip(bounds, levels[1:], strict=True)))
 
 
 def row_line(item: TreeLine, panel: Panel) -> Line:

@@ -25,7 +25,10 @@ def all_reasons(
     """
     found = (*frame.health.reasons, *_uncounted(frame))
     bays = bays_of(frame) if found or frame.problem else {}
-    reasons = [look.text(_by_bay(reason, bays)) for reason in found]
+    reasons = []
+    for reason in found:  # the device it begins with is called by its bay, where that is known
+        name = next((n for n in bays if reason.startswith((f"{n} ", f"{n}: "))), "")
+        reasons.append(look.text(bays[name] + reason.removeprefix(name) if name else reason))
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
     more = _gone(frame, look, bays, gone_shown)
@@ -66,12 +69,6 @@ def bays_of(frame: Frame) -> dict[str, str]:
     """The bays of devices whose names don't tell them, by name."""
     disks = ((row.vdev.name, row.vdev.disk) for row in frame.rows)
     return {name: disk.bay for name, disk in disks if disk and disk.bay and disk.bay != name}
-
-
-def _by_bay(reason: str, bays: Mapping[str, str]) -> str:
-    """A reason with the device it begins with called by its bay, where that is known."""
-    name = next((name for name in bays if reason.startswith((f"{name} ", f"{name}: "))), None)
-    return reason if name is None else bays[name] + reason[len(name) :]
 
 
 _NAME_TO_RECONNECT = 17

@@ -136,7 +136,11 @@ def read_theme(path: Path) -> ThemeFile:
         raise ThemeError("not TOML: nested too deep") from None
     except ValueError as error:  # not only TOMLDecodeError: int() refuses thousands of digits
         raise ThemeError(f"not TOML: {error}") from error
-    _check_keys(data)
+    for key, value in data.items():
+        if key not in _KEYS:
+            raise ThemeError(f"unknown key {key!r}; there are {', '.join(_KEYS)}")
+        if not isinstance(value, _KEYS[key]):
+            raise ThemeError(f"{key} must be a {_KEYS[key].__name__}")
     ansi = data.get("ansi", False)
     return ThemeFile(
         name=data.get("name") or path.stem,
@@ -146,14 +150,6 @@ def read_theme(path: Path) -> ThemeFile:
         dark=data.get("dark", True),
         ansi=ansi,
     )
-
-
-def _check_keys(data: Mapping[str, Any]) -> None:
-    for key, value in data.items():
-        if key not in _KEYS:
-            raise ThemeError(f"unknown key {key!r}; there are {', '.join(_KEYS)}")
-        if not isinstance(value, _KEYS[key]):
-            raise ThemeError(f"{key} must be a {_KEYS[key].__name__}")
 
 
 def _colors(written: Mapping[str, Any], *, ansi: bool) -> dict[str, str]:
