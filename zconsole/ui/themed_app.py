@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
 from textual.notifications import SeverityLevel
+from textual.screen import Screen, ScreenResultType
 from textual.signal import Signal
 from textual.widgets import Input
 from textual.worker import Worker
 
 from zconsole.system.printable import clean
 from zconsole.ui.background import Work, begin
-from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.keys import MAIN, character_of
 from zconsole.ui.messages import HIDES, SETTLES, Messages
 from zconsole.ui.theme.files import ThemeFile
@@ -41,6 +41,17 @@ _COMING = "Reading the pool"
 _Typed = events.Key | events.Paste
 _NOW = ("ctrl+c", "ctrl+z")
 """Keys that nothing holds up."""
+
+
+class TypedAheadScreen(Screen[ScreenResultType]):
+    """A screen that keys wait for."""
+
+    composed = False
+    """Whether there are views to draw and to type in."""
+    read_first: ClassVar[bool] = False
+    """Whether keys typed before it was there are dropped, except Esc: it runs things."""
+    holds = False
+    """Whether keys wait, except Esc, though it is there: for what is still to be filled in."""
 
 
 class ThemedApp(App[None]):
@@ -165,7 +176,7 @@ class ThemedApp(App[None]):
         """Drop the keys that were meant for a screen that does not come."""
         self._ahead.clear()
 
-    def screen_ready(self, screen: Dialog[Any]) -> None:
+    def screen_ready(self, screen: TypedAheadScreen[Any]) -> None:
         """A screen can be typed into now."""
         self._asked = True
         if screen.read_first:
@@ -178,7 +189,7 @@ class ThemedApp(App[None]):
         """Whether the next key is meant for a screen that is not there yet."""
         if not self.screen_stack:  # as a console closes, screens end before timers
             return False
-        if isinstance(self.screen, Dialog):
+        if isinstance(self.screen, TypedAheadScreen):
             return self.screen.holds or not self.screen.composed
         return self._awaited
 
@@ -211,7 +222,7 @@ class ThemedApp(App[None]):
                 await self._act(event)
             elif _is_escape(event) and self._awaited and not self._asked:
                 self._give_up()
-            elif _is_escape(event) and isinstance(top, Dialog) and top.holds:
+            elif _is_escape(event) and isinstance(top, TypedAheadScreen) and top.holds:
                 self._ahead.clear()
                 await self._act(event)
             else:

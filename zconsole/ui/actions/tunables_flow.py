@@ -62,7 +62,17 @@ async def tunables_flow(context: FlowContext) -> None:
             return
         row = picked
         try:
-            await _fulfil(context, screen.request, settings[picked])
+            match screen.request:
+                case "set":
+                    await _ask_value(context, settings[picked])
+                case "restore":
+                    await _restore(context)
+                case "hold":
+                    await hold_flow(context)
+                case "until":
+                    await _until_the_end(context)
+                case name:
+                    await _preset(context, name)
         except ZconsoleError as error:
             context.complain(error)
 
@@ -118,19 +128,6 @@ def _promised(context: FlowContext, hold: Hold | None) -> str:
         return said
     ends = "keeps it" if hold.until is not None else "when the scan ends"
     return f"{said}, {keys.shown('restore-at-end')} {ends}"
-
-
-async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
-    if request == "set":
-        await _ask_value(context, setting)
-    elif request == "restore":
-        await _restore(context)
-    elif request == "hold":
-        await hold_flow(context)
-    elif request == "until":
-        await _until_the_end(context)
-    else:
-        await _preset(context, request)
 
 
 async def _ask_value(context: FlowContext, setting: Setting) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import Screen, ScreenResultType
+from textual.screen import ScreenResultType
 from textual.widgets import Input
 
 from zconsole.errors import ZconsoleError
@@ -17,12 +17,10 @@ from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import keys_line
+from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen
 from zconsole.ui.widgets.draw import Line, Span, at_most, spread
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, CursorView, LinesView
-
-if TYPE_CHECKING:
-    from zconsole.ui.themed_app import ThemedApp
 
 Lines = Callable[[int], Sequence[Line]]
 """Lines for a width."""
@@ -36,15 +34,8 @@ _ABOUT_SHARE = 3
 """The part of the screen that may tell of the line at the cursor: one in so many."""
 
 
-class Dialog(Screen[ScreenResultType]):
-    """A screen of lines, which are made for its width; keys that are typed ahead wait for it."""
-
-    composed = False
-    """Whether there are views to draw and to type in."""
-    read_first: ClassVar[bool] = False
-    """Whether keys typed before it was there are dropped, except Esc: it runs things."""
-    holds = False
-    """Whether keys wait, except Esc, though it is there: for what is still to be filled in."""
+class Dialog(TypedAheadScreen[ScreenResultType]):
+    """A screen of lines, which are made for its width."""
 
     groups: ClassVar[tuple[str, ...]] = ()
     """Groups in the table of keys that are its own, for its help and its line of keys."""
