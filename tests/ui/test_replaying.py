@@ -51,6 +51,7 @@ async def test_after_its_end_it_can_be_moved_back(feed):
         await pilot.press(*("greater_than_sign",) * 10)
         await until(pilot, lambda: "ENDED" in screen_text(app))
         assert "100.0 %" in screen_text(app)
+        assert ", . 1 %  < > 10 %  { } speed" in screen_text(app)
         feed.playback.speed = 1.0
         await pilot.press("less_than_sign")
         await until(pilot, lambda: "90.0 %" in screen_text(app))

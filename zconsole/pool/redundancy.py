@@ -22,6 +22,9 @@ class Redundancy(NamedTuple):
 REPAIRS = frozenset({"resilver", "rebuild"})
 SEEN = 5.0
 """Percent of a resilver from which every device that it fills has got some bytes."""
+COUNTED = 0.1
+"""The same where bytes are issued apart from the walk: what was issued is counted as resilvered
+only when its transaction group is synced, up to some 16M of the first terabyte later."""
 _PARENTS = ("mirror", "raidz", "draid")
 _LAYOUTS = (*_PARENTS, *GROUP_KINDS)
 
@@ -105,7 +108,7 @@ def unmarked_repairs(
         if scan.active
         and scan.function in REPAIRS
         and not scan.processed_bytes
-        and (scan.issued_bytes == 0 if scan.two_stage else (scan.percent or 0.0) < SEEN)
+        and (scan.percent or 0.0) < (COUNTED if scan.two_stage else SEEN)
     )
     shown = begun and any(
         vdev.resilvering or vdev.unfilled or vdev.kind in GROUP_KINDS or vdev.name in returned

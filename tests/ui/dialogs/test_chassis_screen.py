@@ -17,9 +17,9 @@ async def test_the_cursor_starts_on_the_bay_of_the_device_and_goes_by_slots_and_
         assert "fault on" in said
         assert "Slot 06 of" in await a.read(a.press("l"))
         assert "Slot 10 of" in await a.read(a.press("j"))
-        assert "Slot 09 of" in await a.read(a.press("h"))
+        assert "Slot 09 of" in await a.read(a.press("left"))
         assert "Slot 24 of" in await a.read(a.press("G", "l", "l", "l", "l"))
-        assert "Slot 01 of" in await a.read(a.press("g", "h", "h", "h", "h"))
+        assert "Slot 01 of" in await a.read(a.press("g", "left", "left", "left", "left"))
 
 
 async def test_enter_goes_to_the_device():

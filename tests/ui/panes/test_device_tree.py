@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from tests.ui import frames
+from zconsole.pool.chassis import LeafDisk
 from zconsole.ui.panes.device_tree import Arrangement, items
 
 
@@ -19,6 +20,27 @@ def test_classes_have_the_titles_zpool_prints():
 
 def test_a_filter_keeps_the_way_to_what_it_finds():
     assert names(frames.healthy(), filter="SDC") == ["backup", "mirror-1", "sdc"]
+
+
+def test_a_filter_finds_what_is_folded():
+    frame = frames.healthy()
+    assert names(frame, filter="sdc", folded=frozenset({frame.rows[0].key})) == [
+        "backup",
+        "mirror-1",
+        "sdc",
+    ]
+
+
+def test_a_filter_finds_bays_slots_and_serial_numbers():
+    frame = frames.healthy()
+    disk = LeafDisk(bay="shelf A/Slot 07", slot="Slot 07", serial="ZC1A2B3C")
+    rows = tuple(
+        row._replace(vdev=row.vdev._replace(disk=disk)) if row.vdev.name == "sdc" else row
+        for row in frame.rows
+    )
+    for typed in ("zc1a", "slot 07", "shelf a"):
+        found = items(rows, Arrangement(filter=typed))
+        assert [item.row.vdev.name for item in found] == ["backup", "mirror-1", "sdc"]
 
 
 def test_a_filter_finds_states_and_keeps_siblings_out():

@@ -197,6 +197,9 @@ WALKING = "412G / 8.73T scanned, 0B / 8.73T issued\n\t0B resilvered, 0.00% done"
         f"{BEGUN}1.23G scanned out of 5.41T at 123M/s, 12h53m to go\n\t0 resilvered, 0.02% done",
         f"resilver (mirror-0) in progress since Sat Mar  9 09:00:01 2024\n\t{WALKING}",
         "resilver in progress for 0h0m, 0.02% done, 7h20m to go",
+        f"{BEGUN}374G scanned at 46.8G/s, 16.0M issued at 2.00M/s, 1.41T total\n"
+        "\t0B resilvered, 0.00% done, no estimated completion time",
+        BEGUN.strip(),
     ],
 )
 def test_redundancy_is_unknown_until_a_repair_marks_a_device(

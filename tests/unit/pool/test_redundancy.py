@@ -147,7 +147,7 @@ def test_a_spare_is_not_whole_after_a_repair_that_failed(scan):
 
 def test_a_device_that_came_back_lacks_what_was_written_meanwhile_until_repaired():
     top = group("raidz2", disk("a"), disk("b"), disk("c"), disk("d"))
-    running, finished = Scan("resilver", "running"), Scan("resilver", "finished")
+    running, finished = Scan("resilver", "running", percent=7.0), Scan("resilver", "finished")
     back = frozenset({"d"})
     assert redundancy(pool(top), (running,), back)[0].left == 1
     assert redundancy(pool(top), (running,))[0].left == 2

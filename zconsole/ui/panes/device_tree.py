@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
+from zconsole.pool.chassis import LeafDisk
 from zconsole.timeline.frame import VdevRow
 
 CLASS_TITLES = {
@@ -64,7 +65,7 @@ def items(rows: Sequence[VdevRow], arrangement: Arrangement) -> tuple[TreeLine, 
         leaves = [row for row in kept if not row.vdev.children]
         leaves.sort(key=SORTS[arrangement.sort])
         return tuple(TreeLine(row.key, 0, row) for row in leaves)
-    return _tree(kept, arrangement.folded)
+    return _tree(kept, () if arrangement.filter else arrangement.folded)
 
 
 def _tree(rows: Sequence[VdevRow], folded: Collection[str]) -> tuple[TreeLine, ...]:
@@ -104,7 +105,8 @@ def _filtered(rows: Sequence[VdevRow], wanted: str) -> list[VdevRow]:
 
 
 def matches(row: VdevRow, needle: str) -> bool:
-    """Whether a row has the (case-folded) text in its name, path, state, note or kind."""
-    vdev = row.vdev
+    """Whether the (case-folded) text is in a row's name, path, state, or where its disk sits."""
+    vdev, disk = row.vdev, row.vdev.disk or LeafDisk()
     words = (vdev.name, vdev.path or "", vdev.state, vdev.note, vdev.kind, row.slow_sibling or "")
-    return any(needle in word.casefold() for word in words)
+    places = (disk.bay, disk.slot, disk.serial, disk.wwn, disk.port, disk.model)
+    return any(needle in word.casefold() for word in (*words, *places))

@@ -12,9 +12,8 @@ from zconsole.zfs.sources.replay import Playback
 _WHEN = "%Y-%m-%d %H:%M:%S"
 _STATE = 6
 _SPEED = 6
-_BAR = (10, 60)
+_BAR = (5, 60)
 """Cells of the bar at least and at most."""
-_KEYS_FROM = 100
 
 
 def playback_line(playback: Playback, look: DisplayFormat, width: int) -> Line:
@@ -28,17 +27,17 @@ def playback_line(playback: Playback, look: DisplayFormat, width: int) -> Line:
         Span(f" {when} ", "bold"),
     )
     share = f"{percent(playback.share):>8} " if playback.span is not None else ""
-    keys = _keys(look, width) if playback.span is not None else ()
-    room = width - width_of(left) - len(share) - width_of(keys)
+    keys = _keys(look, width)
+    room = width - width_of(left) - len(share)
     if playback.span is None or room < _BAR[0]:
         return (*left, Span(share))
-    drawn = bar(playback.share, min(_BAR[1], room), look.glyphs, "spark")
+    if room - width_of(keys) < _BAR[0]:
+        keys = ()
+    drawn = bar(playback.share, min(_BAR[1], room - width_of(keys)), look.glyphs, "spark")
     return (*left, *drawn, Span(share), *keys)
 
 
 def _keys(look: DisplayFormat, width: int) -> Line:
-    if width < _KEYS_FROM:
-        return ()
     # Each pair moves back and on; the second one has the word.
     pairs = zip(*(iter(look.keys.of("Replay")),) * 2, strict=True)
     parts = [(*short_key(back, "")[:1], *short_key(on)) for back, on in pairs]
