@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console
 from tests.ui.styled import styled
-from zconsole.ui.picture import portable
+from zconsole.ui.new_file import portable
 
 HERE = Path(__file__).parent
 

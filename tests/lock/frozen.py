@@ -268,7 +268,7 @@ def _replace_chance() -> None:
 
 def _import_everything() -> None:
     """Import what the console may import, as in an environment that it has prepared."""
-    import_module("zconsole.ui.environment").prepare(os.environ)
+    import_module("zconsole.ui.start").prepare(os.environ)
     package = import_module("zconsole")
     for module in pkgutil.walk_packages(package.__path__, "zconsole."):
         if not module.name.endswith(".__main__"):

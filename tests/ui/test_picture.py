@@ -11,7 +11,7 @@ import pytest
 from tests.ui import frames
 from tests.ui.fakes import until, view_state
 from zconsole.errors import ZconsoleError
-from zconsole.ui.picture import keep_picture
+from zconsole.ui.new_file import keep_picture
 
 NOW = datetime(2026, 11, 24, 3, 4, 5)  # noqa: DTZ001 - a time on the wall
 

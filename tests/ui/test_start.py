@@ -16,8 +16,7 @@ from tests.table import rows
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, screen_text
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.environment import as_started, ascii_only, prepare
-from zconsole.ui.start import make_console, run_console
+from zconsole.ui.start import as_started, ascii_only, make_console, prepare, run_console
 
 UTF8 = {"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "HOME": "/nonexistent"}
 
@@ -41,7 +40,7 @@ def test_ascii_by_locale_and_terminal(environ, plain):
 
 def test_the_locale_python_sets_for_itself_does_not_count(tmp_path):
     code = (
-        "import os; from zconsole.ui.environment import as_started, ascii_only;"
+        "import os; from zconsole.ui.start import as_started, ascii_only;"
         "print(os.environ.get('LC_CTYPE'), ascii_only(as_started(os.environ)))"
     )
     given = {"PATH": os.environ["PATH"], "TERM": "vt100"}

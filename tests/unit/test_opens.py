@@ -56,7 +56,7 @@ ELSEWHERE = {
     "sim/source.py": PACKAGED,
     "tunables/catalog.py": PACKAGED,
     "tunables/parameters.py": SYSTEM,
-    "ui/environment.py": SYSTEM,
+    "ui/start.py": SYSTEM,
     "ui/keys.py": PACKAGED,
     "ui/new_file.py": CREATED,
 }

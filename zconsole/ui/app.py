@@ -10,11 +10,10 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.driver import Driver
 from textual.screen import Screen
@@ -28,7 +27,7 @@ from zconsole.timeline.feed import Feed, Update
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.dialogs.screens import Dialog, PickScreen
 from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
@@ -38,15 +37,19 @@ from zconsole.ui.saved_look import choose_theme, save_look
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
+from zconsole.ui.widgets.draw import Span
 from zconsole.ui.widgets.lines_view import LinesView
 
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-    from zconsole.timeline.alerts.rules import Alert
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
+TMUX_COPIES = "tmux drops it unless its set-clipboard is on: tmux set -s set-clipboard on"
+SHOWN = 30.0
+"""Seconds a message about an alert stays."""
+_SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
 _PAINT_GAP = _TICK = 1.0
 _REST = 5.0
 """Seconds of the source within which a picture is not drawn anew while nothing changes: ages in it
@@ -140,7 +143,7 @@ class Console(ThemedApp):
         """Await the feed; nothing else waits for a sample."""
         try:
             while (update := await self.feed.next()) is not None:
-                tell(self, update, self._hint)
+                self._tell_of(update)
                 self.take(update)
         except ZconsoleError as error:
             self.failure = error
@@ -149,11 +152,21 @@ class Console(ThemedApp):
             self.view_state.ended = True  # what was shown last stays
             self.paint()
 
-    def _hint(self, alert: Alert) -> str:
-        """What can be done from here about what an alert says; empty for nothing."""
-        if alert.kind != "device-error" or self.view_state.denied != "":
-            return ""
-        return f". {self.view_state.look.keys.shown('swap')} leads through changing the disk"
+    def _tell_of(self, update: Update) -> None:
+        """Show the alerts and notes of a round; ring and notify as its feed wants."""
+        key = self.view_state.look.keys.shown("swap")
+        for alert in update.alerts:
+            words = alert.words
+            if alert.kind == "device-error" and self.view_state.denied == "":
+                words = f"{alert.text}. {key} leads through changing the disk"
+            severity = _SEVERITIES.get(alert.severity, "information")
+            said = clean(f"{alert.pool}: {words}")
+            self.notify(said, severity=severity, timeout=SHOWN, markup=False)
+        for note in update.notes:
+            self.notify(clean(note), severity="warning", timeout=SHOWN, markup=False)
+        if update.ring and self._driver is not None:
+            self._driver.write(update.ring)
+            self._driver.flush()
 
     def take(self, update: Update) -> None:
         """Take in a round, and paint it unless one was painted a moment ago."""
@@ -265,7 +278,7 @@ class Console(ThemedApp):
         """List all pools, to open one."""
         if not self.view_state.frames:
             return
-        from zconsole.ui.dialogs.overview_screen import OverviewScreen
+        from zconsole.ui.panes.overview import OverviewScreen
 
         self.push_screen(OverviewScreen(self.view_state), self.action_show_pool)
 
@@ -277,8 +290,7 @@ class Console(ThemedApp):
 
     def action_chassis(self) -> None:
         """Show where the disks sit; go to the device that is picked there."""
-        from zconsole.ui.dialogs.chassis_screen import ChassisScreen
-        from zconsole.ui.panes.chassis import NO_CHASSIS, bays
+        from zconsole.ui.panes.chassis import NO_CHASSIS, ChassisScreen, bays
 
         def _go(found: tuple[str, str] | None) -> None:
             if found is not None:
@@ -305,27 +317,45 @@ class Console(ThemedApp):
     # What leaves the console: copies and pictures
 
     def action_copy(self) -> None:
-        """Copy what the cursor is on, or what the screen on top is about; ask which of several."""
-        from zconsole.ui.clipboard import copy_one
+        """Copy what the cursor is on, or what the screen on top is about; ask which of several.
 
-        top = self.screen
+        To the clipboard of the terminal, over ssh too (OSC 52). No terminal answers whether it has;
+        tmux ignores it unless it is told not to.
+        """
+        top, options, look = self.screen, self.view_state.options, self.view_state.look
         offers = top.copies() if isinstance(top, (MainScreen, Dialog)) else ()
-        copy_one(self, offers)
+
+        def _copy(index: int | None) -> None:
+            if index is not None:
+                what, text = offers[index]
+                safe = clean(text)
+                self.copy_to_clipboard(safe)
+                said = f"{what} sent to the terminal's clipboard: {safe}"
+                self.notify(f"{said}\n{TMUX_COPIES}" if options.in_tmux else said, timeout=4)
+
+        if not offers:
+            self.notify("nothing to copy here", timeout=4)
+        elif len(offers) == 1:
+            _copy(0)
+        else:
+            lines = [(Span(f" {what:<9} {look.text(text)}"),) for what, text in offers]
+            self.push_screen(PickScreen("COPY", lambda _: lines, wide=True), _copy)
 
     def action_picture(self) -> None:
         """Save a picture of the screen where the console was started."""
-        begin(self, partial(self._keep_picture, self.export_screenshot()), group="picture")
+        from zconsole.ui.new_file import keep_picture
 
-    async def _keep_picture(self, svg: str) -> None:
-        from zconsole.ui.picture import keep_picture
+        svg, now = self.export_screenshot(), datetime.now(self.view_state.look.zone)
 
-        now = datetime.now(self.view_state.look.zone)
-        try:
-            path = await in_daemon_thread(keep_picture, svg, Path.cwd(), now)
-        except (OSError, ZconsoleError) as error:
-            self.notify(str(error), severity="error")
-        else:
-            self.notify(f"picture saved: {path}", timeout=8)
+        async def _keep() -> None:
+            try:
+                path = await in_daemon_thread(keep_picture, svg, Path.cwd(), now)
+            except (OSError, ZconsoleError) as error:
+                self.notify(str(error), severity="error")
+            else:
+                self.notify(f"picture saved: {path}", timeout=8)
+
+        begin(self, _keep, group="picture")
 
     def action_act(self, flow: str) -> None:
         """Start what an action key asks for, about the row at the cursor."""
@@ -398,10 +428,6 @@ class Console(ThemedApp):
         """Save how the console looks now to the configuration."""
         save_look(self, self.main_screen)
 
-    def action_change_theme(self) -> None:
-        """What textual's own palette calls for a theme."""
-        self.action_themes()
-
     async def action_back(self) -> None:
         """One step back; never out of the console."""
         if self.main_on_top:
@@ -429,26 +455,3 @@ class Console(ThemedApp):
         from zconsole.ui.dialogs.palette import offered
 
         return offered(self, self.view_state, self.action_save_look)
-
-
-SHOWN = 30.0
-"""Seconds a message stays."""
-_SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
-
-
-def tell(app: App[Any], update: Update, hint: Callable[[Alert], str] = lambda _: "") -> None:
-    """Show the alerts and notes of a round; ring and notify as its feed wants.
-
-    ``hint`` says what can be done about an alert.
-    """
-    for alert in update.alerts:
-        key = hint(alert)
-        text = clean(f"{alert.pool}: {f'{alert.text}{key}' if key else alert.words}")
-        severity = _SEVERITIES.get(alert.severity, "information")
-        app.notify(text, severity=severity, timeout=SHOWN, markup=False)
-    for note in update.notes:
-        app.notify(clean(note), severity="warning", timeout=SHOWN, markup=False)
-    driver = app._driver
-    if update.ring and driver is not None:
-        driver.write(update.ring)
-        driver.flush()

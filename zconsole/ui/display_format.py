@@ -10,11 +10,15 @@ from datetime import tzinfo
 from zconsole import units
 from zconsole.system.printable import clean
 from zconsole.ui.keys import SHIPPED, KeyTable
+from zconsole.ui.widgets.draw import Line, crop, fit
 from zconsole.ui.widgets.glyphs import UNICODE, Glyphs
+from zconsole.ui.widgets.short_names import middle
 from zconsole.units import date_of
 
 _RATE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?[KMGTPE])/s")
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
+_CELLS = 5
+"""Cells of a size that is rounded, at most."""
 
 
 UNIT_WORDS = {
@@ -38,7 +42,7 @@ class DisplayFormat:
     @property
     def number(self) -> int:
         """Cells a size or rate takes at most in a column."""
-        return 12 if self.unit == "exact" else 5
+        return 12 if self.unit == "exact" else _CELLS
 
     def text(self, outside: str | None) -> str:
         """Text from outside, with nothing in it that a terminal would act on."""
@@ -47,11 +51,30 @@ class DisplayFormat:
             shown = shown.encode("ascii", "backslashreplace").decode("ascii")
         return shown
 
+    def cut(self, outside: str, width: int) -> str:
+        """Text from outside in at most ``width`` cells, without its end if it has to be."""
+        return fit(self.text(outside), width, ellipsis=self.glyphs.ellipsis).rstrip()
+
+    def middle(self, name: str, width: int) -> str:
+        """A name from outside in at most ``width`` cells, without its middle if it has to be."""
+        return middle(self.text(name), width, self.glyphs.ellipsis)
+
+    def crop(self, line: Line, width: int) -> Line:
+        """A line in at most ``width`` cells."""
+        return crop(line, width, self.glyphs.ellipsis)
+
     def size(self, value: float | None) -> str:
         """Bytes in the units chosen; ``-`` when unknown."""
         if value is None or not math.isfinite(value) or self.unit == "binary":
             return units.size(value)
-        return f"{value:.0f}" if self.unit == "exact" else _decimal(value)
+        if self.unit == "exact":
+            return f"{value:.0f}"
+        index = 0
+        while abs(value) >= 999.5 and index < len(_DECIMAL) - 1:
+            value /= 1000
+            index += 1
+        shown = [f"{value:.{digits * bool(index)}f}{_DECIMAL[index]}" for digits in (2, 1, 0)]
+        return next((text for text in shown if len(text) <= _CELLS), shown[-1])
 
     def rate(self, value: float | None) -> str:
         """Bytes a second with their ``/s``."""
@@ -92,18 +115,6 @@ class DisplayFormat:
         if 0 < days < 7:
             return f"{then:%a} {clock}"
         return f"{then:%d %b} {clock}" if then.year == today.year else f"{then:%Y-%m-%d} {clock}"
-
-
-def _decimal(value: float) -> str:
-    index = 0
-    while abs(value) >= 999.5 and index < len(_DECIMAL) - 1:
-        value /= 1000
-        index += 1
-    for decimals in (2, 1, 0):
-        shown = f"{value:.{0 if index == 0 else decimals}f}{_DECIMAL[index]}"
-        if len(shown) <= 5:
-            return shown
-    return shown
 
 
 def percent(share: float | None, digits: int = 1) -> str:

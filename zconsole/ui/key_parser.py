@@ -161,7 +161,9 @@ class KeyParser(Parser[Message]):
         if len(text) > _LONGEST or _DIGITS.search(text):
             return
         for message in self._understood(text):
-            if not isinstance(message, events.Key) or _is_text(message.character):
+            character = (message.character or "") if isinstance(message, events.Key) else ""
+            # Half of a surrogate pair is no character.
+            if not any("\ud800" <= each <= "\udfff" for each in character):
                 tell(message)
 
     def _understood(self, text: str) -> Iterable[Message]:
@@ -174,8 +176,3 @@ class KeyParser(Parser[Message]):
         # It waits for more of a sequence it does not know, or has ended with an error.
         Parser.__init__(self._sequences)
         return found
-
-
-def _is_text(character: str | None) -> bool:
-    """Whether it can be printed; half of a surrogate pair is no character."""
-    return character is None or not any("\ud800" <= c <= "\udfff" for c in character)

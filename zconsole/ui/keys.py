@@ -165,15 +165,12 @@ def _clashes(rows: Sequence[Key], fresh: Mapping[str, Sequence[str]]) -> Iterato
             continue
         for other in rows:
             shared = (set(key.keys) & set(other.keys)) - (usual[key.title] & usual[other.title])
-            if other is not key and shared and _meet(key, other):
+            # The screens over the main one count as one.
+            mains = [each.group in MAIN for each in (key, other)]
+            meet = mains[0] == mains[1] or (key if mains[0] else other).everywhere
+            if other is not key and shared and meet:
                 yield key.title, f"{shown(min(shared))} is also the key of {other.title}"
                 break
-
-
-def _meet(one: Key, other: Key) -> bool:
-    """Whether two rows work on one screen; those over the main one count as one."""
-    mains = [key.group in MAIN for key in (one, other)]
-    return mains[0] == mains[1] or (one if mains[0] else other).everywhere
 
 
 SHIPPED = KeyTable(_EVERY)

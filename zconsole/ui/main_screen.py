@@ -14,6 +14,7 @@ from textual.widgets import Input
 from zconsole.config.settings import PANES
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.background import begin
+from zconsole.ui.dialogs.screens import Prompt
 from zconsole.ui.pane_layout import (
     COMPACT,
     SMALLEST,
@@ -28,17 +29,16 @@ from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_columns import has_failed
 from zconsole.ui.panes.device_tree import SORTS, tree_height
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.panes.events import events_title, pane_lines
+from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, wanted_action
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import ScanPane, graphed_scan, scan_lines
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Line, Span, ruled
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, LinesView
-from zconsole.ui.widgets.prompt import Prompt
 
 _FILTER = "show only: name, state, path, note"
 
@@ -99,14 +99,16 @@ class MainScreen(Screen[None]):
 
     def paint(self, status: HeaderStatus) -> None:
         """Show the newest frames; only what differs from the last ones reaches the terminal."""
-        state, frame, body = self._state, self._state.frame, self._state.body
+        state, frame, body = self._state, self._visible, self._state.body
         self._status = status
-        if not self._is_whole or frame is None or body is None or self._is_hidden:
+        if frame is None or body is None:
             return
         width, height = self.app.size
-        if width < SMALLEST[0] or height < SMALLEST[1]:
+        if self._is_small:
             self._drawn_for = ()
-            self._paint_notice(frame, width)
+            self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
+            self._views["header"].show((notice_line(frame, state.look, width),))
+            self._footer.show(((Span(" too small; q quits", "dim"),),))
             return
         self._drawn_for = self._sizes
         self._header = header = header_lines(frame, status, state.look, width, height)
@@ -123,20 +125,14 @@ class MainScreen(Screen[None]):
 
     def paint_header(self, status: HeaderStatus) -> None:
         """Show only the header's first line: its age and flags move while the rest stands."""
-        width, height = self.app.size
-        frame = self._state.frame
-        if width < SMALLEST[0] or height < SMALLEST[1] or self._is_hidden:
-            return
-        if not self._is_whole or frame is None:
-            return
-        first = first_line(frame, status, self._state.look, width, height)
-        self._header = (first, *self._header[1:])
-        self._views["header"].show(self._header)
+        if (frame := self._visible) is not None and not self._is_small:
+            first = first_line(frame, status, self._state.look, *self.app.size)
+            self._header = (first, *self._header[1:])
+            self._views["header"].show(self._header)
 
     def on_descendant_focus(self) -> None:
         """Show the keys of the pane that took the focus."""
-        frame = self._state.frame
-        if self._drawn_for and self._is_whole and frame is not None and not self._is_hidden:
+        if self._drawn_for and (frame := self._visible) is not None:
             self._paint_footer(frame, self.app.size.width)
 
     def repaint(self) -> None:
@@ -154,10 +150,20 @@ class MainScreen(Screen[None]):
         self.repaint()
 
     @property
-    def _is_hidden(self) -> bool:
-        """Whether another screen is over all of it: textual would send that one anew each time."""
+    def _visible(self) -> Frame | None:
+        """The frame to show, unless it would not be seen.
+
+        Where another screen is over all of this one, textual would send that one anew each time.
+        """
         top = self.app.screen
-        return top is not self and not top.has_class("side")
+        is_hidden = top is not self and not top.has_class("side")
+        return self._state.frame if self._is_whole and not is_hidden else None
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether there is room for a notice only."""
+        width, height = self.app.size
+        return width < SMALLEST[0] or height < SMALLEST[1]
 
     # Panes
 
@@ -202,7 +208,8 @@ class MainScreen(Screen[None]):
         elif self.scan.until is not None:
             self.scan.edge(1)
         elif self.devices.until is not None:
-            self.devices.to_now()
+            self.devices.until = None
+            self.devices.rearrange()
         elif self.zoomed:
             self.action_zoom()
         elif self.devices.arrangement.filter:
@@ -228,11 +235,14 @@ class MainScreen(Screen[None]):
             return
         key, frame = self.devices.toggle_detail(), self._state.frame
         self.repaint()
-        if key is not None and frame is not None:
-            begin(self, partial(self._look_up, frame.pool, key), group="facts")
+        if key is None or frame is None:
+            return
+        pool = frame.pool
 
-    async def _look_up(self, pool: str, key: str) -> None:
-        self.devices.learn(key, await self._details(pool, key))
+        async def _look_up() -> None:
+            self.devices.learn(key, await self._details(pool, key))
+
+        begin(self, _look_up, group="facts")
 
     def action_sort(self) -> None:
         """Go on to the next order."""
@@ -369,7 +379,8 @@ class MainScreen(Screen[None]):
         every = self.zoomed == "events"
         room = heights.events - 1  # below its title
         lines = pane_lines(body, self._state.source, look, width, room=room, every=every)
-        self._views["events"].show(lines, events_title(look, width))
+        title = ruled(" EVENTS AND MESSAGES ", "", look.glyphs.rule, width)
+        self._views["events"].show(lines, title)
 
     def _paint_footer(self, frame: Frame, width: int) -> None:
         state, played = self._state, self._state.playback
@@ -384,8 +395,3 @@ class MainScreen(Screen[None]):
         )
         position = (playback_line(played, state.look, width),) if played is not None else ()
         self._footer.share(position, footer)
-
-    def _paint_notice(self, frame: Frame, width: int) -> None:
-        self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
-        self._views["header"].show((notice_line(frame, self._state.look, width),))
-        self._footer.show(((Span(" too small; q quits", "dim"),),))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
@@ -94,15 +95,11 @@ class Messages:
         found: list[Line] = []
         for each in self.said:
             if each.screen in (None, screen):
-                wrapped = _wrapped(each, width)
+                role = _ROLES[each.severity]
+                mark = Span(" ! " if each.severity != "information" else " ", role)
+                texts = (beside(mark, text, width - 1, role) for text in each.message.split("\n"))
+                wrapped = [*chain.from_iterable(texts)]
                 brief = now >= each.begun + HIDES
                 found += at_most(1, wrapped, look.glyphs.ellipsis) if brief else wrapped
         most = max(1, height // _SHARE)
         return tuple(at_most(most, found, look.glyphs.ellipsis))
-
-
-def _wrapped(said: Message, width: int) -> list[Line]:
-    role = _ROLES[said.severity]
-    mark = " ! " if said.severity != "information" else " "
-    texts = said.message.split("\n")
-    return [line for text in texts for line in beside(Span(mark, role), text, width - 1, role)]

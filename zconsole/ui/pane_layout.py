@@ -98,8 +98,13 @@ def allot(
     side = width >= _WIDE and bool(balance and events)
     used = max(balance, events) if side else balance + events
     devices = room - used if floor else 0
-    if not floor:
-        balance, events = _grow(room, balance, events, side)
+    if not floor:  # without the device list its room goes to the pane below
+        if side:
+            balance = events = room
+        elif events:
+            events = room - balance
+        elif balance:
+            balance = room
     return Heights(scan, devices, balance, events, side)
 
 
@@ -139,12 +144,3 @@ def _share(chosen: bool | None, wanted: int, spare: int, most: int) -> int:
     if chosen:
         return min(most, max(3, min(wanted, max(spare, _EVENTS_FULL // 2))))
     return min(wanted, spare, most) if min(spare, most) >= min(2, wanted) else 0
-
-
-def _grow(room: int, balance: int, events: int, side: bool) -> tuple[int, int]:
-    """Without the device list its room goes to the pane below."""
-    if side:
-        return room, room
-    if events:
-        return balance, room - balance
-    return (room, 0) if balance else (0, 0)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from zconsole.config.file import save
@@ -26,7 +25,9 @@ Values = Mapping[str, Any]
 
 def save_look(app: ThemedApp, screen: MainScreen) -> None:
     """Save what differs from what a console looks like at its start."""
-    _begin(app, {**_theme_of(app), **_arrangement_of(app, screen)})
+    panes = tuple(pane for pane in PANES if screen.chosen.get(pane, True))
+    arranged = {"units": app.view_state.look.unit, "sort": screen.devices.arrangement.sort}
+    _begin(app, {**_theme_of(app), **arranged, **({"panes": panes} if panes else {})})
 
 
 def choose_theme(app: ThemedApp) -> None:
@@ -35,8 +36,12 @@ def choose_theme(app: ThemedApp) -> None:
 
     def _done(index: int | None) -> None:
         app.theme = before if index is None else names[index]
-        if index is not None:
-            _keep_theme(app)
+        if index is None:
+            return
+        if app.view_state.options.saves:
+            _begin(app, _theme_of(app))
+        else:
+            app.notify(f"theme {app.theme} for this run only: a demo saves nothing", timeout=6)
 
     def _preview(index: int) -> None:
         app.theme = names[index]
@@ -62,14 +67,6 @@ def _kept_where(app: ThemedApp, _: int, width: int) -> list[Line]:
     return [(Span(f" {line}", "dim"),) for line in broken(said, width - 2)]
 
 
-def _keep_theme(app: ThemedApp) -> None:
-    """Save only the theme, or say that it is not."""
-    if app.view_state.options.saves:
-        _begin(app, _theme_of(app))
-    else:
-        app.notify(f"theme {app.theme} for this run only: a demo saves nothing", timeout=6)
-
-
 def _begin(app: ThemedApp, settings: Values) -> None:
     """Save in a thread: a disk that does not answer keeps nobody waiting."""
     begin(app, partial(_save, app, settings), group="look", exclusive=True)
@@ -79,6 +76,7 @@ async def _save(app: ThemedApp, settings: Values) -> None:
     options = app.view_state.options
     if (config := options.config) is None:
         return
+    path = config.path
     usual = {"theme": DEFAULT, "theme-16": SIXTEEN}
     changes = {
         name: value
@@ -88,43 +86,30 @@ async def _save(app: ThemedApp, settings: Values) -> None:
     if not changes:
         app.notify(f"nothing to save: the console looks like this at its start ({config.path})")
         return
-    named = partial(_named, {name: theme.path for name, theme in app.theme_files.items()})
+
+    def _write() -> None:
+        """A theme by its name, where it is found by that; else by the path of its file."""
+        found, kept = find_themes(os.environ).found, dict(changes)
+        for name in {"theme", "theme-16"} & changes.keys():
+            theme = app.theme_files.get(changes[name])
+            if theme is not None and changes[name] not in found:
+                kept[name] = str(theme.path.absolute())
+        save(path, kept)
+
     try:
-        await in_daemon_thread(partial(_write, config.path, changes, named))
+        await in_daemon_thread(_write)
     except (OSError, ZconsoleError) as error:
         app.notify(f"not saved: {error}", severity="warning", timeout=8, markup=False)
         return
     config = replace(config, values={**config.values, **changes})
     app.view_state.options = replace(options, config=config)
-    said = ", ".join(f"{name} {_shown(value)}" for name, value in changes.items())
+    said = ", ".join(
+        f"{name} {' '.join(value) if isinstance(value, tuple) else value}"
+        for name, value in changes.items()
+    )
     app.notify(f"saved to {config.path}: {said}", timeout=8, markup=False)
-
-
-def _shown(value: Any) -> str:
-    return " ".join(value) if isinstance(value, tuple) else str(value)
-
-
-def _write(path: Path, changes: Values, named: Callable[[str], str]) -> None:
-    themes = {name: named(changes[name]) for name in ("theme", "theme-16") if name in changes}
-    save(path, {**changes, **themes})
-
-
-def _named(paths: Mapping[str, Path], theme: str) -> str:
-    """The name of a theme that is found by it, or else the path of its file."""
-    if theme in find_themes(os.environ).found or theme not in paths:
-        return theme
-    return str(paths[theme].absolute())
 
 
 def _theme_of(app: ThemedApp) -> Values:
     """The theme, of this kind of terminal."""
     return {"theme-16" if app.sixteen else "theme": app.theme}
-
-
-def _arrangement_of(app: ThemedApp, screen: MainScreen) -> Values:
-    panes = tuple(pane for pane in PANES if screen.chosen.get(pane, True))
-    return {
-        "units": app.view_state.look.unit,
-        "sort": screen.devices.arrangement.sort,
-        **({"panes": panes} if panes else {}),
-    }

@@ -7,16 +7,16 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+import termios
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zconsole.errors import ExitCode
 from zconsole.timeline.feed import Feed
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.environment import as_started, ascii_only, prepare
 from zconsole.ui.keys import SHIPPED
-from zconsole.ui.terminal_echo import TerminalEcho
 from zconsole.ui.theme.files import (
     DEFAULT,
     SIXTEEN,
@@ -50,10 +50,10 @@ def run_console(
 
     Raises what the feed raised before its first round (a pool that does not exist).
     """
-    with _silent() as echo:
+    with _silent() as restore:
         with _starting():
             prepare(os.environ)
-            options = replace(options, take_terminal=echo.restore)
+            options = replace(options, take_terminal=restore)
             console = make_console(feed, options, as_started(os.environ), make_backend)
         console.call_later(_catch_signals, console)
         asyncio.run(_run(console, options.mouse))
@@ -62,19 +62,36 @@ def run_console(
     return console.return_code or ExitCode.OK
 
 
+_LOCAL = 3
+"""Index of the local modes in what ``tcgetattr`` gives."""
+
+
 @contextlib.contextmanager
-def _silent() -> Iterator[TerminalEcho]:
+def _silent() -> Iterator[Callable[[], None]]:
     """Show nothing of what is typed until the console has the terminal, or has failed.
 
-    ``kill`` ends the start as Ctrl-C does: at once it would leave a shell that shows nothing.
+    Gives what puts the terminal back as it was found; it can be read all the time. ``kill`` ends
+    the start as Ctrl-C does: at once it would leave a shell that shows nothing.
     """
-    echo = TerminalEcho(sys.__stdin__.fileno() if sys.__stdin__ else -1)
+    fd = sys.__stdin__.fileno() if sys.__stdin__ else -1
+    before: list[list[int | list[bytes | int]]] = []
+
+    def _restore() -> None:
+        """Once: after that the terminal may be in use by others."""
+        with contextlib.suppress(termios.error):
+            while before:
+                termios.tcsetattr(fd, termios.TCSANOW, before.pop())
+
     found = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    echo.off()
+    with contextlib.suppress(termios.error):
+        usual, quiet = termios.tcgetattr(fd), termios.tcgetattr(fd)
+        quiet[_LOCAL] &= ~termios.ECHO
+        termios.tcsetattr(fd, termios.TCSANOW, quiet)
+        before.append(usual)
     try:
-        yield echo
+        yield _restore
     finally:
-        echo.restore()
+        _restore()
         signal.signal(signal.SIGTERM, found)
 
 
@@ -128,9 +145,11 @@ def make_console(
     picked: list[ThemeFile | None] = []
     problems = [*(config.lines() if config else ()), *theme_problems(themes)]
     for name in wanted:
-        theme, problem = pick_theme(name, themes)
-        picked.append(theme)
-        problems += problem
+        picked.append(None)
+        try:
+            picked[-1] = None if name is None else choose(name, themes)
+        except ThemeError as error:
+            problems.append(str(error))
     keys, _ = SHIPPED.remapped(config.keys if config else {})
     console = Console(
         feed,
@@ -147,6 +166,53 @@ def make_console(
     return console
 
 
+_SETTINGS = {
+    "TEXTUAL_ANIMATIONS": "none",
+    "TEXTUAL_SMOOTH_SCROLL": "0",
+    "TEXTUAL_FPS": "40",
+    "ESCDELAY": "50",
+}
+"""Each saves bytes on a slow line: no easing, and bursts of changes drawn at most 40 times/s.
+
+Fewer would save more, but every paint, the first too, waits for up to one such moment."""
+
+
+def prepare(environ: MutableMapping[str, str]) -> None:
+    """Set what textual reads when it is imported, where the operator has not set it."""
+    for name, value in _SETTINGS.items():
+        environ.setdefault(name, value)
+
+
+def as_started(
+    environ: Mapping[str, str], memory: Path = Path("/proc/self/environ")
+) -> Mapping[str, str]:
+    """``environ`` without the ``LC_CTYPE`` that Python itself sets where the locale is C (PEP 538).
+
+    What the process was started with stays in its memory; where that cannot be read, nothing is
+    taken off.
+    """
+    try:
+        given = memory.read_bytes().split(b"\0")
+    except OSError:
+        return environ
+    if any(word.startswith(b"LC_CTYPE=") for word in given):
+        return environ
+    return {name: value for name, value in environ.items() if name != "LC_CTYPE"}
+
+
+def ascii_only(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal should get ASCII only: the locale is not UTF-8, or a Linux console.
+
+    The locale is read from the environment, because Python coerces ``C`` to ``C.UTF-8``; give it
+    the environment ``as_started``, because Python coerces that too.
+    """
+    if environ.get("TERM") == "linux":
+        return True
+    names = (environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    locale = next((name for name in names if name), "C")
+    return "utf8" not in locale.lower().replace("-", "")
+
+
 def theme_problems(themes: Themes) -> list[str]:
     """What the operator should know of broken theme files."""
     problems = [f"theme {path.name} not used: {why}" for path, why in themes.failed]
@@ -155,24 +221,14 @@ def theme_problems(themes: Themes) -> list[str]:
     return problems
 
 
-def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, list[str]]:
-    """The theme asked for, if it can be had, and why it cannot."""
-    if wanted is None:
-        return None, []
-    try:
-        return choose(wanted, themes), []
-    except ThemeError as error:
-        return None, [str(error)]
-
-
 def _catch_signals(console: Console) -> None:
     """Leave in order, the terminal restored, when told to end or when the terminal is gone."""
+
+    def _end() -> None:
+        """Quit; should a dead terminal keep textual from it, the alarm ends the process."""
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_GRACE)
+        console.exit(return_code=ExitCode.INTERRUPTED)
+
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, _end, console)
-
-
-def _end(console: Console) -> None:
-    """Quit; should a dead terminal keep textual from it, the alarm ends the process."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(_GRACE)
-    console.exit(return_code=ExitCode.INTERRUPTED)
+        asyncio.get_running_loop().add_signal_handler(number, _end)

@@ -98,17 +98,18 @@ class ViewState:
             self.pool = update.frames[0].pool
 
     def listed(self, update: Update) -> Update:
-        """The round with the pools that the list still has."""
-        kept = tuple(frame for frame in update.frames if not self._left(frame))
-        return replace(update, frames=kept)
+        """The round with the pools that the list still has.
 
-    def _left(self, frame: Frame) -> bool:
-        """Whether a pool leaves the list: a while after it was exported, out of sight and unasked.
-
-        One that merely does not answer stays.
+        One leaves it a while after it was exported, out of sight and unasked; one that merely does
+        not answer stays.
         """
-        kept = (self.pool, *self.options.pools)
-        return frame.absent and (frame.stale_seconds or 0) > LEAVES_AFTER and frame.pool not in kept
+        seen = (self.pool, *self.options.pools)
+        kept = (
+            frame
+            for frame in update.frames
+            if not frame.absent or frame.pool in seen or (frame.stale_seconds or 0) <= LEAVES_AFTER
+        )
+        return replace(update, frames=tuple(kept))
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -132,14 +133,12 @@ class ViewState:
 
     def toggle_pause(self) -> None:
         """Freeze the body at what it shows now, or go on with the newest."""
-        self.frozen = self._still() if self.frozen is None else None
-
-    def _still(self) -> Update | None:
-        """The newest round with rates that take no more samples: those of a frame go on."""
-        if self.latest is None:
-            return None
+        if self.frozen is not None or self.latest is None:
+            self.frozen = None
+            return
+        # Rates that take no more samples: those of a frame go on.
         frames = tuple(replace(f, series=deepcopy(f.series)) for f in self.latest.frames)
-        return replace(self.latest, frames=frames)
+        self.frozen = replace(self.latest, frames=frames)
 
     @property
     def body(self) -> Frame | None:

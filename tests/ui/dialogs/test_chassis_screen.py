@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, console, screen_text
-from zconsole.ui.dialogs.chassis_screen import ChassisScreen
+from zconsole.ui.panes.chassis import ChassisScreen
 
 
 async def test_the_cursor_starts_on_the_bay_of_the_device_and_goes_by_slots_and_lines():

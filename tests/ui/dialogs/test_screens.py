@@ -8,10 +8,11 @@ from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, view_state
 from zconsole.ui.actions import log_flow, tunables_pane
-from zconsole.ui.dialogs import confirm, help_screen, overview_screen, what_if_screen
-from zconsole.ui.dialogs.chassis_screen import ChassisScreen
+from zconsole.ui.dialogs import confirm, help_screen, what_if_screen
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen, Dialog, PickScreen
+from zconsole.ui.panes import overview
+from zconsole.ui.panes.chassis import ChassisScreen
 from zconsole.ui.rebalance import flow
 from zconsole.ui.widgets.draw import Span
 
@@ -20,7 +21,7 @@ EVERY_MODULE = (
     flow,
     help_screen,
     log_flow,
-    overview_screen,
+    overview,
     tunables_pane,
     what_if_screen,
 )

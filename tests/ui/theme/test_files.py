@@ -96,11 +96,6 @@ def test_a_theme_needs_four_colors_and_fills_in_the_rest(tmp_path):
     assert textual_theme(theme).error == "#f00"
 
 
-def test_the_older_name_of_a_color_still_sets_it(tmp_path):
-    theme = read_theme(write(tmp_path, "mine.toml", GOOD + 'accent = "#abcdef"'))
-    assert theme.colors["key"] == "#abcdef"
-
-
 def test_a_file_dropped_in_is_found_and_hides_a_shipped_name(tmp_path):
     path = write(tmp_path, "dark.toml", GOOD)
     assert search(tmp_path).found["dark"].path == path

@@ -9,8 +9,8 @@ from tests.ui.actions.acting import acting
 from tests.ui.theme.contrast import contrast
 from tests.ui.theme.test_styles import hexed
 from zconsole.ui.app import Console
+from zconsole.ui.dialogs.screens import Prompt
 from zconsole.ui.theme.files import find_themes
-from zconsole.ui.widgets.prompt import Prompt
 
 THEMES = find_themes({"HOME": "/nonexistent"}).found
 SEEN = 3.0

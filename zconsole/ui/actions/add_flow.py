@@ -22,7 +22,7 @@ from zconsole.ui.actions.wizards import OTHER, ask_path
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
-from zconsole.ui.widgets.draw import Line, Span, crop
+from zconsole.ui.widgets.draw import Line, Span
 from zconsole.units import counted, size
 
 MARK = "x"
@@ -41,17 +41,11 @@ async def add_flow(context: FlowContext, _: str) -> bool:
         if chosen is None:
             return False
         row = chosen
-        if await _add(context, situation, *found[chosen]):
-            return True
-
-
-async def _add(context: FlowContext, situation: Situation, layout: Layout, count: int) -> bool:
-    """Mark devices and confirm their plan; others where that is only read."""
-    marking = await _marking(context, situation, layout, count)
-    while devices := await _devices(context, marking):
-        if await confirm(context, [partial(plan_add, layout=layout, devices=devices)], devices):
-            return True
-    return False
+        layout, count = found[chosen]
+        marking = await _marking(context, situation, layout, count)
+        while devices := await _devices(context, marking):  # others where a plan is only read
+            if await confirm(context, [partial(plan_add, layout=layout, devices=devices)], devices):
+                return True
 
 
 def layout_text(layout: Layout, count: int, free: int) -> str:
@@ -81,24 +75,19 @@ def _layout_screen(
         head = wrapped(f"Not now: {why}", "warning", look, width, " ") if why else ()
         return (*head, *(line for text in said for line in wrapped(text, "", look, width, " ")))
 
-    near, judged = (
-        member_bytes(situation),
-        _judged(situation, Layout("normal"), situation.facts.devices),
-    )
+    near = member_bytes(situation)
+    judged = _judged(situation, Layout("normal"), situation.facts.devices)
     free = sum(each.usable and not _is_small(each.device, near) for each in judged)
     texts = [layout_text(*each, free) for each in found]
 
     def _lines(width: int) -> tuple[Line, ...]:
-        pairs = zip(texts, lacking, strict=True)
-        return tuple(crop(_layout_line(*each), width, look.glyphs.ellipsis) for each in pairs)
+        return tuple(  # grey, with the reason, where it cannot be added now
+            look.crop((Span(f"  {text}: {why}", "dim") if why else Span(f"  {text}"),), width)
+            for text, why in zip(texts, lacking, strict=True)
+        )
 
     title = f"ADD TO {look.text(situation.pool.name)}"
     return PickScreen(title, _lines, start=row, wide=True, about=_about)
-
-
-def _layout_line(text: str, why: str | None) -> Line:
-    """What can be added; grey, with the reason, where that cannot be now."""
-    return (Span(f"  {text}"),) if why is None else (Span(f"  {text}: {why}", "dim"),)
 
 
 def why_not(situation: Situation, layout: Layout, count: int) -> str | None:
@@ -110,12 +99,9 @@ def why_not(situation: Situation, layout: Layout, count: int) -> str | None:
     paths = tuple(each.device.path for each in judged if each.usable)
     least = layout.least if layout.vclass == "normal" else count or layout.least
     if len(paths) < least:
-        return f"needs {counted(least, 'free disk')}, there {_are(len(paths))}"
+        are = {0: "is none", 1: "is one"}.get(len(paths), f"are {len(paths)}")
+        return f"needs {counted(least, 'free disk')}, there {are}"
     return plan_add(situation, layout, paths[: count or layout.least]).refused
-
-
-def _are(disks: int) -> str:
-    return {0: "is none", 1: "is one"}.get(disks, f"are {disks}")
 
 
 @dataclass(slots=True)
@@ -149,11 +135,12 @@ class Marking:
 
     def lines(self, look: DisplayFormat, width: int) -> tuple[Line, ...]:
         """One line per device, the marked ones with a mark, and one to type another path."""
-        rows = candidate_lines(self.listed, look, width)
-        shown = (
-            _with_mark(line) if each.device.path in self.marked else line
-            for each, line in zip(self.listed, rows, strict=True)
-        )
+        shown: list[Line] = []
+        for each, line in zip(self.listed, candidate_lines(self.listed, look, width), strict=True):
+            first, *rest = line
+            if each.device.path in self.marked:
+                first = first._replace(text=f"{MARK} {first.text[2:]}")
+            shown.append((first, *rest))
         return (*shown, (Span(f"  {OTHER}", "key"),))
 
     @property
@@ -172,17 +159,12 @@ class DevicesScreen(PickScreen):
 
     def __init__(self, marking: Marking, look: DisplayFormat, start: int) -> None:
         self._marking, self._look = marking, look
-
-        def _about(index: int, width: int) -> tuple[Line, ...]:
-            listed = marking.listed
-            return candidate_about(listed, index, look, width) if index < len(listed) else ()
-
         super().__init__(
             marking.title,
             lambda width: marking.lines(look, width),
             start=start,
             wide=True,
-            about=_about,
+            about=lambda index, width: candidate_about(marking.listed, index, look, width),
         )
 
     def title_line(self, _: int) -> Line:
@@ -194,11 +176,6 @@ class DevicesScreen(PickScreen):
         self._marking.mark(self.view.cursor)
         self.update()
         self.view.move(1)
-
-
-def _with_mark(line: Line) -> Line:
-    first, *rest = line
-    return (first._replace(text=f"{MARK} {first.text[2:]}"), *rest)
 
 
 async def _marking(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.plan import ActionPlan, Facts, Situation
@@ -12,11 +13,12 @@ from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.errors import ZconsoleError
 from zconsole.timeline.frame import OUTCOME
 from zconsole.ui.actions.context import FlowContext, UnderWay
-from zconsole.ui.actions.plan_lines import plan_lines
+from zconsole.ui.actions.plan_lines import plan_lines, said_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.dialogs.screens import AskScreen, Lines, PickScreen
 from zconsole.ui.widgets.draw import Span
 
+Answer = TypeVar("Answer")
 Planner = Callable[[Situation], ActionPlan]
 Ran = Callable[[Sequence[ExecutionEvent]], Awaitable[None]]
 """Takes what carrying out a plan gave, however it ended."""
@@ -84,6 +86,56 @@ async def confirm(
     return screen.confirmed
 
 
+async def ask(
+    context: FlowContext,
+    title: str,
+    lines: Lines,
+    example: str,
+    read: Callable[[str], Awaitable[Answer]],
+    use: Callable[[Answer], Awaitable[object]],
+) -> bool:
+    """Ask until ``read`` makes something of the answer, and do with it what ``use`` does.
+
+    Ask again, with what was typed, where reading raises OSError or ZconsoleError, and where ``use``
+    returns False, as of a plan that was only read. Return False when the question is left.
+    """
+    typed = ""
+    while True:
+        answer = await context.app.push_screen_wait(AskScreen(title, lines, example, typed))
+        if answer is None:
+            return False
+        typed = answer
+        try:
+            found = await read(answer)
+        except (OSError, ZconsoleError) as error:
+            context.complain(error)
+            continue
+        if await use(found) is not False:
+            return True
+
+
+async def confirm_change(
+    context: FlowContext,
+    title: str,
+    said: Sequence[Span],
+    run: Callable[[str | None], AsyncIterator[Span]],
+    command: str,
+    typed: str | None = None,
+) -> None:
+    """Have something confirmed that is no plan; ``command`` does the same by hand."""
+    denied, look = context.denied, context.look
+    lines = [*said, Span(denied, "error")] if denied else said
+    confirmation = Confirmation(
+        title,
+        lambda width: said_lines(lines, look, width),
+        run,
+        typed=typed,
+        barred=bool(denied),
+        commands=(command,),
+    )
+    await context.app.push_screen_wait(ConfirmScreen([confirmation], look))
+
+
 def frame_look(context: FlowContext, paths: tuple[str, ...] = ()) -> Refresher:
     """Looks at a pool anew, by the next good frame of it."""
     return Refresher(context.watch.fresh, context.backend.ask, paths)
@@ -139,8 +191,10 @@ async def _carry_out(
         if ran is not None:
             await ran(events)
         context.under_way.remove(now)
-        if now.begun:
-            _note(context, plan, t, ok=kind == "done")
+        if now.begun and kind == "done":
+            context.watch.did(plan.pool, t, plan.title)
+        elif now.begun:  # not on the timeline
+            context.watch.did(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
     if kind == "done" and (past := context.told.pop((plan.pool, plan.action), "")):
         context.app.unsay(past)  # as that a scrub is paused, which runs again
     if kind == "done" and plan.follow is not None:
@@ -149,14 +203,6 @@ async def _carry_out(
             context.app.await_filled()
         if plan.begins:
             yield Span(f"The console tells you when the {plan.begins} ends.", "dim")
-
-
-def _note(context: FlowContext, plan: ActionPlan, t: float, *, ok: bool) -> None:
-    """Keep it among the events of the pool: as done only if it was, not on the timeline else."""
-    if ok:
-        context.watch.did(plan.pool, t, plan.title)
-    else:
-        context.watch.did(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
 
 
 def _said(event: ExecutionEvent, plan: ActionPlan) -> list[Span]:

@@ -239,23 +239,20 @@ class ActionController:
 
     async def run(self, flow: str, key: str) -> None:
         """Go through one flow, about the row of this key. Raises ZconsoleError."""
+        context = self.context
         flows: dict[str, Callable[[], Awaitable[object]]] = {
             "actions": partial(self._menu, "ACTIONS", partial(row_entries, key=key), key),
-            "scans": self._scans,
-            "replace": partial(replace_flow, self.context, key),
-            "tunables": partial(tunables_flow, self.context),
+            "scans": partial(self._menu, "SCANS", lambda s: scan_entries(s, context.windows)),
+            "replace": partial(replace_flow, context, key),
+            "tunables": partial(tunables_flow, context),
             "rebalance": self._rebalance,
-            "swap": partial(change_disk, self.context, key),
-            "log": partial(log_flow, self.context),
+            "swap": partial(change_disk, context, key),
+            "log": partial(log_flow, context),
         }
         try:
             await flows[flow]()
         finally:
             self._looked = self._read = float("-inf")  # what it did is to be seen at once
-
-    async def _scans(self) -> None:
-        """List what can be done with scans."""
-        await self._menu("SCANS", lambda s: scan_entries(s, self.context.windows))
 
     async def _rebalance(self) -> None:
         """Rebalance the pool on show: its jobs, and new ones."""
@@ -303,14 +300,12 @@ class ActionController:
         row: int | None = None
         while (chosen := await self._pick(title, entries, row)) is not None:
             row, entry = chosen
-            if await self._begin(entry, key):
+            if entry.flow is not None:
+                is_done = await entry.flow(self.context, key)
+            else:
+                is_done = await confirm(self.context, entry.planners)
+            if is_done:
                 return
-
-    async def _begin(self, entry: Entry, key: str) -> bool:
-        """Do what an entry is for; False when that was left."""
-        if entry.flow is not None:
-            return await entry.flow(self.context, key)
-        return await confirm(self.context, entry.planners)
 
     async def _pick(
         self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], row: int | None

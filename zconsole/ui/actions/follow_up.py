@@ -94,7 +94,10 @@ class FollowUp:
         self._frames = {frame.pool: frame for frame in update.frames}
         for frame in update.frames:
             points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
-            points.append(EffectSample(frame.t, _issue_rate(frame), _latency(frame)))
+            scan = frame.scan
+            running = scan is not None and scan.scan.state == "running"
+            rate = scan.issue_rate if scan is not None and running else None
+            points.append(EffectSample(frame.t, rate, _latency(frame)))
             if frame.sample is not None:
                 self._keep_tried(frame, frame.sample)
                 self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
@@ -228,11 +231,6 @@ class FollowUp:
             every.append(Event(t, DONE, changes_text(together, effect), "notice", origin="console"))
         every += [event for pool, event in self._done if pool == frame.pool]
         return (event for event in every if event.t <= frame.t)
-
-
-def _issue_rate(frame: Frame) -> float | None:
-    scan = frame.scan
-    return scan.issue_rate if scan is not None and scan.scan.state == "running" else None
 
 
 def _latency(frame: Frame) -> float | None:

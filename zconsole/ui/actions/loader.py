@@ -80,21 +80,20 @@ class ActionLoader:
             return
         if app.view_state.frame is None:
             app.notify("no pool was sampled yet; try again in a moment", timeout=4)
-        elif self._make_backend is None:
+        elif (make_backend := self._make_backend) is None:
             none = "no log of commands: " if flow == "log" else ""
             app.notify(f"{none}{self.denied}", severity="warning", timeout=4, markup=False)
         else:
-            app.begin_flow(partial(self._guarded, app, self._make_backend, flow, key or ""))
 
-    async def _guarded(
-        self, app: ThemedApp, make_backend: MakeBackend, flow: str, key: str
-    ) -> None:
-        try:
-            controller = await self._loaded(app, make_backend)
-            await controller.run(flow, key)
-        except ZconsoleError as error:
-            app.flow_failed()
-            app.notify(str(error), severity="error", markup=False)
+            async def _guarded() -> None:
+                try:
+                    controller = await self._loaded(app, make_backend)
+                    await controller.run(flow, key or "")
+                except ZconsoleError as error:
+                    app.flow_failed()
+                    app.notify(str(error), severity="error", markup=False)
+
+            app.begin_flow(_guarded)
 
     async def _loaded(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:
         """What acts, loaded the first time, in a thread while the console goes on."""

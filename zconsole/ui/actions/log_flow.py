@@ -12,7 +12,7 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.dialogs.screens import Offers, PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, crop, fit
+from zconsole.ui.widgets.draw import Line, Span, fit
 
 PATIENCE = 3.0
 """Seconds that the log may take to answer: a pool that hangs may hold the file."""
@@ -61,7 +61,7 @@ def log_lines(
     found: Sequence[LoggedCommand], look: DisplayFormat, now: float, width: int
 ) -> tuple[Line, ...]:
     """One line per command: when it ended, how, and what it was."""
-    return tuple(crop(_line(each, look, now), width, look.glyphs.ellipsis) for each in found)
+    return tuple(look.crop(_line(each, look, now), width) for each in found)
 
 
 def _line(each: LoggedCommand, look: DisplayFormat, now: float) -> Line:

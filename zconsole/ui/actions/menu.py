@@ -39,8 +39,13 @@ from zconsole.ui.actions.add_flow import add_flow
 from zconsole.ui.actions.asking import Planner
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.actions.scrub_flow import dates_flow, window_flow
-from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
+from zconsole.ui.actions.wizards import (
+    attach_flow,
+    batch_flow,
+    dates_flow,
+    replace_flow,
+    window_flow,
+)
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
 
@@ -123,7 +128,9 @@ def row_entries(situation: Situation, key: str) -> tuple[Entry, ...]:
 
 def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """The menu; what cannot be done now is grey, with the reason."""
-    column = _column(entries, width)
+    refused = (cell_len(entry.text) for entry in entries if entry.refused is not None)
+    # Cells before the reasons: half of them, where a text takes more.
+    column = min(max(refused, default=0), width // 2) + 2
     return tuple(_line(entry, column, look, width) for entry in entries)
 
 
@@ -136,28 +143,17 @@ def entry_about(
     return tuple(wrapped(f"{entry.text}: {said}", "", look, width, " ")) if said else ()
 
 
-def _column(entries: Sequence[Entry], width: int) -> int:
-    """Cells before the reasons of what cannot be done; half of them, where one takes more."""
-    refused = (entry.text for entry in entries if entry.refused is not None)
-    return min(max(map(cell_len, refused), default=0), width // 2) + 2
-
-
 def _line(entry: Entry, column: int, look: DisplayFormat, width: int) -> Line:
     text = look.text(entry.text)
     if entry.refused is None:
         return (Span(f"  {text}"),)
     head = fit(text, max(column, cell_len(text) + 2))
     room = max(8, width - cell_len(head) - 4)
-    reason = _shortened(look.text(entry.refused), room, look.glyphs.ellipsis)
-    return (Span(f"  {head}{reason}", "dim"),)
-
-
-def _shortened(reason: str, room: int, ellipsis: str) -> str:
-    """A reason in its column; where it has to be cut, after its first clause if that fits."""
-    clause = reason.partition(":")[0] + ellipsis
-    if cell_len(reason) > room >= cell_len(clause):
-        return clause
-    return fit(reason, room, ellipsis=ellipsis).rstrip()
+    reason = look.text(entry.refused)
+    # Where it has to be cut, after its first clause if that fits.
+    clause = reason.partition(":")[0] + look.glyphs.ellipsis
+    is_clause = cell_len(reason) > room >= cell_len(clause)
+    return (Span(f"  {head}{clause if is_clause else look.cut(reason, room)}", "dim"),)
 
 
 def _of_vdev(situation: Situation, target: Target) -> list[Entry]:
@@ -241,16 +237,10 @@ def _work(verb: str, key: str) -> list[Entry]:
     ]
 
 
-def _resumes(situation: Situation) -> bool:
-    """Whether a clear is what a suspended pool waits for."""
-    return situation.suspended and situation.pool.suspension != MULTIHOST
-
-
 def _of_pool(situation: Situation) -> list[Entry]:
+    resumes = situation.suspended and situation.pool.suspension != MULTIHOST
     return [
-        Entry(
-            "Clear the errors of the pool, or resume it", (plan_clear,), wanted=_resumes(situation)
-        ),
+        Entry("Clear the errors of the pool, or resume it", (plan_clear,), wanted=resumes),
         Entry("Discard the checkpoint", (plan_discard,)),
         Entry(
             "Add a vdev, log, cache, hot spare or special vdev",

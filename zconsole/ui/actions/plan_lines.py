@@ -64,7 +64,15 @@ def candidate_lines(
 ) -> tuple[Line, ...]:
     """One line per device: what it is, and what stands against it."""
     names = _names(candidates, look, width)
-    return tuple(_candidate(candidate, names, look, width) for candidate in candidates)
+    lines: list[Line] = []
+    for candidate in candidates:
+        start = _start(candidate, names, look)
+        shown = look.cut(_said(candidate), max(4, width - cell_len(start)))
+        if candidate.usable:
+            lines.append((Span(start), Span(shown, "warning" if candidate.cautions else "dim")))
+        else:
+            lines.append((Span(f"{start}{shown}", "dim"),))
+    return tuple(lines)
 
 
 def candidate_about(
@@ -72,8 +80,10 @@ def candidate_about(
 ) -> tuple[Line, ...]:
     """The path of a device and all that is said of it, where its line had to cut that.
 
-    And what the figures of its sectors are: they have no heading.
+    And what the figures of its sectors are: they have no heading. Nothing of a line below them.
     """
+    if index >= len(candidates):
+        return ()
     candidate = candidates[index]
     name, said = look.text(device_name(candidate.device.path)), look.text(_said(candidate))
     start = _start(candidate, _names(candidates, look, width), look)
@@ -133,17 +143,6 @@ def _start(candidate: Candidate, names: Mapping[str, str], look: DisplayFormat) 
     sectors = f"{device.logical or '?'}/{device.physical or '?'}" if known else ""
     size = fit(look.size(device.size), 6, right=True)
     return f"  {names[device.path]} {size} {fit(sectors, 9)} "
-
-
-def _candidate(
-    candidate: Candidate, names: Mapping[str, str], look: DisplayFormat, width: int
-) -> Line:
-    start = _start(candidate, names, look)
-    room = max(4, width - cell_len(start))
-    shown = fit(look.text(_said(candidate)), room, ellipsis=look.glyphs.ellipsis).rstrip()
-    if not candidate.usable:
-        return (Span(f"{start}{shown}", "dim"),)
-    return (Span(start), Span(shown, "warning" if candidate.cautions else "dim"))
 
 
 def _block(

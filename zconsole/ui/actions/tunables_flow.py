@@ -1,26 +1,26 @@
-"""The flow of the tunables pane: list, ask, confirm, set, and round again."""
+"""The flow of the tunables pane: list, ask, confirm, set, and round again; and the autopilot's."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 
 from zconsole.actions.backend import FROZEN
-from zconsole.errors import ZconsoleError
+from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
+from zconsole.tunables.autopilot import Status
 from zconsole.tunables.catalog import BY_NAME, BYTES, exact, named, preset
 from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
+from zconsole.tunables.pilot import BELOW, HoldOrder, HoldPlan, order, plan, present, without_unit
+from zconsole.ui.actions.asking import ask, confirm_change
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.hold_flow import hold_flow, running
-from zconsole.ui.actions.plan_lines import part, said_lines
+from zconsole.ui.actions.plan_lines import part, wrapped
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, allowed, question_lines
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.panes.advice import suggested
-from zconsole.ui.widgets.draw import Span
+from zconsole.ui.widgets.draw import Line, Span
 
 ACTS = "Acts on every pool of this machine, at once."
 LIFTS = {
@@ -40,8 +40,6 @@ OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata
 _NO_DISK = ("cpu", "metadata")
 """Those of them for which it doesn't matter how many requests the disks have at once."""
 
-Run = Callable[[str | None], AsyncIterator[Span]]
-
 
 async def tunables_flow(context: FlowContext) -> None:
     """Show the pane until it is left with Esc."""
@@ -53,23 +51,28 @@ async def tunables_flow(context: FlowContext) -> None:
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
         await context.read_held()
-        row = _row_of_advice(context, settings) if row is None else row
+        if row is None:
+            advised = (bool(_suggested_of(context, each.tunable.name)) for each in settings)
+            row = next((index for index, is_it in enumerate(advised) if is_it), 0)
         screen = _screen(context, settings, row)
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return
         row = picked
         try:
-            await _fulfil(context, screen.request, settings[picked])
+            match screen.request:
+                case "set":
+                    await _ask_value(context, settings[picked])
+                case "restore":
+                    await _restore(context)
+                case "hold":
+                    await hold_flow(context)
+                case "until":
+                    await _until_the_end(context)
+                case name:
+                    await _preset(context, name)
         except ZconsoleError as error:
             context.complain(error)
-
-
-def _row_of_advice(context: FlowContext, settings: tuple[Setting, ...]) -> int:
-    """The row of the tunable that is suggested; the first, where none is."""
-    names = [setting.tunable.name for setting in settings]
-    found = suggested(context.frame) if context.frame else None
-    return names.index(found.tunable) if found and found.tunable in names else 0
 
 
 def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
@@ -125,40 +128,23 @@ def _promised(context: FlowContext, hold: Hold | None) -> str:
     return f"{said}, {keys.shown('restore-at-end')} {ends}"
 
 
-async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
-    if request == "set":
-        await _ask_value(context, setting)
-    elif request == "restore":
-        await _restore(context)
-    elif request == "hold":
-        await hold_flow(context)
-    elif request == "until":
-        await _until_the_end(context)
-    else:
-        await _preset(context, request)
-
-
 async def _ask_value(context: FlowContext, setting: Setting) -> None:
     """Ask until the answer is a value it may have, or the question is left."""
-    name, typed = setting.tunable.name, ""
+    name, tunable = setting.tunable.name, setting.tunable
     lines = partial(question_lines, setting, _suggested_of(context, name), context.look)
-    while True:
-        screen = AskScreen(f"SET {name}", lines, allowed(setting), typed)
-        answer = await context.app.push_screen_wait(screen)
-        if answer is None:
-            return
-        value = setting.tunable.number(answer)
-        problem = (
-            f"{answer}: not {setting.tunable.kind}"
-            if value is None
-            else context.backend.control.problem(name, value)
-        )
-        if value is not None and not problem:
-            warning = setting.tunable.warning(setting.value, value)
-            await _confirm_values(context, f"Set {name}", {name: value}, warning)
-            return
-        context.complain(str(problem))
-        typed = answer
+
+    async def _read(answer: str) -> int:
+        if (value := tunable.number(answer)) is None:
+            raise ZconsoleError(f"{answer}: not {tunable.kind}")
+        if problem := context.backend.control.problem(name, value):
+            raise ZconsoleError(problem)
+        return value
+
+    async def _use(value: int) -> None:
+        warning = tunable.warning(setting.value, value)
+        await _confirm_values(context, f"Set {name}", {name: value}, warning)
+
+    await ask(context, f"SET {name}", lines, allowed(setting), _read, _use)
 
 
 async def _preset(context: FlowContext, name: str) -> None:
@@ -189,33 +175,24 @@ async def _confirm_values(
     changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
     remarks = (_ends_autopilot(context, values), *remarks)
     said = part("Warnings", filter(None, remarks), "warning")
-    would = [_promised(context, _would_hold(name, value)) for name, value in values.items()]
+    held = {name: value for name, value in values.items() if named(name).guarded and value}
+    here = Hold(Setter.CONSOLE, "here", own=True)
+    guard = Hold(Setter.GUARD, "here", own=True, seconds=FROZEN)
+    would = [_promised(context, guard if name in held else here) for name in values]
     effects = [ACTS, *(f"{said[0].upper()}{said[1:]}." for said in dict.fromkeys(would))]
     said += [*part("Will set", changes, "bold"), *part("What it does", effects, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
-        held = {n: v for n, v in values.items() if named(n).guarded and v}
-        try:
-            plain = {n: v for n, v in values.items() if n not in held}
-            now = context.backend.clock()
-            await in_daemon_thread(partial(control.set, plain, now, action=action))
-            for name, value in held.items():
-                await context.backend.freeze(name, value)
-        except ZconsoleError as error:
-            yield Span(str(error), "error")
-            return
+        plain = {n: v for n, v in values.items() if n not in held}
+        now = context.backend.clock()
+        await in_daemon_thread(partial(control.set, plain, now, action=action))
+        for name, value in held.items():
+            await context.backend.freeze(name, value)
         for name in values:
             yield Span(f"{name} is {exact(name, live(name))}", "notice")
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
-    await _show(context, title, said, _run, f"zconsole tunables set {words}")
-
-
-def _would_hold(name: str, value: int) -> Hold:
-    """How a value is held once this console has set it."""
-    by = Setter.GUARD if named(name).guarded and value else Setter.CONSOLE
-    seconds = FROZEN if by is Setter.GUARD else None
-    return Hold(by, "here", own=True, seconds=seconds)
+    await confirm_change(context, title, said, _run, f"zconsole tunables set {words}")
 
 
 def _ends_autopilot(context: FlowContext, names: Iterable[str]) -> str:
@@ -254,7 +231,11 @@ async def _restore(context: FlowContext) -> None:
     said += [Span(f"{name}  set by another version", "bold") for name in foreign]
 
     ends = _ends_autopilot(context, (s.tunable.name for s in ours if s.ours))
-    others = {s.tunable.name: s.hold for s in ours if s.hold and _is_others(s.hold)}
+    others = {  # another console that runs holds them
+        s.tunable.name: s.hold
+        for s in ours
+        if s.hold and s.hold.by is Setter.CONSOLE and s.hold.process and not s.hold.own
+    }
     held = [f"{', '.join(names)}: {text}" for text, names in grouped(others).items()]
     said += part("Warnings", filter(None, [ends, *held]), "warning")
 
@@ -262,12 +243,9 @@ async def _restore(context: FlowContext) -> None:
         for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
             yield Span(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
-    await _show(context, "Restore the values set here", said, _run, "zconsole tunables restore")
-
-
-def _is_others(hold: Hold) -> bool:
-    """Whether another console holds it that runs."""
-    return hold.by is Setter.CONSOLE and bool(hold.process) and not hold.own
+    await confirm_change(
+        context, "Restore the values set here", said, _run, "zconsole tunables restore"
+    )
 
 
 async def _until_the_end(context: FlowContext) -> None:
@@ -281,23 +259,6 @@ async def _until_the_end(context: FlowContext) -> None:
     held = Hold(Setter.CONSOLE, "here", own=True, until=frame.guid)
     said = promise(held if goes else Hold(Setter.COMMAND), context.scans())
     context.app.notify(f"Values set here: {said}", markup=False)
-
-
-async def _show(
-    context: FlowContext, title: str, said: Sequence[Span], run: Run, command: str
-) -> None:
-    """Have it confirmed; ``command`` does the same by hand."""
-    if context.denied:
-        said = [*said, Span(context.denied, "error")]
-    look = context.look
-    confirmation = Confirmation(
-        title,
-        lambda width: said_lines(said, look, width),
-        run,
-        barred=bool(context.denied),
-        commands=(command,),
-    )
-    await context.app.push_screen_wait(ConfirmScreen([confirmation], look))
 
 
 def likely_limit(frame: Frame) -> str | None:
@@ -320,3 +281,94 @@ def hopeless(frame: Frame) -> str | None:
     disks = frame.limit.cause not in _NO_DISK
     more = "little to gain, and latency rises" if disks else "no tunable helps"
     return f"{frame.limit.text}: {more}"
+
+
+EXAMPLE = "20ms, or 20ms 22:00-06:00=100ms"
+COMMAND = "zconsole tunables hold-latency"
+
+
+async def hold_flow(context: FlowContext) -> None:
+    """Start the autopilot as a plan; where one runs, whoever started it, stop it as a plan.
+
+    Raises ZconsoleError where nothing scans, or where latencies or tunables can't be read.
+    """
+    if status := await context.backend.autopilots.status():
+        await _stop(context, status)
+        return
+    _planned(context, order(["1s"]))  # whatever is in the way is said before anything is asked
+
+    async def _read(answer: str) -> HoldOrder:
+        words = answer.split()
+        if bare := without_unit(words):  # people mean ms
+            raise UsageError(f"{bare} has no unit: write {bare}ms or {bare}s")
+        return order(words)
+
+    title, lines = "HOLD THE LATENCY OF APPLICATIONS", partial(_asked, context)
+    await ask(context, title, lines, EXAMPLE, _read, partial(_start, context))
+
+
+def running(context: FlowContext) -> str:
+    """What the autopilot does, for the list of tunables; while none runs, which key starts it."""
+    key, status = context.look.keys.way("hold-latency"), context.held
+    if status is None:
+        return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
+    reached = context.watch.waits()
+    said = f"Autopilot: {status}; now {present(reached)}."
+    if status.misses(reached, context.backend.clock()):
+        said += " Scans can't go slower here: the rest of the latency is not from their speed."
+    return f"{said} {key} stops it; it also ends when you set a tunable that it sets."
+
+
+def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:
+    texts = (
+        "Type the latency that 95 % of the applications' synchronous requests should stay within,"
+        " with its unit (20ms). Scans then go as fast as that allows. Values for times of the day"
+        " may follow (22:00-06:00=100ms).",
+        f"{_now(context)} Less than now slows the scan, more lets it go faster.",
+        "A pool that can't lose another device is not slowed below OpenZFS's defaults, whatever the"
+        f" latency. To allow that, add {BELOW}.",
+    )
+    return tuple(line for text in texts for line in wrapped(text, "", context.look, width))
+
+
+def _now(context: FlowContext) -> str:
+    return f"Now {present(context.watch.waits())}."
+
+
+def _planned(context: FlowContext, wanted: HoldOrder) -> HoldPlan:
+    frames = [frame for frame in context.app.view_state.frames if frame.sample]
+    left = {f.seen.name: f.scan.left if f.scan else None for f in frames}
+    pools, parameters = [frame.seen for frame in frames], context.backend.parameters
+    return plan(wanted, pools, parameters, left, watched=True)
+
+
+async def _start(context: FlowContext, wanted: HoldOrder) -> None:
+    made = _planned(context, wanted)
+    said = part("Warnings", made.warnings, "warning")
+    said += part("Pools that scan now", made.pools, "bold")
+    said += part("What it does", (*made.effects, _now(context)), "")
+    said += part(
+        "Sets these, step by step; each step is logged and marked on the graph", made.sets, ""
+    )
+
+    async def _run(_: str | None) -> AsyncIterator[Span]:
+        await context.backend.autopilots.start(wanted)
+        yield Span(f"Autopilot started: target {wanted.targets}", "notice")
+
+    words = " ".join((COMMAND, *wanted.words))
+    typed = BELOW if wanted.below else None
+    await confirm_change(context, f"Hold latency at {wanted.targets}", said, _run, words, typed)
+
+
+async def _stop(context: FlowContext, status: Status) -> None:
+    said = part("Runs now", (f"Autopilot: {status}.", _now(context)), "bold")
+    said += part("Steers", status.pools, "")
+    said += part("What it does", ("Ends the autopilot and restores the original values.",), "")
+
+    async def _run(_: str | None) -> AsyncIterator[Span]:
+        stopped = await context.backend.autopilots.stop()
+        yield Span(
+            "The original values are restored" if stopped else "It had ended already", "notice"
+        )
+
+    await confirm_change(context, "Stop the autopilot", said, _run, f"{COMMAND} off")

@@ -129,8 +129,9 @@ def _names(shown: Sequence[Shown]) -> int:
 def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
     setting = shown.setting
     tunable = setting.tunable
+    shown_as = look.size if tunable.unit == BYTES else tunable.rounded
     value, default = (
-        fit("-" if number is None else _rounded(tunable, number, look), _VALUE, right=True)
+        fit("-" if number is None else shown_as(number), _VALUE, right=True)
         for number in (setting.value, setting.default)
     )
     changed = setting.value != setting.default and setting.default is not None
@@ -139,18 +140,13 @@ def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
     middle = f"{default} {_unit(tunable.unit, width)}"
     room = max(4, width - len(start) - len(value) - len(middle) - 1)
     role = "dim" if tunable.never else ""
-    said = fit(look.text(_said(shown, room)), room, ellipsis=look.glyphs.ellipsis).rstrip()
+    said = look.cut(_said(shown, room), room)
     return (
         Span(start, role),
         Span(value, "notice" if setting.ours else "warning" * changed),
         Span(f" {middle}", "dim"),
         Span(said, "notice" if setting.ours or shown.suggested else "dim"),
     )
-
-
-def _rounded(tunable: Tunable, value: int, look: DisplayFormat) -> str:
-    """A value for a column, sizes in the units chosen."""
-    return look.size(value) if tunable.unit == BYTES else tunable.rounded(value)
 
 
 def _said(shown: Shown, room: int) -> str:
@@ -242,21 +238,17 @@ def question_lines(
 
 
 def allowed(setting: Setting) -> str:
-    """Which values it may have, and which it has by default."""
+    """Which values it may have, with what they count, and which it has by default."""
     tunable = setting.tunable
     default = "depends" if setting.default is None else tunable.exact(setting.default)
-    return f"{_range(tunable)}, default {default}"
+    joined = "or" if tunable.high - tunable.low == 1 else "to"
+    unit = "" if tunable.unit == "0/1" else f" {tunable.unit}"
+    values = f"{tunable.rounded(tunable.low)} {joined} {tunable.rounded(tunable.high)}{unit}"
+    return f"{values}, default {default}"
 
 
 def _acts(tunable: Tunable) -> str:
     return "acts on a running scan" if tunable.running_scan else "acts on later scans only"
-
-
-def _range(tunable: Tunable) -> str:
-    """The values it may have, with what they count."""
-    joined = "or" if tunable.high - tunable.low == 1 else "to"
-    unit = "" if tunable.unit == "0/1" else f" {tunable.unit}"
-    return f"{tunable.rounded(tunable.low)} {joined} {tunable.rounded(tunable.high)}{unit}"
 
 
 def changes_text(changes: Sequence[Change], effect: TunableEffect) -> str:

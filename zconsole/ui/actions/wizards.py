@@ -1,9 +1,10 @@
-"""Flows that ask before there is a plan: which device, for which place."""
+"""Flows that ask before there is a plan: which device, for which place, which part of a scrub."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 
 from zconsole.actions.candidates import Candidate, order, ranked, spares, unfit_spare
@@ -13,11 +14,21 @@ from zconsole.actions.follow import leftover
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_batch, plan_replace
+from zconsole.actions.scrub import EXAMPLE, plan_scrub_dates, read_dates
+from zconsole.actions.scrub_window import plan_window, plan_window_off, read_hours
 from zconsole.actions.target import Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
 from zconsole.pool.topology import FAILED
-from zconsole.ui.actions.asking import Planner, confirm, picked, situation_now, situation_shown
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.ui.actions.asking import (
+    Planner,
+    ask,
+    confirm,
+    picked,
+    situation_now,
+    situation_shown,
+)
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import (
     candidate_about,
@@ -103,15 +114,24 @@ async def replace_together(
     ``where`` they are, for the title; ``chosen``: the new devices by key, where some are chosen
     already. ``ran`` is told what the plan did.
     """
-    row = len(olds) if chosen else 0
+    look, row = context.look, len(olds) if chosen else 0
+
+    def _lines(width: int) -> tuple[Line, ...]:
+        rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
+        return (*rows, (Span(f"  Plan these {len(chosen)}", "bold"),))
+
     while True:
-        screen = _batch_screen(context, where, olds, chosen, row)
+        title = f"REPLACE DEVICES OF {look.text(where)}  Enter chooses"
+        screen = PickScreen(title, _lines, start=row, wide=True)
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return False
         row = picked
         if picked == len(olds):
-            if await _confirm_batch(context, chosen, ran):
+            swaps = tuple(Swap(old, new) for old, new in chosen.items())
+            ways = [partial(plan_batch, swaps=swaps, sequential=q) for q in (False, True)]
+            told = None if ran is None else partial(ran, swaps)
+            if await confirm(context, ways, tuple(chosen.values()), told):
                 return True
             continue
         old = olds[picked]
@@ -120,15 +140,6 @@ async def replace_together(
         if new is not None:
             chosen[old.key] = new
             row = min(picked + 1, len(olds))
-
-
-async def _confirm_batch(
-    context: FlowContext, chosen: Mapping[str, str], ran: BatchRan | None
-) -> bool:
-    swaps = tuple(Swap(old, new) for old, new in chosen.items())
-    ways = [partial(plan_batch, swaps=swaps, sequential=q) for q in (False, True)]
-    told = None if ran is None else partial(ran, swaps)
-    return await confirm(context, ways, tuple(chosen.values()), told)
 
 
 async def _pick_device(
@@ -150,8 +161,7 @@ async def _pick_device(
         return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "key"),))
 
     def _about(index: int, width: int) -> tuple[Line, ...]:
-        known = listed or []
-        return candidate_about(known, index, look, width) if index < len(known) else ()
+        return candidate_about(listed or (), index, look, width)
 
     async def _fill() -> int:
         nonlocal listed
@@ -204,23 +214,6 @@ async def ask_path(context: FlowContext) -> str | None:
     return path
 
 
-def _batch_screen(
-    context: FlowContext,
-    where: str,
-    olds: Sequence[Target],
-    chosen: Mapping[str, str],
-    row: int,
-) -> PickScreen:
-    look = context.look
-
-    def _lines(width: int) -> tuple[Line, ...]:
-        rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
-        return (*rows, (Span(f"  Plan these {len(chosen)}", "bold"),))
-
-    title = f"REPLACE DEVICES OF {look.text(where)}  Enter chooses"
-    return PickScreen(title, _lines, start=row, wide=True)
-
-
 def _vdev(context: FlowContext, key: str) -> tuple[Situation, Target]:
     """The pool on show, and its vdev at the cursor. Raises ZconsoleError without."""
     situation = situation_shown(context)
@@ -251,17 +244,47 @@ def _only_failed(situation: Situation, below: Target | None) -> Target:
     if len(found) == 1:
         return found[0]
     if not found:
-        what = (
-            "has failed without a replacement"
-            if _replaced_already(situation, below)
-            else "has failed"
-        )
+        root = below.vdev if below else situation.pool.root
+        replaced = any(leaf.state in FAILED for leaf in root.leaves())
+        what = f"has failed{' without a replacement' * replaced}"
         raise ZconsoleError(f"no device of {where} {what}. Select a device to replace")
     names = ", ".join(target.name for target in found)
     raise ZconsoleError(f"{names} have failed: select one of them")
 
 
-def _replaced_already(situation: Situation, below: Target | None) -> bool:
-    """Whether a device has failed there that is being replaced already."""
-    root = below.vdev if below else situation.pool.root
-    return any(leaf.state in FAILED for leaf in root.leaves())
+_DATES = (
+    Span("Blocks written in this time are read, in the time zone of this machine.", "dim"),
+    Span("The first or the last date may be left out: 2026-11-01, to 2026-11-20", "dim"),
+)
+_HOURS = (
+    Span("The scrub runs between these times of the day, and is paused outside them.", "dim"),
+    Span('Its progress is kept. In the time zone of this machine; "off" drops the hours.', "dim"),
+)
+
+
+async def dates_flow(context: FlowContext, _: str) -> bool:
+    """Ask for the dates of a scrub, then show its plan; False when left."""
+
+    async def _read(answer: str) -> Planner:
+        dates = read_dates(answer, datetime.fromtimestamp(context.backend.clock(), UTC))
+        return partial(plan_scrub_dates, dates=dates)
+
+    title, lines = "SCRUB WHAT WAS WRITTEN FROM … TO", partial(said_lines, _DATES, context.look)
+    return await ask(context, title, lines, EXAMPLE, _read, lambda way: confirm(context, [way]))
+
+
+async def window_flow(context: FlowContext, _: str) -> bool:
+    """Ask for the hours of a scrub, then show the plan; False when left."""
+    frame = context.frame
+    hours = next((w.hours for w in context.windows if frame and w.guid == frame.guid), "")
+    now = Span(f"Set now: {hours}" if hours else "No hours are set now.", "bold")
+
+    async def _read(answer: str) -> Planner:
+        if answer != "off":
+            return partial(plan_window, hours=read_hours(answer))
+        windows = await in_daemon_thread(context.backend.windows.windows)
+        return partial(plan_window_off, windows=windows)
+
+    title, lines = "SCRUB ONLY IN THESE HOURS", partial(said_lines, (now, *_HOURS), context.look)
+    example = "for example 22:00-06:00"
+    return await ask(context, title, lines, example, _read, lambda way: confirm(context, [way]))

@@ -17,13 +17,12 @@ from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
-from zconsole.ui.dialogs.screens import Offers
+from zconsole.ui.dialogs.screens import Offers, Prompt
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings, shown
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.prompt import Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +97,13 @@ class ConfirmScreen(ButtonScreen[None]):
         """The way of doing it that is shown."""
         return self._confirmations[self._index]
 
+    @property
+    def _view(self) -> LinesView:
+        return self.query_one("#plan-text", LinesView)
+
     def on_mount(self) -> None:
         """Say whether there is more below, once that is known and as it is scrolled."""
-        view = self.query_one("#plan-text", LinesView)
-        self.watch(view, "scroll_y", self._show_hint, init=False)
+        self.watch(self._view, "scroll_y", self._show_hint, init=False)
         self.call_after_refresh(self._show_hint)
 
     def on_resize(self) -> None:
@@ -114,7 +116,7 @@ class ConfirmScreen(ButtonScreen[None]):
             self._warn("There is no other way")
         elif self._state == "asking":
             self._index = (self._index + 1) % len(self._confirmations)
-            self.query_one("#plan-text", LinesView).edge(-1)
+            self._view.edge(-1)
             self.update()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -181,9 +183,10 @@ class ConfirmScreen(ButtonScreen[None]):
     async def _run(self, typed: str | None) -> None:
         try:
             async for said in self.confirmation.run(typed):
-                self._append(said)
+                self._output.append(said)
+                self.update()
         except (OSError, ZconsoleError) as error:
-            self._append(Span(str(error), "error"))
+            self._output.append(Span(str(error), "error"))
         else:
             if self.confirmation.leaves and self.is_attached:
                 self.dismiss()
@@ -191,18 +194,16 @@ class ConfirmScreen(ButtonScreen[None]):
         self._state = "over"
         self.update()
 
-    def _append(self, said: Span) -> None:
-        self._output.append(said)
-        self.update()
-
     def draw(self) -> None:
         """Draw what there is to read and to press now."""
         width = self.app.size.width
         confirmation = self.confirmation
         asking = self._state == "asking"
-        view = self.query_one("#plan-text", LinesView)
+        view = self._view
         title, *more = wrapped(confirmation.title, "title", self._look, width, " ")
-        view.show((*more, *self._lines(width)), title)
+        said = self._output or [Span(self._look.glyphs.ellipsis, "dim")]
+        lines = confirmation.body(width) if asking else said_lines(said, self._look, width)
+        view.show((*more, *lines), title)
         self._typed.display = self._asks_for_word
         self._typed.placeholder = f'type "{self._look.text(confirmation.typed)}" to confirm'
         self.query_one("#choice").display = asking
@@ -233,15 +234,9 @@ class ConfirmScreen(ButtonScreen[None]):
         elif len(self._confirmations) > 1:
             way = shown(self._look.keys.titled("other-way").keys[0])
             keys.insert(1, (way, f"another way ({self._index + 1} of {len(self._confirmations)})"))
-        if self.query_one("#plan-text", LinesView).has_more:
+        if self._view.has_more:
             keys.insert(0, ("Down", "more"))
         return keys
-
-    def _lines(self, width: int) -> Sequence[Line]:
-        if self._state == "asking":
-            return self.confirmation.body(width)
-        said = self._output or [Span(self._look.glyphs.ellipsis, "dim")]
-        return said_lines(said, self._look, width)
 
     def _warn(self, text: str) -> None:
         self._warning = (Span(f" {text}", "warning"),)

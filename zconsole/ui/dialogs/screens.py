@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -14,16 +14,13 @@ from textual.widgets import Input
 
 from zconsole.errors import ZconsoleError
 from zconsole.ui.background import begin
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import keys_line
-from zconsole.ui.typed_ahead import TypedAheadScreen
+from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen
 from zconsole.ui.widgets.draw import Line, Span, at_most, spread
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, CursorView, LinesView
-from zconsole.ui.widgets.prompt import Prompt
-
-if TYPE_CHECKING:
-    from zconsole.ui.themed_app import ThemedApp
 
 Lines = Callable[[int], Sequence[Line]]
 """Lines for a width."""
@@ -44,6 +41,11 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
     """Groups in the table of keys that are its own, for its help and its line of keys."""
     lives: ClassVar[bool] = False
     """Whether it is drawn anew with each round of frames."""
+
+    @property
+    def look(self) -> DisplayFormat:
+        """How things are written now."""
+        return cast("ThemedApp", self.app).view_state.look
 
     @property
     def help_groups(self) -> tuple[str, ...]:
@@ -105,22 +107,16 @@ class TextScreen(Dialog[ScreenResultType]):
         """The line that stays at the top, for a width."""
         return (Span(f" {self._title_text}", "title"),)
 
-    def aged(self, title: Line, width: int) -> Line:
+    def aged_title(self, width: int) -> Line:
         """The title with the age of what it stands over at its end, where that is late."""
-        app = cast("ThemedApp", self.app)
+        title, late = self.title_line(width), cast("ThemedApp", self.app).late
         # The ways in which there is more stand behind it.
-        room = width - WAYS
-        return (
-            spread(title, app.late, room, app.view_state.look.glyphs.ellipsis)
-            if app.late
-            else title
-        )
+        return spread(title, late, width - WAYS, self.look.glyphs.ellipsis) if late else title
 
     def show_keys(self) -> None:
         """Draw the keys that work here."""
-        look = cast("ThemedApp", self.app).view_state.look
         typing = isinstance(self.focused, Input)
-        line = keys_line(self.groups, look, self.app.size.width, typing=typing)
+        line = keys_line(self.groups, self.look, self.app.size.width, typing=typing)
         self.query_one("#keys", FooterView).show((line,))
 
 
@@ -137,7 +133,7 @@ class PickView(CursorView):
         line = super().line_at(index)
         if index != self.cursor or not line or not line[0].text.startswith(" "):
             return line
-        pointer = cast("ThemedApp", self.app).view_state.look.glyphs.pointer
+        pointer = self.look.glyphs.pointer
         return (line[0]._replace(text=pointer + line[0].text[1:]), *line[1:])
 
     def move(self, lines: int) -> None:
@@ -208,7 +204,7 @@ class PickScreen(TextScreen[int | None]):
     def draw(self) -> None:
         """Draw the lines anew."""
         width = self.view.size.width or self.app.size.width
-        self.view.show(self._make(width), self.aged(self.title_line(width), width))
+        self.view.show(self._make(width), self.aged_title(width))
         # As high as its lines with a blank one, so that what is said of them stands close by.
         self.view.styles.max_height = self.view.line_count() + 2
         heights = [len(self._said(index)) for index in range(self.view.line_count())]
@@ -256,10 +252,9 @@ class PickScreen(TextScreen[int | None]):
         if self._about is None:
             return ()
         width, height = self.view.size.width or self.app.size.width, self.app.size.height
-        ellipsis = cast("ThemedApp", self.app).view_state.look.glyphs.ellipsis
         free = height - self.view.line_count() - 3  # its title, the gap and the keys
         most = max(1, free, height // _ABOUT_SHARE)
-        return at_most(most, self._about(index, width), ellipsis)
+        return at_most(most, self._about(index, width), self.look.glyphs.ellipsis)
 
     def action_open(self) -> None:
         """Return what the cursor is on, once it is filled in; of what can't be picked, say why."""
@@ -270,6 +265,24 @@ class PickScreen(TextScreen[int | None]):
             self.app.notify(f"not now: {why}", markup=False)
             return
         self.dismiss(self.view.cursor)
+
+
+class Prompt(Input):
+    """An input whose cursor stands still, so that it is seen at any moment and costs no bytes.
+
+    Its left edge says that it is in focus, also without color.
+    """
+
+    def __init__(
+        self,
+        value: str = "",
+        *,
+        id: str,  # noqa: A002
+        placeholder: str = "",
+        select_on_focus: bool = True,
+    ) -> None:
+        super().__init__(value, placeholder=placeholder, id=id, select_on_focus=select_on_focus)
+        self.cursor_blink = False
 
 
 class AskScreen(TextScreen[str | None]):

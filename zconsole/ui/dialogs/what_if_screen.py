@@ -16,24 +16,22 @@ from textual.widgets import Input
 from zconsole import units
 from zconsole.errors import UsageError
 from zconsole.output.what_if import cost_words
-from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.pool.balance import VdevBalance
 from zconsole.pool.topology import placed
 from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces, resilver_duration
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame, VdevRow, range_words
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import TextScreen
+from zconsole.ui.dialogs.screens import Prompt, TextScreen
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.scan_parts import paragraph
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, spread
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, spread
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.prompt import Prompt
-from zconsole.ui.widgets.short_names import middle
 
 HINTS = (
     ("SIZE", "adds a vdev: 36.4T, 6x4T, raidz2:6x4T, mirror:2x8T"),
@@ -110,7 +108,7 @@ def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[L
     if wanted:
         lines += [(), *_cost(view, look, width), *_command(question, look, width)]
     lines += [*_resilver(wanted, question, look, width), (), *_hints(look, width)]
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -124,7 +122,7 @@ def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Ite
         yield (Span(" the source gives no sizes of vdevs", "dim"),)
     # In order, not by name: old listings call two vdevs the same.
     for was, now in zip_longest(view.before.vdevs, view.after.vdevs):
-        name = middle(look.text((now or was).name), _NAME, look.glyphs.ellipsis)
+        name = look.middle((now or was).name, _NAME)
         if was is not None:
             yield _vdev(name, "now", was, look, width)
             name = ""
@@ -135,7 +133,10 @@ def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Ite
 def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: int) -> Line:
     later = when == "then"
     share = percent(vdev.new_write_share, 0)
-    tail = _numbers(percent(vdev.fill), _free_words(vdev, look), share)
+    # What is free after parity; raw, and called so, where the layout is not known.
+    unknown = vdev.usable_free_bytes is None and vdev.free_bytes is not None
+    free = look.size(vdev.free_bytes if unknown else vdev.usable_free_bytes) + " raw" * unknown
+    tail = _numbers(percent(vdev.fill), free, share)
     room = max(0, min(width, _WIDEST) - _NAME - _WHEN - 4 - len(tail))
     drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill), thin=not later)
     role = "" if later else "dim"
@@ -147,29 +148,19 @@ def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: i
     )
 
 
-def _free_words(vdev: VdevBalance, look: DisplayFormat) -> str:
-    """What is free after parity; raw, and called so, where the layout is not known."""
-    unknown = vdev.usable_free_bytes is None and vdev.free_bytes is not None
-    return f"{look.size(vdev.free_bytes)} raw" if unknown else look.size(vdev.usable_free_bytes)
-
-
 def _numbers(fill: str, free: str, share: str) -> str:
     return f"{fill:>8}  {free:>11} {share:>11} "
 
 
 def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:
     before, after = percent(view.before.spread), percent(view.after.spread)
-    yield from paragraph("spread", f"{before} now, {after} then{_gain(view)}", look, width)
+    was, now = (
+        sum(vdev.usable_free_bytes or 0 for vdev in balance.vdevs)
+        for balance in (view.before, view.after)
+    )
+    gain = f"; {units.size(now - was)} more free after parity" if now > was else ""
+    yield from paragraph("spread", f"{before} now, {after} then{gain}", look, width)
     yield from paragraph("rebalance", cost_words(view), look, width)
-
-
-def _gain(view: Outlook) -> str:
-    gained = _free(view.after) - _free(view.before)
-    return f"; {units.size(gained)} more free after parity" if gained > 0 else ""
-
-
-def _free(balance: Balance) -> int:
-    return sum(vdev.usable_free_bytes or 0 for vdev in balance.vdevs)
 
 
 def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -182,7 +173,10 @@ def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int
         found = resilver_duration(root, wanted.disk, question.paces)
     else:
         what, found = _of_row(question)
-    yield from paragraph("resilver", f"{what}: {_took(found)}" if what else "", look, width)
+    took = "unknown: no completed scan recorded"
+    if found is not None:
+        took = f"{units.duration(found.eta)} {range_words(found)}; {found.reason}"
+    yield from paragraph("resilver", f"{what}: {took}" if what else "", look, width)
 
 
 def _of_row(question: Question) -> tuple[str, Estimate | None]:
@@ -195,12 +189,6 @@ def _of_row(question: Question) -> tuple[str, Estimate | None]:
     if top is None or top.vdev.vclass != "normal" or (top.key == row.key and row.vdev.children):
         return "", None
     return f"of {row.vdev.name}", member_duration(top.vdev, question.paces)
-
-
-def _took(found: Estimate | None) -> str:
-    if found is None:
-        return "unknown: no completed scan recorded"
-    return f"{units.duration(found.eta)} {range_words(found)}; {found.reason}"
 
 
 def _command(question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:

@@ -8,7 +8,6 @@ from zconsole.timeline.frame import AUTOPILOT, Frame
 from zconsole.ui.panes.reasons import way_out
 from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine
 from zconsole.ui.widgets.draw import Line
-from zconsole.ui.widgets.short_names import middle
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Suggestion
@@ -18,6 +17,7 @@ _SURE = 0.5
 """Certainty (0 to 1) below which the limit is only "perhaps" one."""
 _NAME = 22
 """Cells of a device's name where a text takes more lines than there are."""
+_BLANK: list[Line] = [()]
 
 
 def advice_lines(ink: Ink, *, is_running: bool) -> list[Line]:
@@ -26,26 +26,21 @@ def advice_lines(ink: Ink, *, is_running: bool) -> list[Line]:
     Each has its lines whether there is anything to say or not.
     """
     if ink.compact:
-        return _low(ink, is_running)
+        said = _low(ink, is_running)
+        return [*said, *_BLANK * (1 + is_running - len(said))]
     most = 2 if ink.roomy else 1
     if not is_running:
         told = ink.frame.troubles and not ink.frame.problem
-        return _troubles(most, ink) if told else _blank(most)
+        return _troubles(most, ink) if told else _BLANK * most
     if ink.frame.problem:
         said = fixed("limit", "unknown while the pool does not answer", 1, ink, "dim")
-        return [*said, *_blank(2 * most + 2 * ink.roomy)]
+        return [*said, *_BLANK * (2 * most + 2 * ink.roomy)]
     lines = _limited(most, ink)
     return [*lines, *_surroundings(ink)] if ink.roomy else lines
 
 
 def _low(ink: Ink, is_running: bool) -> list[Line]:
-    """The lines there are where it is low: the limit, then the worst trouble or else what to do."""
-    lines = 2 if is_running else 1
-    said = _low_words(ink, is_running)
-    return [*said, *_blank(lines - len(said))]
-
-
-def _low_words(ink: Ink, is_running: bool) -> list[Line]:
+    """What is said where it is low: the limit, then the worst trouble or else what to do."""
     if way := way_out(ink.frame, ink.look, ink.width - LABEL - 2):
         return fixed("suggestion", way, 1, ink)
     if ink.frame.problem:
@@ -56,11 +51,6 @@ def _low_words(ink: Ink, is_running: bool) -> list[Line]:
     advice = _suggestion(ink)
     told = troubles or (_shortened("suggestion", advice, 1, ink) if advice else [])
     return [*_limit(ink, 1), *told]
-
-
-def _blank(lines: int) -> list[Line]:
-    nothing: Line = ()
-    return [nothing] * lines
 
 
 def _limit(ink: Ink, rows: int) -> list[Line]:
@@ -90,7 +80,7 @@ def _limited(most: int, ink: Ink) -> list[Line]:
     limits = _limit(ink, 1 if advice and not ink.whole else 1 + most)
     rest = most + 1 - len(limits)
     if not advice:
-        return [*limits, *_blank(rest), *_troubles(most, ink)]
+        return [*limits, *_BLANK * rest, *_troubles(most, ink)]
     troubles = _troubles(max(1, rest), ink) if rest or ink.whole else []
     return [*limits, *suggested[:most], *troubles]
 
@@ -129,7 +119,7 @@ def _with_short_names(label: str, text: str, rows: int, ink: Ink) -> str:
         for row in ink.frame.rows:
             name = row.vdev.name
             if len(name) > _NAME and name in text:
-                text = text.replace(name, middle(name, _NAME, ink.look.glyphs.ellipsis))
+                text = text.replace(name, ink.look.middle(name, _NAME))
     return text
 
 
@@ -166,6 +156,6 @@ def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     """In full where there is room, else its first clauses: the detail of its row has the rest."""
     if ink.whole or len(ink.paragraph("trouble", trouble.text)) <= rows:
         return fixed("trouble", trouble.text, rows, ink, "warning")
-    name = middle(ink.look.text(trouble.name), _NAME, ink.look.glyphs.ellipsis)
+    name = ink.look.middle(trouble.name, _NAME)
     said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
     return fixed("trouble", f"{name}: {said}", rows, ink, "warning")

@@ -9,7 +9,6 @@ from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, fit, ruled
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.short_names import middle
 
 _NAME = 14
 _LONG_NAME = 30
@@ -60,31 +59,19 @@ def balance_lines(
     names = min(most, max(_NAME, longest))
     vdevs = balance.vdevs
     if room is not None and room < len(vdevs):
-        vdevs = _extremes_first(vdevs)
+        known = sorted((vdev.fill, i) for i, vdev in enumerate(vdevs) if vdev.fill is not None)
+        first = {known[0][1], known[-1][1]}  # the emptiest and the fullest
+        order = sorted(range(len(vdevs)), key=lambda i: (i not in first, i))
+        vdevs = tuple(vdevs[i] for i in order)
     return tuple(_vdev(vdev, look, width, names, shares) for vdev in vdevs)
 
 
-def _extremes_first(vdevs: tuple[VdevBalance, ...]) -> tuple[VdevBalance, ...]:
-    """The emptiest and the fullest vdev before the others, each part in the pool's order.
-
-    The fill of one of them is known at least.
-    """
-    known = sorted((vdev.fill, i) for i, vdev in enumerate(vdevs) if vdev.fill is not None)
-    first = {known[0][1], known[-1][1]}
-    order = sorted(range(len(vdevs)), key=lambda i: (i not in first, i))
-    return tuple(vdevs[i] for i in order)
-
-
 def _vdev(vdev: VdevBalance, look: DisplayFormat, width: int, names: int, shares: bool) -> Line:
-    name = middle(look.text(vdev.name), names, look.glyphs.ellipsis)
-    free = f"{look.size(vdev.free_bytes)}"
-    tail = f"{percent(vdev.fill):>8}  {free:>7}"
+    name = look.middle(vdev.name, names)
+    tail = f"{percent(vdev.fill):>8}  {look.size(vdev.free_bytes):>7}"
     if width >= _WIDE:
         tail += f"{percent(vdev.frag, 0):>8}"
-    if shares:
-        tail += f"{percent(vdev.new_write_share, 0):>11} "
-    else:
-        tail += " "
+    tail += f"{percent(vdev.new_write_share, 0):>11} " if shares else " "
     room = max(0, width - names - 3 - len(tail))
     return (
         Span(f" {fit(name, names)}  "),

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights, layout_of
 from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.ui.background import begin
+from zconsole.ui.dialogs.screens import Offers, TextScreen
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.keys import bindings
 from zconsole.ui.panes.device_cells import note_words, state_words
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined
+from zconsole.ui.view_state import ViewState
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined
+from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.ui.widgets.lines_view import LinesView
 
 NO_CHASSIS = "no chassis to show: no enclosure (SES) and no NVMe slot tells what sits where"
 EMPTY, OTHER, UNSEEN = "empty", "other", "?"
@@ -54,6 +64,7 @@ def bays(frames: Sequence[Frame]) -> tuple[Bay, ...]:
                 key = (row.vdev.disk.enclosure, row.vdev.disk.slot)
                 held.setdefault(key, []).append((frame, row))
     return tuple(
+        # A hot spare's own row, which says INUSE, comes after that of the place where it stands in.
         Bay(shelf, slot, tuple(sorted(held.get((shelf.key, slot.name), ()), key=_badness)))
         for shelf in shelves.values()
         for slot in shelf.slots
@@ -61,7 +72,6 @@ def bays(frames: Sequence[Frame]) -> tuple[Bay, ...]:
 
 
 def _badness(leaf: tuple[Frame, VdevRow]) -> int:
-    """A hot spare's own row, which says INUSE, after that of the place where it stands in."""
     return _WORST.index(_state(leaf[1])[1])
 
 
@@ -120,7 +130,7 @@ def chassis_map(
                     spans.append(Span(" " * grid.cell))
                 else:
                     spans += _cell(shelf[n], lights, grid, look, at_cursor=first + n == at)
-            lines.append(crop(tuple(spans), width, look.glyphs.ellipsis))
+            lines.append(look.crop(tuple(spans), width))
     return ChassisMap(tuple(lines), tuple(places[n] for n in range(len(found))))
 
 
@@ -146,16 +156,12 @@ def _grid(shelf: Sequence[Bay], layouts: Sequence[str], width: int) -> _Grid:
         word = min(_WORD, (width - 1) // layout.columns - (1 + label + 1 + _LIGHTS))
         if word >= 1:  # a state's mark
             return _Grid(layout.grid(len(shelf)), label, word)
-    fitting = _columns(len(shelf), max(1, (width - 1) // _Grid((), label, _WORD).cell))
+    most = max(1, (width - 1) // _Grid((), label, _WORD).cell)
+    # As many in a line as fit, fewer where that leaves no line half empty.
+    fitting = next((n for n in range(most, most // 2, -1) if len(shelf) % n == 0), most)
     numbers = range(len(shelf))
     rows = (tuple(numbers[start : start + fitting]) for start in numbers[::fitting])
     return _Grid(tuple(rows), label, _WORD)
-
-
-def _columns(slots: int, most: int) -> int:
-    """How many slots stand in a line: as fit, fewer where that leaves no line half empty."""
-    even = [n for n in range(most, most // 2, -1) if slots % n == 0]
-    return even[0] if even else most
 
 
 def _label(bay: Bay) -> str:
@@ -180,18 +186,14 @@ def _cell(
     lit = lights.get(bay.key, SlotLights())
     mark = look.glyphs.pointer if at_cursor else " "
     ground = "focus" if at_cursor else ""
+    on = [Span(*each) for each, is_on in zip(_MARKS, (lit.locate, lit.fault), strict=True) if is_on]
     return (
         Span(mark, "key"),
         Span(fit(look.text(_label(bay)), grid.label), ground or role),
-        *_marks(lit, ground),  # right after the slot's own number: not taken for the next one's
+        *on,  # right after the slot's own number: not taken for the next one's
+        Span(" " * (_LIGHTS - len(on)), ground),
         Span(f" {fit(look.text(words), grid.word)}", ground or role),
     )
-
-
-def _marks(lit: SlotLights, ground: str) -> tuple[Span, ...]:
-    """The lights that are on; ``ground``: the role of the cells that are left."""
-    on = [Span(*each) for each, is_on in zip(_MARKS, (lit.locate, lit.fault), strict=True) if is_on]
-    return (*on, Span(" " * (_LIGHTS - len(on)), ground))
 
 
 def what_is_in(bay: Bay) -> tuple[str, str]:
@@ -209,10 +211,11 @@ def chassis_legend(look: DisplayFormat, width: int) -> tuple[Line, ...]:
 
 def slot_lines(bay: Bay, lights: Lights, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Everything that is known of a slot and the disk in it."""
-    lines: list[Line] = []
-    for label, value in _pairs(bay, lights, look):
-        lines += beside(Span(f" {fit(label, 8)}", "dim"), look.text(value), width - 1)
-    return tuple(lines)
+    return tuple(
+        line
+        for label, value in _pairs(bay, lights, look)
+        for line in beside(Span(f" {fit(label, 8)}", "dim"), look.text(value), width - 1)
+    )
 
 
 def _pairs(bay: Bay, lights: Lights, look: DisplayFormat) -> Iterator[tuple[str, str]]:
@@ -248,3 +251,139 @@ def _lights(lit: SlotLights) -> str:
     return ", ".join((*words, *((f"the enclosure says {lit.status}",) if lit.status else ()))) or (
         "not known"
     )
+
+
+AGAIN = 10.0
+"""Seconds between two questions about lights: each is dozens of commands to an enclosure."""
+LOWEST = 6
+"""Lines that are told of a slot, so that nothing jumps as the cursor moves."""
+
+
+class ChassisView(LinesView):
+    """The map: moving by a line is moving to the slot below."""
+
+    def __init__(self, go: Callable[[int, int], None]) -> None:
+        super().__init__(id="chassis", focusable=True)
+        self._go = go
+
+    def move(self, lines: int) -> None:
+        """Move the cursor by lines of slots."""
+        self._go(lines, 0)
+
+    def page(self, pages: int) -> None:
+        """Move the cursor by screens full."""
+        self._go(pages * max(1, self.size.height - 2), 0)
+
+    def edge(self, direction: int) -> None:
+        """Go to the first slot, or to the last."""
+        self._go(direction * self.line_count(), 0)
+
+
+class ChassisScreen(TextScreen[tuple[str, str] | None]):
+    """Returns pool and key of the device picked."""
+
+    groups: ClassVar[tuple[str, ...]] = ("Chassis",)
+    lives = True
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Chassis")
+
+    def __init__(
+        self,
+        state: ViewState,
+        start: LeafDisk | None,
+        ask: Callable[[], Awaitable[Lights]],
+    ) -> None:
+        """The cursor starts on the slot of ``start``; ``ask`` asks the enclosures for lights."""
+        super().__init__("CHASSIS", lambda _: ())
+        self._state = state
+        self._ask = ask
+        self._lights: Lights = {}
+        self._bays = bays(state.frames)
+        self._map = ChassisMap((), ())
+        wanted = (start.enclosure, start.slot) if start is not None else None
+        keys = [bay.key for bay in self._bays]
+        self.at = keys.index(wanted) if wanted in keys else 0
+
+    def compose(self) -> ComposeResult:
+        """The map, what is in the slot at the cursor, and the keys."""
+        yield ChassisView(self._go)
+        yield LinesView(id="about")
+        yield FooterView(id="keys")
+
+    def on_mount(self) -> None:
+        """Ask for the lights."""
+        begin(self, self._follow_lights, group="lights")
+
+    def copies(self) -> Offers:
+        """The bay, and the disk in it."""
+        bay = self._bay
+        disk = (
+            next((row.vdev.disk for _, row in bay.leaves if row.vdev.disk), None) if bay else None
+        )
+        if bay is None or disk is None:
+            return ()
+        known = (("bay", disk.bay or bay.slot.label), ("serial", disk.serial), ("WWN", disk.wwn))
+        return tuple((what, text) for what, text in known if text)
+
+    @property
+    def _bay(self) -> Bay | None:
+        return self._bays[self.at] if self.at < len(self._bays) else None
+
+    def draw(self) -> None:
+        """Draw the newest round; the cursor stays on its slot."""
+        before = self._bay
+        self._bays = bays(self._state.frames) or self._bays
+        keys = [bay.key for bay in self._bays]
+        if before is not None and before.key in keys:
+            self.at = keys.index(before.key)
+        self.at = max(0, min(self.at, len(self._bays) - 1))
+        self._draw()
+
+    def _draw(self) -> None:
+        look, width = self._state.look, self.app.size.width
+        layouts = self._state.options.setting("chassis")
+        self._map = chassis_map(self._bays, self._lights, self.at, look, width, layouts)
+        view = self.query_one(ChassisView)
+        view.show(self._map.lines, self.aged_title(width))
+        bay = self._bay
+        said: tuple[Line, ...] = () if bay is None else slot_lines(bay, self._lights, look, width)
+        below = self.query_one("#about", LinesView)
+        gap = ((),) * (LOWEST - len(said))
+        lines = ((), *said, *gap, *chassis_legend(look, width))
+        below.styles.height = len(lines)
+        below.show(lines)
+        self.show_keys()
+        if bay is not None:
+            line, _ = self._map.places[self.at]
+            view.bring_in_sight(line, line)
+
+    def title_line(self, _: int) -> Line:
+        """The title, and the slots in all."""
+        return (Span(f" CHASSIS  {len(self._bays)} slots", "title"),)
+
+    def action_slot(self, step: int) -> None:
+        """Go to the slot beside."""
+        self._go(0, step)
+
+    def action_open(self) -> None:
+        """Return the device in the slot at the cursor."""
+        bay = self._bay
+        if bay is None or not bay.leaves:
+            self.app.notify("no device of a pool is in this slot", timeout=4)
+            return
+        frame, row = bay.leaves[0]
+        self.dismiss((frame.pool, row.key))
+
+    def _go(self, lines: int, slots: int) -> None:
+        """Move the cursor by lines, staying in its column, or by slots."""
+        if not self._map.places:
+            return
+        found = self._map
+        self.at = found.beside(self.at, slots) if slots else found.below(self.at, lines)
+        self._draw()
+
+    async def _follow_lights(self) -> None:
+        """Ask again and again while the screen is there, with a pause after each answer."""
+        while True:
+            self._lights = await self._ask()
+            self._draw()
+            await asyncio.sleep(AGAIN)

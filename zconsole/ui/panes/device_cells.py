@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ from zconsole.ui.widgets.short_names import formerly, middle
 if TYPE_CHECKING:
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
-STEPS = {"latency": (0.005, 0.02, 0.08), "busy": (0.25, 0.5, 0.75)}
+_STEPS = {"latency": (0.005, 0.02, 0.08), "busy": (0.25, 0.5, 0.75)}
 """Seconds, and shares, from which a cell of a strip is a level darker."""
 
 WORKING = frozenset({"ONLINE", "DEGRADED", "INUSE"})
@@ -52,8 +52,6 @@ class Column(NamedTuple):
     key: str
     title: str
     width: int
-    cell: Callable[[Cell], tuple[str, str]]
-    """What stands in it for a row, and its role."""
     right: bool = False
 
 
@@ -131,123 +129,86 @@ def is_noted(row: VdevRow, frame: Frame, look: DisplayFormat) -> bool:
     return bool(note_words(row, look, frame.t))
 
 
-class Cell(NamedTuple):
-    """One cell of the list: of which row, how wide, and what all rows share."""
-
-    item: TreeLine
-    row: VdevRow
-    width: int
-    panel: Panel
-
-
-def name_cell(at: Cell) -> tuple[str, str]:
-    """Its name, indented, and how many rows are folded below it."""
-    look, item = at.panel.look, at.item
-    text = at.panel.names.get(at.row.vdev.name) or look.text(at.row.vdev.name)
-    if item.folded:
-        text = f"{text} {look.glyphs.folded}{item.folded}"
-    room = max(1, at.width - item.depth)
-    return " " * item.depth + middle(text, room, look.glyphs.ellipsis), ""
-
-
 def bay_words(row: VdevRow) -> str:
     """Where its disk sits, unless its name says it: disks may be named by their bay."""
     disk = row.vdev.disk
     return "" if disk is None or disk.bay == row.vdev.name else disk.bay
 
 
-def bay_cell(at: Cell) -> tuple[str, str]:
-    """Where its disk sits."""
-    look = at.panel.look
-    disk = at.row.vdev.disk
-    return middle(look.text(disk.bay if disk else ""), at.width, look.glyphs.ellipsis), ""
+def cell(column: Column, item: TreeLine, row: VdevRow, panel: Panel) -> tuple[str, str]:
+    """What stands in a column for a row, and its role."""
+    look, width = panel.look, column.width
+    match column.key:
+        case "name":  # indented, and with how many rows are folded below it
+            text = panel.names.get(row.vdev.name) or look.text(row.vdev.name)
+            if item.folded:
+                text = f"{text} {look.glyphs.folded}{item.folded}"
+            room = max(1, width - item.depth)
+            return " " * item.depth + middle(text, room, look.glyphs.ellipsis), ""
+        case "bay":
+            disk = row.vdev.disk
+            return look.middle(disk.bay if disk else "", width), ""
+        case "state":
+            return _state_cell(row, panel)
+        case "note":
+            trouble = panel.troubles.get(row.key)
+            said = note_words(row, look, panel.frame.t, trouble)
+            role = "warning" if row.slow_sibling or trouble else "dim"
+            return formerly(said, width, look.glyphs.ellipsis), role
+        case "err" | "err_read" | "err_write" | "err_cksum" | "slow":
+            return _error_cell(column.key.removeprefix("err_"), row)
+    return _io_cell(column, row, panel)
 
 
-def state_cell(at: Cell) -> tuple[str, str]:
+def _state_cell(row: VdevRow, panel: Panel) -> tuple[str, str]:
     """Its state with a mark, also where only its errors speak against it.
 
     Of a suspended pool zpool prints the state of its vdevs there: it is SUSPENDED, as above.
     """
-    frame = at.panel.frame
-    if frame.suspended and at.row.vdev is frame.root:
+    if panel.frame.suspended and row.vdev is panel.frame.root:
         mark, role = _STATES["SUSPENDED"]
         return f"{mark} SUSPENDED", role
-    words, role = state_words(at.row)
-    if words.startswith(" ") and (at.row.key in at.panel.troubles or at.row.vdev.errors.total):
+    words, role = state_words(row)
+    if words.startswith(" ") and (row.key in panel.troubles or row.vdev.errors.total):
         words, role = f"!{words[1:]}", role or "warning"
-    return at.panel.look.text(words), role
+    return panel.look.text(words), role
 
 
-def rate_cell(metric: str, at: Cell) -> tuple[str, str]:
-    """Bytes a second."""
-    value: float | None = getattr(at.row.rates, metric)
-    if value is None and at.row.vdev.children:
-        return "", ""
-    return at.panel.look.size(value), ""
+def _error_cell(name: str, row: VdevRow) -> tuple[str, str]:
+    """One of the counters that zpool clear sets to 0; or all, where these have no room."""
+    errors = row.vdev.errors
+    if name == "err":
+        known = (errors.read, errors.write, errors.cksum) != (None, None, None)
+        return (count(errors.total), "error" if errors.total else "dim") if known else ("", "")
+    value: int | None = getattr(errors, name)
+    bad = "warning" if name == "slow" else "error"
+    return count(value, ""), bad if value else "dim"
 
 
-def spark_cell(metric: str, at: Cell) -> tuple[str, str]:
-    """Bytes a second over time, on the scale of all devices."""
-    if at.row.vdev.children:
-        return "", ""
-    values = at.panel.frame.series.tail(at.row.key, metric, at.width)
-    return sparkline(values, at.width, at.panel.top, at.panel.look.glyphs), "spark"
-
-
-def ops_cell(metric: str, at: Cell) -> tuple[str, str]:
-    """Operations a second."""
-    return count(getattr(at.row.rates, metric), ""), ""
-
-
-def latency_cell(at: Cell) -> tuple[str, str]:
-    """The mean latency of its I/O."""
-    return units.latency(at.row.rates.latency), "warning" if at.row.slow_sibling else ""
-
-
-def busy_cell(at: Cell) -> tuple[str, str]:
-    """The share of time in which it had I/O in flight."""
-    busy = at.row.rates.busy
-    if busy is None:
-        return "", ""
-    return percent(min(1.0, busy), 0), "bold" if busy >= _BUSY_FULL else ""
-
-
-def heat_cell(metric: str, at: Cell) -> tuple[str, str]:
-    """The past as a strip: how dark says how much, the color how it compares with siblings."""
-    if at.row.vdev.children:
-        return "", ""
-    values = at.panel.frame.series.tail(at.row.key, metric, at.width)
-    strip = heat_strip(values, at.width, STEPS[metric], at.panel.look.glyphs)
-    return strip, "warning" if at.row.slow_sibling else "spark"
-
-
-def queue_cell(at: Cell) -> tuple[str, str]:
-    """Requests waiting and in flight."""
-    queues = at.row.vdev.queues
-    if not queues:
-        return "", ""
-    return count(sum(pending + active for pending, active in queues.values())), ""
-
-
-def errors_cell(at: Cell) -> tuple[str, str]:
-    """All errors together, where the counters have no room."""
-    errors = at.row.vdev.errors
-    if errors.read is None and errors.write is None and errors.cksum is None:
-        return "", ""
-    return count(errors.total), "error" if errors.total else "dim"
-
-
-def counter_cell(name: str, at: Cell) -> tuple[str, str]:
-    """One of the counters that zpool clear sets to 0."""
-    value: int | None = getattr(at.row.vdev.errors, name)
-    role = "warning" if name == "slow" else "error"
-    return count(value, ""), role if value else "dim"
-
-
-def note_cell(at: Cell) -> tuple[str, str]:
-    """Everything else worth saying."""
-    row, panel = at.row, at.panel
-    trouble = panel.troubles.get(row.key)
-    role = "warning" if row.slow_sibling or trouble else "dim"
-    said = note_words(row, panel.look, panel.frame.t, trouble)
-    return formerly(said, at.width, panel.look.glyphs.ellipsis), role
+def _io_cell(column: Column, row: VdevRow, panel: Panel) -> tuple[str, str]:
+    """Rates, latency and queues, each only of what it is known of; the past only of devices."""
+    rates, vdev, look, width = row.rates, row.vdev, panel.look, column.width
+    said, role = "", ""
+    match column.key:
+        case "read" | "write":
+            value: float | None = getattr(rates, column.key)
+            said = "" if value is None and vdev.children else look.size(value)
+        case "read_spark" | "write_spark" if not vdev.children:
+            past = panel.frame.series.tail(row.key, column.key.removesuffix("_spark"), width)
+            said, role = sparkline(past, width, panel.top, look.glyphs), "spark"
+        case "read_ops" | "write_ops":
+            said = count(getattr(rates, column.key), "")
+        case "lat":
+            said, role = units.latency(rates.latency), "warning" if row.slow_sibling else ""
+        case "busy" if rates.busy is not None:
+            said = percent(min(1.0, rates.busy), 0)
+            role = "bold" if rates.busy >= _BUSY_FULL else ""
+        case "lat_heat" | "busy_heat" if not vdev.children:
+            # How dark says how much, the color how it compares with siblings.
+            metric = "busy" if column.key == "busy_heat" else "latency"
+            past = panel.frame.series.tail(row.key, metric, width)
+            said = heat_strip(past, width, _STEPS[metric], look.glyphs)
+            role = "warning" if row.slow_sibling else "spark"
+        case "queue" if vdev.queues:
+            said = count(sum(pending + active for pending, active in vdev.queues.values()))
+    return said, role

@@ -6,7 +6,6 @@ That follows from all vdevs of a pool, also those out of sight (``TreeFacts``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -17,10 +16,9 @@ from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes import device_cells as cells
-from zconsole.ui.panes.device_cells import Cell, Column, Panel, bay_words, note_words
+from zconsole.ui.panes.device_cells import Column, Panel, bay_words, note_words
 from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.draw import Line, Span, fit
-from zconsole.ui.widgets.glyphs import Glyphs
 from zconsole.ui.widgets.graph import scale
 from zconsole.ui.widgets.short_names import formerly
 
@@ -245,16 +243,11 @@ def _title(column: Column, panel: Panel) -> str:
         top = units.size(panel.top)
         named = f"scale {top}"
         return named if len(named) <= column.width else f"0-{top}"
-    if column.key in _HEATS:
-        return _steps(column.title.split(), panel.look.glyphs)
+    if column.key in _HEATS:  # the levels of a strip and what lies between them: ░5▒20▓80█
+        levels, bounds = panel.look.glyphs.heat[1:], column.title.split()
+        return levels[0] + "".join(map("".join, zip(bounds, levels[1:], strict=True)))
     whole = len(column.title) <= column.width
     return column.title if whole else _SHORT.get(column.key, column.title)
-
-
-def _steps(bounds: Sequence[str], glyphs: Glyphs) -> str:
-    """The levels of a strip and what lies between them: ``░5▒20▓80█``."""
-    levels = glyphs.heat[1:]
-    return levels[0] + "".join(map("".join, zip(bounds, levels[1:], strict=True)))
 
 
 def row_line(item: TreeLine, panel: Panel) -> Line:
@@ -272,7 +265,7 @@ def _row_cells(item: TreeLine, row: VdevRow, panel: Panel, note: str) -> Iterato
         if idle and column.key == "note":
             yield Span(" " * column.width)
         elif not idle or column.key not in _IO:
-            text, role = column.cell(Cell(item, row, column.width, panel))
+            text, role = cells.cell(column, item, row, panel)
             yield Span(_fit(text, column, panel.look), role)
         elif column.key == "read":
             room = sum(idle) + len(idle) - 1
@@ -304,26 +297,26 @@ def _spaced(spans: Sequence[Span], role: str = "") -> Line:
 
 
 COLUMNS = (
-    Column("name", "NAME", _NAME_MIN, cells.name_cell),
-    Column("bay", "BAY", 4, cells.bay_cell),
-    Column("state", "  STATE", 13, cells.state_cell),
-    Column("read", "READ/s", 6, partial(cells.rate_cell, "read"), right=True),
-    Column("read_spark", "", 6, partial(cells.spark_cell, "read")),
-    Column("write", "WRITE/s", 7, partial(cells.rate_cell, "write"), right=True),
-    Column("write_spark", "", 6, partial(cells.spark_cell, "write")),
-    Column("read_ops", "R OPS", 5, partial(cells.ops_cell, "read_ops"), right=True),
-    Column("write_ops", "W OPS", 5, partial(cells.ops_cell, "write_ops"), right=True),
-    Column("lat", "LATENCY", 5, cells.latency_cell, right=True),
-    Column("lat_heat", "5 20 80", 10, partial(cells.heat_cell, "latency")),
-    Column("busy", "BUSY", 5, cells.busy_cell, right=True),
-    Column("busy_heat", "25 50 75", 10, partial(cells.heat_cell, "busy")),
-    Column("queue", "QUEUE", 5, cells.queue_cell, right=True),
-    Column("err", "ERR", 4, cells.errors_cell, right=True),
-    Column("err_read", "READ", 4, partial(cells.counter_cell, "read"), right=True),
-    Column("err_write", "WRITE", 5, partial(cells.counter_cell, "write"), right=True),
-    Column("err_cksum", "CKSUM", 5, partial(cells.counter_cell, "cksum"), right=True),
-    Column("slow", "SLOW", 4, partial(cells.counter_cell, "slow"), right=True),
-    Column("note", "NOTE", 17, cells.note_cell),
+    Column("name", "NAME", _NAME_MIN),
+    Column("bay", "BAY", 4),
+    Column("state", "  STATE", 13),
+    Column("read", "READ/s", 6, right=True),
+    Column("read_spark", "", 6),
+    Column("write", "WRITE/s", 7, right=True),
+    Column("write_spark", "", 6),
+    Column("read_ops", "R OPS", 5, right=True),
+    Column("write_ops", "W OPS", 5, right=True),
+    Column("lat", "LATENCY", 5, right=True),
+    Column("lat_heat", "5 20 80", 10),
+    Column("busy", "BUSY", 5, right=True),
+    Column("busy_heat", "25 50 75", 10),
+    Column("queue", "QUEUE", 5, right=True),
+    Column("err", "ERR", 4, right=True),
+    Column("err_read", "READ", 4, right=True),
+    Column("err_write", "WRITE", 5, right=True),
+    Column("err_cksum", "CKSUM", 5, right=True),
+    Column("slow", "SLOW", 4, right=True),
+    Column("note", "NOTE", 17),
 )
 """Left to right, as narrow as each may be."""
 _WIDTHS = {column.key: column.width for column in COLUMNS}

@@ -155,16 +155,15 @@ def _marks(
     row: VdevRow, frame: Frame, times: Sequence[float], width: int, per_cell: int
 ) -> Iterator[tuple[int, Mark]]:
     """What happened to the device, the scan and by commands, and the column it is at."""
-    own = [Mark(e.t, _without_name(e.text, row)) for e in frame.events if e.vdev == row.vdev.name]
+    name = row.vdev.name
+    own = [
+        Mark(e.t, e.text.removeprefix(name).lstrip(": ")) for e in frame.events if e.vdev == name
+    ]
     scan = frame.scan.past.marks if frame.scan is not None and frame.scan.scan.active else ()
     step = _step(times) or 1.0
     for mark in happened((*scan, *own), frame, 0.0):
         if times[0] <= mark.t <= times[-1]:
             yield width - 1 - int((times[-1] - mark.t) / step) // per_cell, mark
-
-
-def _without_name(text: str, row: VdevRow) -> str:
-    return text.removeprefix(row.vdev.name).lstrip(": ")
 
 
 def _latency_top(past: Sequence[float | None]) -> float:

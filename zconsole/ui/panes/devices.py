@@ -55,18 +55,14 @@ class DeviceMemory:
         if frame.limit is None:
             self.culprit = None
             return
-        named = _row_of(frame, frame.limit.disk)
+        disk = frame.limit.disk
+        leaves = (row.key for row in frame.rows if disk and row.vdev.name == disk)
+        named = next(leaves, None)
         held = self.culprit is not None and 0 <= frame.t - self._last_said < HOLD
         if named is not None and (named == self.culprit or not held):
             self.culprit, self._last_said = named, frame.t
         elif not held:
             self.culprit = None
-
-
-def _row_of(frame: Frame, disk: str) -> str | None:
-    """The key of the leaf of that name; None without one."""
-    leaves = (row.key for row in frame.rows if disk and row.vdev.name == disk)
-    return next(leaves, None)
 
 
 _TALL, _GRAPH = 20, 3
@@ -135,7 +131,14 @@ class DeviceView(CursorView):
         if self._frame is None:
             return
         at = self._at_cursor
-        self._details = self._make_details(self._frame)
+        look, width, rows, facts = self._look, self._width, self._graph_rows, self.facts
+        expanded = [row for row in self._frame.rows if self.expanded and row.key in self.expanded]
+        self._details = {
+            each.key: detail_lines(
+                each, self._frame, facts.get(each.key, ()), look, width, rows, self.until
+            )
+            for each in expanded
+        }
         found = items(self._frame.rows, self.arrangement)
         self._items = self._with_details(found or (_NOTHING if self._frame.rows else _UNSEEN,))
         self._follow(at)
@@ -181,17 +184,15 @@ class DeviceView(CursorView):
         if self.awaits_filled:
             self.awaits_filled = 0
             self.move(filled - self.cursor)
-        elif filled > self.cursor and not self._ends_before(filled, at.depth):
-            self.reveal(filled)
+        elif filled > self.cursor:
+            between = self._items[self.cursor : filled + 1]
+            if all(item.depth >= at.depth for item in between):  # in one group
+                self.reveal(filled)
 
     def _being_filled(self) -> frozenset[str]:
         """The keys of the disks that are being filled, or wait until the metadata is scanned."""
         filled = self._memory.tree.filled
         return filled.intersection([item.key for item in self._items]) if filled else filled
-
-    def _ends_before(self, index: int, depth: int) -> bool:
-        """Whether the group of the row at the cursor, so deep in the tree, is over by then."""
-        return any(item.depth < depth for item in self._items[self.cursor : index + 1])
 
     @property
     def current(self) -> TreeLine | None:
@@ -230,11 +231,6 @@ class DeviceView(CursorView):
         self.until = scrolled(frame, most, self.until, direction)
         self.rearrange()
         return True
-
-    def to_now(self) -> None:
-        """Let the graphs of details end now again."""
-        self.until = None
-        self.rearrange()
 
     def learn(self, key: str, facts: Pairs) -> None:
         """Show what the feed knows of a device in its detail."""
@@ -339,17 +335,6 @@ class DeviceView(CursorView):
         shown = {name: self._look.text(name) for name in tree.names}
         short = short_names(tuple(shown.values()), width - tree.deepest, self._look.glyphs.ellipsis)
         return {name: short[shown[name]] for name in tree.names}
-
-    def _make_details(self, frame: Frame) -> dict[str, tuple[Line, ...]]:
-        if not self.expanded:
-            return {}
-        look, width, rows = self._look, self._width, self._graph_rows
-        facts = self.facts
-        return {
-            row.key: detail_lines(row, frame, facts.get(row.key, ()), look, width, rows, self.until)
-            for row in frame.rows
-            if row.key in self.expanded
-        }
 
     @property
     def _graph_rows(self) -> int:

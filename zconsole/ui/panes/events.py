@@ -13,7 +13,7 @@ from zconsole.pool.health import explained
 from zconsole.pool.model import Event
 from zconsole.timeline.frame import DONE, OUTCOME, Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, ruled
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung
 from zconsole.ui.widgets.short_names import middle
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 
@@ -41,11 +41,6 @@ class _Message(NamedTuple):
     """Who saw it, where that is not zpool."""
     is_path: bool = False
     """Whether the end of the text must stay."""
-
-
-def events_title(look: DisplayFormat, width: int) -> Line:
-    """The rule above the pane."""
-    return ruled(" EVENTS AND MESSAGES ", "", look.glyphs.rule, width)
 
 
 def pane_lines(

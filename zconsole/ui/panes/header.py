@@ -13,7 +13,7 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
 from zconsole.ui.panes.headline import clickable, free_words, headline, is_working
 from zconsole.ui.panes.reasons import all_reasons, bays_of
-from zconsole.ui.widgets.draw import Line, Span, broken, crop, hung, joined, spread, width_of
+from zconsole.ui.widgets.draw import Line, Span, broken, hung, joined, spread, width_of
 from zconsole.ui.widgets.short_names import formerly, in_runs, short_names
 
 _REASONS = "screen.show_pane('events')"
@@ -60,7 +60,7 @@ def header_lines(
         below = _boxed(frame, look, width, said)
     else:
         below = (*headline(frame, look, width, 2), *_messages(frame, look, width, said))
-    shown = (crop(line, width, look.glyphs.ellipsis) for line in below)
+    shown = (look.crop(line, width) for line in below)
     return (first_line(frame, status, look, width, height), *shown)
 
 
@@ -78,7 +78,7 @@ def first_line(
         word = clickable(health_word(frame, look), _REASONS)
         left, right = _identity(frame, status, look, width - width_of(word))
         line = spread((*word, *left), right, width, look.glyphs.ellipsis)
-    return crop(line, width, look.glyphs.ellipsis)
+    return look.crop(line, width)
 
 
 def _is_boxed(width: int, height: int) -> bool:
@@ -92,30 +92,27 @@ def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
     if view is not None and view.scan.active:
         share = None if view.percent is None else view.percent / 100
         spans.append(Span(f" {percent(share)} {units.duration(view.estimate.eta)}"))
-    return crop(tuple(spans), width, look.glyphs.ellipsis)
+    return look.crop(tuple(spans), width)
 
 
 def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Line, ...]:
     """What is below the first line, in a thin frame that it begins; with a third row of cells."""
     box, rule = look.glyphs.box, look.glyphs.rule
     inner = width - 2
-    rows = zip(_heads(frame, look), headline(frame, look, inner - _WORD, 3), strict=True)
+    root, word = frame.root, clickable(health_word(frame, look), _REASONS)
+    heads: list[Line] = [word, (), ()]
+    # Below the word, how full the pool is where no cell says so.
+    if root is not None and root.size_bytes and root.alloc_bytes is not None and is_working(frame):
+        full, free = percent(root.alloc_bytes / root.size_bytes), free_words(root, look)
+        heads[1:] = [(Span(f" {said}", "dim"),) for said in (f"{full} full", free)]
+    rows = zip(heads, headline(frame, look, inner - _WORD, 3), strict=True)
     inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]
     lines: list[Line] = []
     for row in (*inside, *_messages(frame, look, inner - 1, said)):
-        shown = crop(row, inner, look.glyphs.ellipsis)
+        shown = look.crop(row, inner)
         blank = Span(" " * (inner - width_of(shown)))
         lines.append((Span(box[4], "track"), *shown, blank, Span(box[4], "track")))
     return (*lines, (Span(box[3] + rule * inner + box[2], "track"),))
-
-
-def _heads(frame: Frame, look: DisplayFormat) -> tuple[Line, ...]:
-    """The word of health, and below it how full the pool is where no cell says so."""
-    root, word = frame.root, clickable(health_word(frame, look), _REASONS)
-    if root is None or not root.size_bytes or root.alloc_bytes is None or not is_working(frame):
-        return word, (), ()
-    full = percent(root.alloc_bytes / root.size_bytes)
-    return word, (Span(f" {full} full", "dim"),), (Span(f" {free_words(root, look)}", "dim"),)
 
 
 def health_word(frame: Frame, look: DisplayFormat) -> Line:
@@ -154,8 +151,10 @@ def _age(status: HeaderStatus) -> Span:
     if status.age is None:
         return Span("never seen", "warning")
     late = status.age >= max(3 * status.interval, _FRESH)
-    age = "age <2s" if status.fresh else f"age {_whole(status.age)}"
-    return Span(age, "warning" if late else "dim")
+    whole = int(status.age)
+    age = f"{whole}s" if whole < 100 else f"{whole // 60}m{whole % 60:02d}s"
+    age = "<2s" if status.fresh else age if whole < 3600 else f"{whole // 3600}h"
+    return Span(f"age {age}", "warning" if late else "dim")
 
 
 def _row(facts: Sequence[Span]) -> Line:
@@ -163,13 +162,6 @@ def _row(facts: Sequence[Span]) -> Line:
     for fact in facts:
         out += [Span("  "), fact]
     return (*out, Span(" "))
-
-
-def _whole(seconds: float) -> str:
-    whole = int(seconds)
-    if whole < 100:
-        return f"{whole}s"
-    return f"{whole // 60}m{whole % 60:02d}s" if whole < 3600 else f"{whole // 3600}h"
 
 
 def _counted(

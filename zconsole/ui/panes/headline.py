@@ -27,8 +27,7 @@ from zconsole.timeline.frame import (
 )
 from zconsole.timeline.scan_rate import LEVEL_TREND, PastRates
 from zconsole.ui.display_format import DisplayFormat, count, percent
-from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
-from zconsole.ui.widgets.short_names import middle
+from zconsole.ui.widgets.draw import Line, Span, joined, width_of
 
 _SMALL = (23, 14, 10, 6)
 _NORMAL = (31, 14, 18, 10)
@@ -70,14 +69,16 @@ def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[
     places = [Place(frame, look, columns, rows > 2, small) for columns in _widths(width, look)]
     work, rate = _work(places[0], places[1])
     cells = (work, rate, _redundancy(places[2]), _errors(places[3]))
-    return tuple(
-        tuple(
-            span
-            for gap, cell, place, click in zip(_GAPS, cells, places, _CLICKS, strict=True)
-            for span in (Span(" " * gap), *clickable(_row(cell, row, place), click))
-        )
-        for row in range(rows)
-    )
+    lines: list[Line] = []
+    for row in range(rows):
+        line: list[Span] = []
+        for gap, cell, place, click in zip(_GAPS, cells, places, _CLICKS, strict=True):
+            shown = joined(cell[row] if row < len(cell) else (), "  ", place.width)[:1]
+            cut = look.crop(shown[0], place.width) if shown else ()
+            padded = (*cut, Span(" " * (place.width - width_of(cut))))
+            line += (Span(" " * gap), *clickable(padded, click))
+        lines.append(tuple(line))
+    return tuple(lines)
 
 
 def _widths(width: int, look: DisplayFormat) -> list[int]:
@@ -93,13 +94,6 @@ def _widths(width: int, look: DisplayFormat) -> list[int]:
 def clickable(line: Line, action: str) -> Line:
     """The same line, of which each piece does ``action`` when clicked."""
     return tuple(span._replace(action=action) for span in line) if action else line
-
-
-def _row(cell: CellRows, row: int, place: Place) -> Line:
-    """One row of a cell in all its columns."""
-    shown = joined(cell[row] if row < len(cell) else (), "  ", place.width)[:1]
-    line = crop(shown[0], place.width, place.look.glyphs.ellipsis) if shown else ()
-    return (*line, Span(" " * (place.width - width_of(line))))
 
 
 def _fitting(wordings: Sequence[str], width: int) -> str:
@@ -129,7 +123,11 @@ def _work(first: Place, second: Place) -> tuple[CellRows, CellRows]:
     if activity is not None:
         moving = None if first.frame.suspended else activity.rate
         return _activity(activity, first), [[_rate(moving, second.look)]]
-    return _last_scan(view, first), _fill(second)
+    root, look = second.frame.root, second.look
+    if root is None or not root.size_bytes or root.alloc_bytes is None:
+        return _last_scan(view, first), [[_named("FILL", "unknown")]]
+    fill = _named("FILL", percent(root.alloc_bytes / root.size_bytes))
+    return _last_scan(view, first), [[fill], [(Span(free_words(root, look)),)]]
 
 
 def _named(label: str, value: str, role: str = "") -> Line:
@@ -147,7 +145,11 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
         says: Line = (Span(f"zpool says {units.duration(zpool)}", "dim"),)
         why = says if measured else old or _why_none(estimate, place)
         return [[_named("ETA", estimate.lacking, "bold")], [why]]
-    first, ranged = _still_to_go(estimate.eta, place), old
+    look, now = place.look, place.frame.t
+    duration, end = _named("ETA", units.duration(estimate.eta), "bold"), now + estimate.eta
+    when, brief = look.when(end, now), look.when(end, now, brief=True)
+    ends = _fitting((f"ends {when}", when, brief), place.width - width_of(duration) - 2)
+    first, ranged = [duration, (Span(ends),)], old
     if not old and estimate.low is not None and estimate.high is not None:
         between = f"{units.duration(estimate.low)} to {units.duration(estimate.high)}"
         ranged = (Span(between),)
@@ -171,15 +173,6 @@ def _why_none(estimate: Estimate, place: Place) -> Line:
     return (Span(said, "dim"),)
 
 
-def _still_to_go(eta: float, place: Place) -> list[Line]:
-    """How long, and when that is over: ``ETA 17h52m``, ``ends tomorrow 06:33``."""
-    look, now = place.look, place.frame.t
-    duration = _named("ETA", units.duration(eta), "bold")
-    when, brief = look.when(now + eta, now), look.when(now + eta, now, brief=True)
-    room = place.width - width_of(duration) - 2
-    return [duration, (Span(_fitting((f"ends {when}", when, brief), room)),)]
-
-
 def _old(frame: Frame) -> Line:
     """How old the figures are of a pool that does not answer."""
     if not frame.problem or frame.stale_seconds is None:
@@ -191,9 +184,7 @@ def _activity(view: ActivityView, place: Place) -> CellRows:
     """The estimate of a removal, an expansion or a job, and which it is."""
     first, *below = _eta(view.estimate, view.activity.zpool_eta, place)
     name = work_name(view.activity.kind, view.activity.vdev)
-    named: Line = (
-        Span(middle(place.look.text(name), place.width, place.look.glyphs.ellipsis), "dim"),
-    )
+    named: Line = (Span(place.look.middle(name, place.width), "dim"),)
     old = _old(place.frame)  # said in the second row, as of a scan: there may be no third
     return [first, [old], [named]] if old else [first, [named], *below]
 
@@ -227,26 +218,25 @@ def _rate(rate: float | None, look: DisplayFormat, past: PastRates | None = None
     if trend is None or rate is None or not math.isfinite(trend + rate):
         return _named("RATE", look.rate(rate))
     glyphs = look.glyphs
-    way = (
-        glyphs.steady
-        if abs(trend) < LEVEL_TREND
-        else glyphs.rising
-        if trend > 0
-        else glyphs.falling
-    )
+    way = glyphs.rising if trend > 0 else glyphs.falling
+    way = glyphs.steady if abs(trend) < LEVEL_TREND else way
     return _named("RATE", f"{look.rate(rate)} {way}")
 
 
 def _last_scan(view: ScanView | None, place: Place) -> CellRows:
     """Which scan ended last, when, and with what; and the last full scrub where that was none."""
-    scrub = _scrub(place.frame)
+    # How long ago a full scrub was, and whether that is too long; nothing where it is unknown.
+    since = place.frame.scrub
+    scrub: list[Line] = (
+        [(Span(since.words, "warning" if since.overdue else ""),)] if since.words else []
+    )
     if view is None or view.scan.function == "none":
         known = "none recorded" if place.frame.seen.scans_told else "unknown"
         return [[_named("LAST SCAN", known)], scrub]
     facts = _results(view, place)
-    if view.scan.state != "finished" or place.frame.scrub.overdue:
+    if view.scan.state != "finished" or since.overdue:
         facts = [*scrub, *facts]
-    elif view.scan.end != place.frame.scrub.last:
+    elif view.scan.end != since.last:
         facts += scrub
     first = _ended(view.scan, place)
     return [[first], facts] if not place.tall else [[first], facts[:1], facts[1:]]
@@ -266,12 +256,6 @@ def _ended(scan: Scan, place: Place) -> Line:
     return (Span(f"{name} ", "dim"), Span(state, "warning"), Span(f" {date}"))
 
 
-def _scrub(frame: Frame) -> list[Line]:
-    """``last scrub 12 days ago``, and whether that is too long; nothing where it is unknown."""
-    said = frame.scrub.words
-    return [(Span(said, "warning" if frame.scrub.overdue else ""),)] if said else []
-
-
 def _results(view: ScanView, place: Place) -> list[Line]:
     """What came of a scan that is over, the weightiest first."""
     scan, over = view.scan, view.scan.state == "finished"
@@ -286,17 +270,6 @@ def _results(view: ScanView, place: Place) -> list[Line]:
     if (took := seconds_taken(scan)) is not None:
         facts.append((Span(f"{'took' if over else 'after'} {units.duration(took)}", "dim"),))
     return facts
-
-
-def _fill(place: Place) -> CellRows:
-    """How full the pool is, and what is free."""
-    root, look = place.frame.root, place.look
-    if root is None or not root.size_bytes or root.alloc_bytes is None:
-        return [[_named("FILL", "unknown")]]
-    return [
-        [_named("FILL", percent(root.alloc_bytes / root.size_bytes))],
-        [(Span(free_words(root, look)),)],
-    ]
 
 
 def free_words(root: Vdev, look: DisplayFormat) -> str:
@@ -314,7 +287,10 @@ def _redundancy(place: Place) -> CellRows:
         return [[label], [(Span("unknown", "dim"),)]]
     alarming = place.frame.health.severity != "ok" and not ordered[0].left
     value: Line = (Span(_worst(ordered, place, alarming), "error" if alarming else ""),)
-    others = "" if ordered[0].left == ordered[-1].left else _others(ordered[1:])
+    others, most = "", ordered[-1].left
+    if ordered[0].left != most:
+        least = ordered[1].left
+        others = f"others: {_left(least, alarming=False)}{' or more' * (most != least)}"
     return [[label], [value], [(Span(others, "dim"),)]]
 
 
@@ -326,31 +302,21 @@ def _worst(ordered: Sequence[Redundancy], place: Place, alarming: bool) -> str:
         return left
     same = len(ordered) > 1 and worst.left == best.left
     name = "all vdevs" if same else place.look.text(worst.vdev)
-    if worst.left and (by := _held_by(place.frame, worst, best)):
+    # What redundancy hangs on although it isn't restored; a vdev that a spare made whole has as
+    # much left as the others, where these are like it.
+    why = place.frame.health.reasons
+    by = "left, spare used" if BY_SPARE in why and worst.left == best.left else ""
+    by = "with old disk" if KEEP_OLD in why else by
+    if worst.left and by:
         return _fitting((f"{name}: {worst.left} {by}", f"{worst.left} {by}"), place.width)
     room = place.width - len(left) - 2
-    return f"{middle(name, room, place.look.glyphs.ellipsis)}: {left}"
-
-
-def _held_by(frame: Frame, worst: Redundancy, best: Redundancy) -> str:
-    """What redundancy hangs on although it isn't restored; empty where it doesn't, or unknown."""
-    if KEEP_OLD in frame.health.reasons:
-        return "with old disk"
-    # A vdev that a spare made whole has as much left as the others, where these are like it.
-    whole = BY_SPARE in frame.health.reasons and worst.left == best.left
-    return "left, spare used" if whole else ""
+    return f"{place.look.middle(name, room)}: {left}"
 
 
 def _left(left: int, alarming: bool) -> str:
     if left:
         return f"{left} disk{'s' if left > 1 else ''}"
     return "NONE" if alarming else _NONE
-
-
-def _others(entries: Sequence[Redundancy]) -> str:
-    least = entries[0].left
-    more = "" if entries[-1].left == least else " or more"
-    return f"others: {_left(least, alarming=False)}{more}"
 
 
 def _errors(place: Place) -> CellRows:

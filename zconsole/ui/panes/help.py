@@ -10,7 +10,7 @@ from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import GROUPS, LEGEND, Key, shown
 from zconsole.ui.panes.headline import is_working
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined, width_of
 
 _KEY, _WORD = 16, 18
 """Cells of a key, and of a word in the legend, with the gap behind them."""
@@ -30,9 +30,13 @@ def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tu
     ``denied``: why nothing may be changed, empty when it may; None leaves those keys out.
     """
     lines = [line for group in GROUPS for line in _group(group, look.keys.of(group), width)]
-    if denied is not None:
-        lines.extend(_actions(denied, look, width))
-    return tuple(lines)
+    if denied is None:
+        return tuple(lines)
+    heading, *keys = _group("Actions", look.keys.actions, width)
+    if denied:  # grey under the reason
+        heading = look.crop((*heading, Span(f"  not now: {denied}", "warning")), width)
+        keys = [tuple(Span(span.text, "dim") for span in line) for line in keys]
+    return (*lines, heading, *keys)
 
 
 def screen_help_lines(
@@ -64,27 +68,13 @@ def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tupl
     if interval:
         pace = f"a sparkline of 20 bars shows the last {20 * interval:g}s"
         lines.extend(_pair("sparkline", pace, width, "spark", _WORD))
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def _group(title: str, keys: Iterable[Key], width: int) -> Iterator[Line]:
     yield (Span(f" {title}", "bold"),)
     for key in keys:
-        yield from _key(key, width)
-
-
-def _actions(denied: str, look: DisplayFormat, width: int) -> list[Line]:
-    """The keys that change something; grey under the reason where nothing may be changed."""
-    heading, *keys = _group("Actions", look.keys.actions, width)
-    if not denied:
-        return [heading, *keys]
-    heading = (*heading, Span(f"  not now: {denied}", "warning"))
-    grey = (tuple(Span(span.text, "dim") for span in line) for line in keys)
-    return [crop(heading, width, look.glyphs.ellipsis), *grey]
-
-
-def _key(key: Key, width: int) -> tuple[Line, ...]:
-    return _pair(" ".join(map(shown, key.keys)), key.text, width)
+        yield from _pair(" ".join(map(shown, key.keys)), key.text, width)
 
 
 def _pair(
@@ -119,7 +109,11 @@ def footer_line(
     ``first`` is the title of the action that is wanted most; ``pane`` has the focus: its keys come
     before all others, and those of the list only show where that is it.
     """
-    own = [short_key(_spelled(look.keys.titled(t)), word) for t, word in _OWN.get(pane, ())]
+    own = []
+    for title, word in _OWN.get(pane, ()):  # the key first that says most: End rather than G
+        key = look.keys.titled(title)
+        spelled = sorted(key.keys, key=len, reverse=True)
+        own.append(short_key(key._replace(keys=tuple(spelled)), word))
     shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
     if own:
         named = dict(_OWN[pane])
@@ -139,11 +133,6 @@ def footer_line(
     pools = 2 if several_pools else 0
     row = [*ends[:1], *own, *extra, *parts[:pools], *ends[1:-1], *parts[pools:]]
     return key_row(row, ends[-1], width)
-
-
-def _spelled(key: Key) -> Key:
-    """A row with the key first that says most: ``End`` rather than ``G``."""
-    return key._replace(keys=tuple(sorted(key.keys, key=len, reverse=True)))
 
 
 def keys_line(

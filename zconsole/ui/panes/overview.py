@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from zconsole import units
 from zconsole.timeline.frame import SET_HERE, Frame
+from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
+from zconsole.ui.view_state import ViewState, place_of
 from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, width_of
 from zconsole.ui.widgets.graph import bar, scale, sparkline
 from zconsole.ui.widgets.short_names import middle
@@ -32,13 +34,13 @@ def tab_line(frames: Sequence[Frame], current: int, look: DisplayFormat, width: 
         start += 1
     left = look.glyphs.ellipsis if start else " "
     line: Line = (Span(left, "title"), *(span for tab in tabs[start:] for span in tab))
-    line = crop(line, width, look.glyphs.ellipsis)
+    line = look.crop(line, width)
     return (*line, Span(" " * (width - width_of(line)), "title"))
 
 
 def _tab(frame: Frame, current: bool, look: DisplayFormat, action: str) -> Line:
     """A pool's name and health; a click on it shows the pool."""
-    name = middle(look.text(frame.pool), _POOL, look.glyphs.ellipsis)
+    name = look.middle(frame.pool, _POOL)
     bad = {"warning": "warning", "error": "error"}.get(frame.health.severity)
     word = look.text(frame.health.word)
     if current:
@@ -49,47 +51,44 @@ def _tab(frame: Frame, current: bool, look: DisplayFormat, action: str) -> Line:
 class PoolColumn(NamedTuple):
     """One fact of every pool."""
 
+    fact: str
     title: str
     width: int
-    needs: int
+    needs: int = 0
     """Columns of the screen from which on it is shown."""
-    cell: Callable[[Frame, DisplayFormat, int], Line]
-    """What it says of a pool in a number of cells; padded by whoever draws it."""
     right: bool = False
 
 
 def by_trouble(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """The worst first: by health, then those at work, then by the redundancy left; then by name."""
+
+    def _rank(frame: Frame) -> tuple[int, bool, float, str]:
+        left = min((entry.left for entry in frame.redundancy), default=math.inf)
+        idle = frame.scan is None or not frame.scan.scan.active
+        severity = frame.health.severity
+        bad = _SEVERITIES.index(severity) if severity in _SEVERITIES else len(_SEVERITIES)
+        return bad, idle, left, frame.pool
+
     return tuple(sorted(frames, key=_rank))
-
-
-def _rank(frame: Frame) -> tuple[int, bool, float, str]:
-    left = min((entry.left for entry in frame.redundancy), default=math.inf)
-    idle = frame.scan is None or not frame.scan.scan.active
-    severity = frame.health.severity
-    bad = _SEVERITIES.index(severity) if severity in _SEVERITIES else len(_SEVERITIES)
-    return bad, idle, left, frame.pool
 
 
 def overview_head(frames: Sequence[Frame], look: DisplayFormat, width: int) -> Line:
     """The headings."""
     table = _table(frames, look, width)
-    titles = "".join(_title(column, table.gap) for column in table.columns)
+    titles = "".join(
+        # A title at the right may take up the gap before it.
+        fit(column.title, column.width + table.gap, right=True)
+        if column.right
+        else fit(" " * table.gap + column.title, column.width + table.gap)
+        for column in table.columns
+    )
     return (Span(f" {fit('POOL', table.name)}{titles}{'  WHY' * table.reasons}", "title"),)
-
-
-def _title(column: PoolColumn, gap: int) -> str:
-    """With the gap before it, which a title at the right may take up."""
-    width = column.width + gap
-    if column.right:
-        return fit(column.title, width, right=True)
-    return fit(" " * gap + column.title, width)
 
 
 def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """One line a pool, in the order given: health, redundancy, what runs on it, fill."""
     table = _table(frames, look, width)
-    return tuple(crop(_pool(f, look, table), width, look.glyphs.ellipsis) for f in frames)
+    return tuple(look.crop(_pool(f, look, table), width) for f in frames)
 
 
 def overview_about(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -130,32 +129,15 @@ def _pool(frame: Frame, look: DisplayFormat, table: _Table) -> Line:
     ellipsis, gap = look.glyphs.ellipsis, Span(" " * table.gap)
     name = fit(middle(look.text(frame.pool), table.name, ellipsis), table.name)
     spans = [Span(f" {name}", "bold")]
+    work, share = _work(frame), _share(frame)
     for column in table.columns:
-        cell = crop(column.cell(frame, look, column.width), column.width, ellipsis)
+        cell = crop(_cell(column, frame, work, share, look), column.width, ellipsis)
         pad = Span(" " * (column.width - width_of(cell)))
         spans += [gap, pad, *cell] if column.right else [gap, *cell, pad]
     if table.reasons and (reasons := _reasons(frame)):
         spans.append(Span("  "))
         spans.append(Span(look.text(reasons[0]), "dim"))
     return tuple(spans)
-
-
-def _state(frame: Frame, look: DisplayFormat, width: int) -> Line:
-    """The word of health, and how old the sample is that the row shows, where there is room."""
-    word = health_word(frame, look)
-    if not frame.problem or frame.stale_seconds is None:
-        return word
-    aged = (*word, Span(units.duration(frame.stale_seconds), "dim"))
-    return aged if width_of(aged) <= width else word
-
-
-def _left(frame: Frame, *_: object) -> Line:
-    """How many more devices the weakest vdev can lose."""
-    left = min((entry.left for entry in frame.redundancy), default=None)
-    if left is None or (left and frame.untold):  # what isn't known may be worse
-        return (Span("-", "dim"),)
-    alarming = frame.health.severity != "ok"
-    return (Span(str(left) if left else "NONE", "error" if alarming and not left else ""),)
 
 
 class _Work(NamedTuple):
@@ -185,44 +167,52 @@ def _work(frame: Frame) -> _Work | None:
     return None
 
 
-def _function(frame: Frame, look: DisplayFormat, width: int) -> Line:
-    work = _work(frame)
-    name = fit(look.text(work.name), width, ellipsis=look.glyphs.ellipsis) if work else ""
-    return (Span(name.rstrip(), "notice" if work and work.held else ""),)
+def _cell(
+    column: PoolColumn, frame: Frame, work: _Work | None, share: float | None, look: DisplayFormat
+) -> Line:
+    """What a column says of a pool: ``share`` of it is used, ``work`` runs on it."""
+    width, view = column.width, frame.scan
+    said: Line = ()
+    match column.fact:
+        case "state":  # and how old the sample is that the row shows, where there is room
+            said = health_word(frame, look)
+            if frame.problem and frame.stale_seconds is not None:
+                aged = (*said, Span(units.duration(frame.stale_seconds), "dim"))
+                said = aged if width_of(aged) <= width else said
+        case "redundancy":  # how many more devices the weakest vdev can lose
+            left = min((entry.left for entry in frame.redundancy), default=None)
+            alarming = frame.health.severity != "ok" and not left
+            said = (Span(str(left or "NONE"), "error" * alarming),)
+            if left is None or (left and frame.untold):  # what isn't known may be worse
+                said = (Span("-", "dim"),)
+        case "rates" if view is not None and view.scan.active:
+            tail = frame.series.tail(view.key, "issue_rate", width)
+            said = (Span(sparkline(tail, width, scale(tail), look.glyphs), "spark"),)
+        case "fill":
+            said = (Span(percent(share, 0)),)
+        case "fill bar":
+            said = bar(share, width, look.glyphs, fill_role(share))
+        case _ if work is not None:
+            said = _work_cell(column, work, look)
+    return said
 
 
-def _function_apart(frame: Frame, look: DisplayFormat, width: int) -> Line:
-    """The same a blank further on: behind the redundancy it would read as so many resilvers."""
-    return (Span(" "), *_function(frame, look, width - 1))
-
-
-def _scan_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
-    if (work := _work(frame)) is None:
-        return ()
-    return bar(None if work.percent is None else work.percent / 100, width, look.glyphs)
-
-
-def _done(frame: Frame, *_: object) -> Line:
-    share = work.percent if (work := _work(frame)) is not None else None
-    return (Span("" if share is None else percent(share / 100)),)
-
-
-def _eta(frame: Frame, *_: object) -> Line:
-    eta = work.eta if (work := _work(frame)) is not None else None
-    return () if eta is None else (Span(units.duration(eta), "bold"),)
-
-
-def _rate(frame: Frame, look: DisplayFormat, _: int) -> Line:
-    work = _work(frame)
-    return (Span("" if work is None else look.rate(work.rate)),)
-
-
-def _spark(frame: Frame, look: DisplayFormat, width: int) -> Line:
-    view = frame.scan
-    if view is None or not view.scan.active:
-        return ()
-    tail = frame.series.tail(view.key, "issue_rate", width)
-    return (Span(sparkline(tail, width, scale(tail), look.glyphs), "spark"),)
+def _work_cell(column: PoolColumn, work: _Work, look: DisplayFormat) -> Line:
+    done = None if work.percent is None else work.percent / 100
+    match column.fact:
+        case "work":
+            apart = Span(" " * column.title.startswith(" "))
+            name = look.cut(work.name, column.width - len(apart.text))
+            return (apart, Span(name, "notice" * work.held))
+        case "bar":
+            return bar(done, column.width, look.glyphs)
+        case "done":
+            return (Span("" if done is None else percent(done)),)
+        case "rate":
+            return (Span(look.rate(work.rate)),)
+        case "eta" if work.eta is not None:
+            return (Span(units.duration(work.eta), "bold"),)
+    return ()
 
 
 def _share(frame: Frame) -> float | None:
@@ -234,36 +224,66 @@ def _share(frame: Frame) -> float | None:
     return sum(vdev.alloc_bytes or 0 for vdev in vdevs) / size if size else None
 
 
-def _fill(frame: Frame, *_: object) -> Line:
-    return (Span(percent(_share(frame), 0)),)
-
-
-def _fill_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
-    return bar(_share(frame), width, look.glyphs, fill_role(_share(frame)))
-
-
 _WIDE = 97
 """Columns of the screen from which on all that counts has room with two blanks between."""
 _COLUMNS = (
-    PoolColumn(" STATE", 14, 0, _state),
-    PoolColumn("REDUNDANCY", 8, 0, _left, right=True),
-    PoolColumn("WORK", 9, 0, _function),
-    PoolColumn("", 8, 0, _scan_bar),
-    PoolColumn("DONE", 7, 0, _done, right=True),
-    PoolColumn("ETA", 7, 0, _eta, right=True),
-    PoolColumn("RATE", 7, 106, _rate, right=True),
-    PoolColumn("", 12, 0, _spark),
-    PoolColumn("FILL", 5, 0, _fill, right=True),
-    PoolColumn("", 8, 132, _fill_bar),
+    PoolColumn("state", " STATE", 14),
+    PoolColumn("redundancy", "REDUNDANCY", 8, right=True),
+    PoolColumn("work", "WORK", 9),
+    PoolColumn("bar", "", 8),
+    PoolColumn("done", "DONE", 7, right=True),
+    PoolColumn("eta", "ETA", 7, right=True),
+    PoolColumn("rate", "RATE", 7, 106, right=True),
+    PoolColumn("rates", "", 12),
+    PoolColumn("fill", "FILL", 5, right=True),
+    PoolColumn("fill bar", "", 8, 132),
 )
 _NARROW = (
-    PoolColumn(" STATE", 14, 0, _state),
-    PoolColumn("REDUNDANCY", 9, 0, _left, right=True),
-    PoolColumn(" WORK", 10, 80, _function_apart),
-    PoolColumn("", 5, 70, _scan_bar),
-    PoolColumn("DONE", 7, 0, _done, right=True),
-    PoolColumn("ETA", 6, 0, _eta, right=True),
-    PoolColumn("", 5, 64, _spark),
-    PoolColumn("FILL", 5, 57, _fill, right=True),
+    PoolColumn("state", " STATE", 14),
+    PoolColumn("redundancy", "REDUNDANCY", 9, right=True),
+    # A blank apart: behind the redundancy it would read as so many resilvers.
+    PoolColumn("work", " WORK", 10, 80),
+    PoolColumn("bar", "", 5, 70),
+    PoolColumn("done", "DONE", 7, right=True),
+    PoolColumn("eta", "ETA", 6, right=True),
+    PoolColumn("rates", "", 5, 64),
+    PoolColumn("fill", "FILL", 5, 57, right=True),
 )
 """Below that, with one blank between most: a bar and work only where the sparkline fits as well."""
+
+
+class OverviewScreen(PickScreen):
+    """Returns the index in the view state of the pool picked."""
+
+    groups = ("Menu",)
+
+    def __init__(self, state: ViewState) -> None:
+        self._state = state
+        self._shown: tuple[Frame, ...] = by_trouble(state.frames)
+        start = place_of(state.pool, self._shown)
+        super().__init__("POOLS", self._lines, start=start, wide=True, about=self._reasons)
+
+    def title_line(self, width: int) -> Line:
+        """The headings."""
+        return overview_head(self._shown, self._state.look, width)
+
+    def draw(self) -> None:
+        """Draw the newest round; the cursor stays on its pool."""
+        at = self._shown[self.view.cursor].pool if self.view.cursor < len(self._shown) else None
+        self._shown = by_trouble(self._state.frames)
+        self.view.cursor = place_of(at, self._shown)
+        super().draw()
+
+    def action_open(self) -> None:
+        """Return the pool at the cursor."""
+        names = [frame.pool for frame in self._state.frames]
+        pool = self._shown[self.view.cursor].pool
+        self.dismiss(names.index(pool) if pool in names else None)
+
+    def _reasons(self, index: int, width: int) -> Sequence[Line]:
+        if index >= len(self._shown):
+            return ()
+        return overview_about(self._shown[index], self._state.look, width)
+
+    def _lines(self, width: int) -> Sequence[Line]:
+        return overview_lines(self._shown, self._state.look, width)

@@ -6,7 +6,7 @@ It shows the newest steps that fit, or those up to a moment that was scrolled ba
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from zconsole import units
@@ -64,7 +64,11 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     drawn = graph_lines(shown.rates, width, rows, top, look.glyphs)
     marks = _marks(view.past, shown, width, rows, ink)
     if rows > 1:
-        return [*_scaled(drawn, said, ink), _axis(shown, marks, width, rows, ink, going)]
+        labels, scaled = {0: said, 1: "rate"}, []
+        for row, text in enumerate(drawn):  # with the scale before them
+            label = f"{labels.get(row, ''):>{_LABEL}} {look.glyphs.axis[min(row, 1)]}"
+            scaled.append((Span(label, "dim"), Span(text, "spark")))
+        return [*scaled, _axis(shown, marks, width, rows, ink, going)]
     named = f"{_SCALE}{said}" if said else ""  # else it would be read as the rate
     size = f" {named:<{len(_SCALE) + look.number + 2}} "
     span = f"{_span(shown, ink, going):>{_SPAN - 1}} "
@@ -72,15 +76,6 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     line = TimeAxis(drawn[0], look.glyphs.mark, "spark")
     line.mark(*(at for at, _ in marks))
     return [(head, *line.spans(), Span(f"{size}{span[:_SPAN]}", "dim"))]
-
-
-def _scaled(drawn: Sequence[str], top: str, ink: Ink) -> Iterator[Line]:
-    """The rows of the graph with the scale before them."""
-    upper, side = ink.look.glyphs.axis[0], ink.look.glyphs.axis[1]
-    labels = {0: top, 1: "rate"}
-    for row, text in enumerate(drawn):
-        label = labels.get(row, "")
-        yield (Span(f"{label:>{_LABEL}} {side if row else upper}", "dim"), Span(text, "spark"))
 
 
 def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
@@ -92,19 +87,15 @@ def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
         return ""
     if shown.is_now:
         length = units.duration(shown.end - shown.begin)
-        return f"last {length}" if going else _times(shown, ink)
+        begin, end = map(ink.look.clock, (shown.begin, shown.end))
+        if going:
+            return f"last {length}"
+        if shown.end - shown.begin >= _DAY:  # which the clock alone would not tell
+            return f"{length} to {end}"
+        return f"{begin}-{end}" if begin != end else f"{length} until {end}"
     begin, end = (units.duration(max(0.0, ink.now - t)) for t in (shown.begin, shown.end))
     whole = f"{begin}-{end} ago"
     return whole if len(whole) < _SPAN else f"to {end} ago"
-
-
-def _times(shown: ShownSteps, ink: Ink) -> str:
-    """From when to when; how long, where the clock alone would not tell that."""
-    begin, end = map(ink.look.clock, (shown.begin, shown.end))
-    seconds = shown.end - shown.begin
-    if seconds >= _DAY:
-        return f"{units.duration(seconds)} to {end}"
-    return f"{begin}-{end}" if begin != end else f"{units.duration(seconds)} until {end}"
 
 
 def _marks(

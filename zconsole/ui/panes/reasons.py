@@ -10,7 +10,7 @@ from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.short_names import in_runs, middle
+from zconsole.ui.widgets.short_names import in_runs
 
 _NAME = 24
 _GONE_SHOWN = 2
@@ -25,7 +25,10 @@ def all_reasons(
     """
     found = (*frame.health.reasons, *_uncounted(frame))
     bays = bays_of(frame) if found or frame.problem else {}
-    reasons = [look.text(_by_bay(reason, bays)) for reason in found]
+    reasons = []
+    for reason in found:  # the device it begins with is called by its bay, where that is known
+        name = next((n for n in bays if reason.startswith((f"{n} ", f"{n}: "))), "")
+        reasons.append(look.text(bays[name] + reason.removeprefix(name) if name else reason))
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
     more = _gone(frame, look, bays, gone_shown)
@@ -54,7 +57,7 @@ def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int)
     """The devices that left after the last answer, and when."""
     gone = [row for row in frame.rows if row.gone] if frame.problem else []
     said = [
-        f"{_short(bays.get(row.vdev.name, row.vdev.name), look)} gone since "
+        f"{look.middle(bays.get(row.vdev.name, row.vdev.name), _NAME)} gone since "
         f"{look.when(row.missing_since or 0.0, frame.t)}"
         for row in gone[:most]
     ]
@@ -62,20 +65,10 @@ def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int)
     return [*said, f"{rest} more gone"] if rest else said
 
 
-def _short(name: str, look: DisplayFormat) -> str:
-    return middle(look.text(name), _NAME, look.glyphs.ellipsis)
-
-
 def bays_of(frame: Frame) -> dict[str, str]:
     """The bays of devices whose names don't tell them, by name."""
     disks = ((row.vdev.name, row.vdev.disk) for row in frame.rows)
     return {name: disk.bay for name, disk in disks if disk and disk.bay and disk.bay != name}
-
-
-def _by_bay(reason: str, bays: Mapping[str, str]) -> str:
-    """A reason with the device it begins with called by its bay, where that is known."""
-    name = next((name for name in bays if reason.startswith((f"{name} ", f"{name}: "))), None)
-    return reason if name is None else bays[name] + reason[len(name) :]
 
 
 _NAME_TO_RECONNECT = 17
@@ -105,7 +98,7 @@ def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
         return f"{there} clear the pool ({key})"
     bays = [look.text(vdev.disk.bay) for vdev in disks if vdev.disk and vdev.disk.bay]
     bare = [look.text(vdev.name) for vdev in disks if not (vdev.disk and vdev.disk.bay)]
-    names = [middle(name, _NAME_TO_RECONNECT, look.glyphs.ellipsis) for name in bare[:_NAMED]]
+    names = [look.middle(name, _NAME_TO_RECONNECT) for name in bare[:_NAMED]]
     more = [f"{len(bare) - _NAMED} more"] if len(bare) > _NAMED else []
     listed = [*in_runs(bays), *names, *more]
     *first, last = listed

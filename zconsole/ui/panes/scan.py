@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from zconsole import units
-from zconsole.pool.model import Activity, Scan
+from zconsole.pool.model import Scan
 from zconsole.timeline.frame import (
     RESTARTED,
     ActivityView,
@@ -35,10 +35,9 @@ from zconsole.ui.panes.scan_parts import (
     subject,
     zpool_says,
 )
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, width_of
+from zconsole.ui.widgets.draw import Line, Span, beside, width_of
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.short_names import middle
 
 _HEAD = 11
 _STAGE = 9
@@ -85,7 +84,7 @@ def scan_lines(
         lines = [(Span(f" {known}", "dim"),)]
     if room is not None:
         below = below[: max(0, room - len(lines))]
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in (*lines, *below))
+    return tuple(look.crop(line, width) for line in (*lines, *below))
 
 
 def past_scans(frame: Frame) -> list[ScanView]:
@@ -130,7 +129,9 @@ def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Lin
     if not ink.roomy:
         return [*lines, *one_line([*notes, *facts], ink)]
     lines += [*one_line(notes, ink), *one_line(facts, ink)]
-    return [*lines, *fixed("based on", "; ".join(_basis(view)), 1, ink)]
+    known = [each for each in (view.estimate, view.full) if each and each.eta is not None]
+    basis = "; ".join(each.reason for each in known if each.reason)
+    return [*lines, *fixed("based on", basis, 1, ink)]
 
 
 def _other(view: ScanView, ink: Ink) -> list[Line]:
@@ -183,12 +184,6 @@ def _first_stage(view: ScanView, ink: Ink) -> Line:
     word = "scanning" if _is_walking(view) and scan.state != "paused" else "scanned"
     head: Line = (Span(" " * _HEAD), Span(f"{word:<{_STAGE}}", "dim"))
     return barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
-
-
-def _basis(view: ScanView) -> list[str]:
-    """What the estimates rest on."""
-    said = [each for each in (view.estimate, view.full) if each and each.eta is not None]
-    return [each.reason for each in said if each.reason]
 
 
 def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
@@ -344,7 +339,7 @@ def _together(views: Sequence[ActivityView], ink: Ink) -> list[Line]:
     head: Line = (Span(f" {kind} of {len(views)} devices ", "bold"), Span("running "))
     lines = [barred(head, 100.0 * done / total if total else None, done, total, ink)]
     last = max(views, key=lambda view: (view.estimate.eta is None, view.estimate.eta or 0.0))
-    name = middle(ink.look.text(last.activity.vdev or ""), _LAST_NAME, ink.look.glyphs.ellipsis)
+    name = ink.look.middle(last.activity.vdev or "", _LAST_NAME)
     parts: list[Line] = [eta_line("slowest ETA", last.estimate, ink)]
     rates = [view.rate for view in views if view.rate is not None]
     if rates:
@@ -364,18 +359,13 @@ def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
     head: Line = (Span(f" {name} ", "bold"), Span(f"{state} ", role))
     if activity.state not in ("running", "paused", "waiting"):
         return _activity_ended(head, view, ink)
-    percent = _activity_percent(activity)
-    if percent is None and activity.total_bytes is None:
+    percent, done, total = activity.percent, activity.done_bytes, activity.total_bytes
+    if percent is None and total and done is not None:
+        percent = 100.0 * done / total
+    if percent is None and total is None:
         return [(*head, Span(look.text(activity.note)))]
-    line = barred(head, percent, activity.done_bytes, activity.total_bytes, ink)
+    line = barred(head, percent, done, total, ink)
     return [line, *packed(_activity_told(view, ink), ink)]
-
-
-def _activity_percent(activity: Activity) -> float | None:
-    """How far it is: as the source says, else by its bytes."""
-    if activity.percent is None and activity.total_bytes and activity.done_bytes is not None:
-        return 100.0 * activity.done_bytes / activity.total_bytes
-    return activity.percent
 
 
 def _activity_told(view: ActivityView, ink: Ink) -> list[Line]:

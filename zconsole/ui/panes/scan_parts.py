@@ -12,7 +12,6 @@ from zconsole.timeline.frame import Frame, range_words, work_name
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, at_most, beside, joined, width_of
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.short_names import middle
 
 LABEL = 12
 """Cells of what stands before a paragraph."""
@@ -53,7 +52,7 @@ def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: In
     widest = max(ink.look.number, len(ink.look.size(total)))
     amount = len(_amount("", "")) + 2 * widest
     room = ink.width - beside - _PERCENT - 2 - amount - len(f"{work} of ")
-    name = middle(ink.look.text(vdev), max(_LEAST_NAME, room), ink.look.glyphs.ellipsis)
+    name = ink.look.middle(vdev, max(_LEAST_NAME, room))
     return work_name(ink.look.text(work), name)
 
 
@@ -74,9 +73,8 @@ def barred(
     look = ink.look
     shown = "-" if percent is None else f"{percent:.1f} %"
     room = ink.width - width_of(head) - _PERCENT - 2
-    whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}"
-    if done is None and total is None:
-        whole = ""
+    known = done is not None or total is not None
+    whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}" if known else ""
     amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
     share, cells = None if percent is None else percent / 100, max(0, room - len(amount))
     drawn = bar(share, cells, look.glyphs, thin=thin)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from zconsole.timeline.frame import DONE, Frame
 from zconsole.timeline.scan_rate import Mark
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Span, fit
+from zconsole.ui.widgets.draw import Span
 from zconsole.units import date_of
 
 _HOUR, _DAY = 3600, 86400
@@ -112,7 +112,7 @@ def happened(marks: Sequence[Mark], frame: Frame, step: float) -> list[Mark]:
 def name_marks(line: TimeAxis, marks: Sequence[tuple[int, Mark]], look: DisplayFormat) -> None:
     """Say at their columns what the marks are, the newest first."""
     for at, mark in reversed(marks):
-        said = fit(look.text(mark.text), _MOST, ellipsis=look.glyphs.ellipsis).rstrip()
+        said = look.cut(mark.text, _MOST)
         line.name(at, f"{said} {look.clock(mark.t)}")
 
 

@@ -39,9 +39,6 @@ FALLBACKS = {
 COLORS = (*REQUIRED, *FALLBACKS)
 """Every color a theme may set."""
 
-_RENAMED = {"accent": "key"}
-"""Colors by the names that older theme files have for them."""
-
 _LARGEST = 8192
 """Bytes of a theme's file: several times what every color with a comment takes. A dotted key takes
 Python the square of its length to read."""
@@ -139,7 +136,11 @@ def read_theme(path: Path) -> ThemeFile:
         raise ThemeError("not TOML: nested too deep") from None
     except ValueError as error:  # not only TOMLDecodeError: int() refuses thousands of digits
         raise ThemeError(f"not TOML: {error}") from error
-    _check_keys(data)
+    for key, value in data.items():
+        if key not in _KEYS:
+            raise ThemeError(f"unknown key {key!r}; there are {', '.join(_KEYS)}")
+        if not isinstance(value, _KEYS[key]):
+            raise ThemeError(f"{key} must be a {_KEYS[key].__name__}")
     ansi = data.get("ansi", False)
     return ThemeFile(
         name=data.get("name") or path.stem,
@@ -151,27 +152,17 @@ def read_theme(path: Path) -> ThemeFile:
     )
 
 
-def _check_keys(data: Mapping[str, Any]) -> None:
-    for key, value in data.items():
-        if key not in _KEYS:
-            raise ThemeError(f"unknown key {key!r}; there are {', '.join(_KEYS)}")
-        if not isinstance(value, _KEYS[key]):
-            raise ThemeError(f"{key} must be a {_KEYS[key].__name__}")
-
-
 def _colors(written: Mapping[str, Any], *, ansi: bool) -> dict[str, str]:
-    given = {_RENAMED.get(name, name): value for name, value in written.items()}
-    for name, value in given.items():
+    for name, value in written.items():
         if name not in COLORS:
             raise ThemeError(f"unknown color {name!r}; there are {', '.join(COLORS)}")
         pattern, form = (_ANSI, "ansi_NAME") if ansi else (_HEX, "#rrggbb")
         if not isinstance(value, str) or not pattern.fullmatch(value):
             raise ThemeError(f"colors.{name} must be written {form}, not {value!r}")
-    missing = [name for name in REQUIRED if name not in given]
+    missing = [name for name in REQUIRED if name not in written]
     if missing:
         raise ThemeError(f"colors.{missing[0]} is missing")
-    colors = dict(given)
-    for name in COLORS:
-        if name not in colors:
-            colors[name] = colors[FALLBACKS[name]]
+    colors = dict(written)
+    for name, other in FALLBACKS.items():
+        colors.setdefault(name, colors[other])
     return colors

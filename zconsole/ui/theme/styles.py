@@ -158,21 +158,14 @@ def _style(role: str, colors: Mapping[str, Color]) -> Style:
 
 def _upon(ground: Color, colors: Mapping[str, Color], least: float) -> dict[str, Color]:
     """The colors of a theme on another ground than the page."""
-    shades = {name: _readable(colors[name], ground, least) for name in TEXT}
+    far = max(Color(0, 0, 0), Color(255, 255, 255), key=lambda end: contrast(end, ground))
+    shades: dict[str, Color] = {}
+    for name in TEXT:  # each, or the nearest one towards black or white that can be read there
+        mixed = (colors[name].blend(far, step / 10) for step in range(10))
+        shades[name] = next((each for each in mixed if contrast(each, ground) >= least), far)
     if shades["foreground"] != colors["foreground"]:  # body text stays the strongest
-        shades["foreground"] = _far_from(ground)
+        shades["foreground"] = far
     return {**colors, **shades, "background": ground, "title-background": ground}
-
-
-def _readable(color: Color, ground: Color, least: float) -> Color:
-    """The color, or the nearest one towards black or white that has the least contrast."""
-    far = _far_from(ground)
-    mixed = (color.blend(far, step / 10) for step in range(10))
-    return next((shade for shade in mixed if contrast(shade, ground) >= least), far)
-
-
-def _far_from(ground: Color) -> Color:
-    return max(Color(0, 0, 0), Color(255, 255, 255), key=lambda end: contrast(end, ground))
 
 
 def contrast(one: Color, other: Color) -> float:

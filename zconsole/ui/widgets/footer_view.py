@@ -7,7 +7,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from zconsole.ui.widgets.draw import Line, Span, crop, spread, width_of
+from zconsole.ui.widgets.draw import Line, Span, spread, width_of
 from zconsole.ui.widgets.lines_view import LinesView
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class FooterView(LinesView):
         """Show the messages there are for this screen, and the keys."""
         app = cast("ThemedApp", self.app)
         now = monotonic() if self._beside is not None else float("-inf")
-        messages = app.messages.lines(self.screen, app.view_state.look, *app.size, now)
+        messages = app.messages.lines(self.screen, self.look, *app.size, now)
         shown = (*messages, *self._keys)
         if messages and self._beside is not None:
             last = self._shared(messages[-1], self._beside, is_brief=app.messages.is_old(now))
@@ -81,8 +81,7 @@ class FooterView(LinesView):
         """A message and, at the right, keys in what it leaves, else below; ``is_brief``: beside."""
         width = self.app.size.width
         if is_brief:
-            ellipsis = cast("ThemedApp", self.app).view_state.look.glyphs.ellipsis
-            said = crop(said, width - _BRIEF - 1, ellipsis)
+            said = self.look.crop(said, width - _BRIEF - 1)
         room = width - width_of(said) - 1
         if room < _BRIEF:
             return said, keys(width)

@@ -19,6 +19,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.theme.styles import Palette
 from zconsole.ui.widgets.draw import Line, Span, action_at, crop, merged, width_of
 
@@ -90,6 +91,11 @@ class LinesView(ScrollView, inherit_bindings=False):
         self._palette: Palette = {}
         self._drawn: dict[int, tuple[Line, str]] = {}
         self._strips: LRUCache[tuple[Line, str, int], Strip] = LRUCache(_STRIPS)
+
+    @property
+    def look(self) -> DisplayFormat:
+        """How things are written now."""
+        return cast("ThemedApp", self.app).view_state.look
 
     @property
     def size(self) -> Size:
@@ -227,7 +233,7 @@ class LinesView(ScrollView, inherit_bindings=False):
         taken = cell_len("".join(span.text for span in title).rstrip())
         if not (above or below):
             return title
-        glyphs = cast("ThemedApp", self.app).view_state.look.glyphs
+        glyphs = self.look.glyphs
         if taken > width - WAYS:
             return _in_gap(title, f"{glyphs.above * above}{glyphs.below * below}")
         ways = f" {glyphs.above if above else ' '}{glyphs.below if below else ' '}"
