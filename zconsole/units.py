@@ -10,6 +10,7 @@ SUFFIXES = "BKMGTPE"
 LARGEST = 2**70
 """Bytes; ZFS counts in 64 bits: larger figures are not sizes."""
 _NUMBER = re.compile(r"(?P<n>\d+(?:[.,]\d+)?)(?P<u>[BKMGTPE]?)(?:i?B)?", re.ASCII)
+_DRIVE = re.compile(r"(?P<n>\d+(?:\.\d+)?)(?P<u>[KMGTPE])B", re.ASCII)
 _WHOLE = re.compile(r"\d{1,20}", re.ASCII)
 """As many digits as 64 bits need; Python refuses thousands of them with an error."""
 _DURATION_WORD = re.compile(r"(?<!\d)(\d++)([dhms])")
@@ -26,6 +27,18 @@ def parse_size(text: str) -> int | None:
         return None
     exponent = max(0, SUFFIXES.find(match["u"])) if match["u"] else 0
     value = float(match["n"].replace(",", ".")) * 1024.0**exponent
+    return round(value) if value < LARGEST else None
+
+
+def typed_size(text: str) -> int | None:
+    """Bytes of a size that a person types: ``18TB`` as a drive's label means it, n·1000^k.
+
+    ``18T`` and ``18TiB`` are binary, as parse_size reads all sizes: zpool prints no decimal ones.
+    """
+    match = _DRIVE.fullmatch(text)
+    if match is None:
+        return parse_size(text)
+    value = float(match["n"]) * 1000.0 ** SUFFIXES.index(match["u"])
     return round(value) if value < LARGEST else None
 
 

@@ -24,6 +24,18 @@ def test_parse_size(text, value):
 
 
 @rows(
+    ("text", "value"),
+    [
+        ("18T", 18 * 1024**4), ("18TiB", 18 * 1024**4), ("18TB", 18 * 1000**4),
+        ("1.92TB", 1920 * 1000**3), ("500GB", 500 * 1000**3), ("88B", 88), ("88", 88),
+        ("18tb", None), ("TB", None), ("9" * 400 + "TB", None), ("99999EB", None),
+    ],
+)  # fmt: skip
+def test_a_typed_size_with_a_b_is_what_is_printed_on_a_drive(text, value):
+    assert units.typed_size(text) == value
+
+
+@rows(
     ("text", "seconds"),
     [
         ("62h28m", 224880), ("0h2m", 120), ("1m35s", 95), ("00:00:09", 9),

@@ -10,12 +10,9 @@ from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path, partition_in, partition_of
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Pool, Vdev
-from zconsole.pool.spares import least_bytes
+from zconsole.pool.spares import LEAST_DEVICE, least_bytes
 from zconsole.system.printable import clean
 from zconsole.units import size
-
-LEAST = 64 * 1024**2
-"""The smallest device that ZFS takes (SPA_MINDEVSIZE, include/sys/fs/zfs.h)."""
 
 PARTITIONING = 11 * 1024**2
 """What zpool's own partitioning of a whole disk can cost: alignment and the 8 MiB part9."""
@@ -81,10 +78,10 @@ def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
     """One device for a vdev that is to be added, laid out for ``ashift`` where that is known."""
     small = Objection("size unknown", fatal=False)
     if device.size is not None:
-        small = Objection(f"too small: {size(device.size)}, a vdev needs {size(LEAST)}")
+        small = Objection(f"too small: {size(device.size)}, a vdev needs {size(LEAST_DEVICE)}")
     found = (
         *_in_use(pool, None, device),
-        *((small,) * (device.size is None or device.size < LEAST)),
+        *((small,) * (device.size is None or device.size < LEAST_DEVICE)),
         *_under(ashift, pool.name, device, "ZFS adds no vdev of another"),
     )
     return _judged(device, found)

@@ -189,7 +189,8 @@ COMMANDS: dict[str, Command] = {
             _json("print JSON, one pool per line"),
             OptionGroup(
                 "what if",
-                "A SIZE is raw bytes in all (36.4T), or disks: 6x3T, raidz2:6x3T, mirror:2x4T.",
+                "A SIZE is raw bytes in all (36.4T), or disks: 6x3T, raidz2:6x3T, mirror:2x4T."
+                " 18TB is decimal, as on a drive; 18T and 18TiB are binary, as zpool prints them.",
                 (
                     Parameter(
                         "--add-vdev",

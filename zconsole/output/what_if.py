@@ -23,8 +23,26 @@ def outlook_lines(look: Outlook) -> Iterator[str]:
     for now, was in zip_longest(look.after.vdevs, look.before.vdevs):
         yield _line(now, was, width)
     yield "USABLE and FREE are after parity; zpool list shows raw sizes"
-    yield f"spread {percent(look.before.spread, 1)} -> {percent(look.after.spread, 1)}"
+    if look.without_redundancy:
+        yield f"caution: {bare_words(look)}"
+    yield f"spread: {spread_words(look)}"
     yield f"rebalancing: {cost_words(look)}"
+
+
+def bare_words(look: Outlook) -> str:
+    """Which added vdevs have no redundancy; empty where all have."""
+    names = " and ".join(look.without_redundancy)
+    have = "has" if len(look.without_redundancy) == 1 else "have"
+    return f"{names} {have} no redundancy: one lost disk loses the pool" if names else ""
+
+
+def spread_words(look: Outlook) -> str:
+    """How far the fills differ then and now, and why adding a vdev makes that more at first."""
+    then, now = percent(look.after.spread, 1), percent(look.before.spread, 1)
+    added = len(look.after.vdevs) > len(look.before.vdevs)
+    if not added or (look.after.spread or 0.0) <= (look.before.spread or 0.0):
+        return f"{then} then ({now} now)"
+    return f"{then} at first ({now} now): what is added is empty, and writes fill it faster"
 
 
 def cost_words(look: Outlook) -> str:
@@ -59,9 +77,15 @@ def _room(usable: int | None, raw: int | None) -> str:
 
 
 def outlook_object(look: Outlook) -> dict[str, Any]:
-    """``after`` (a BALANCE) and ``rebalance`` (bytes to rewrite, or None, and the spread left)."""
-    cost = {"rewrite_bytes": look.rewrite_bytes, "spread_after": look.spread_after}
-    return {"after": balance_object(look.after), "rebalance": cost}
+    """``after`` (a BALANCE), ``rebalance`` (bytes to rewrite, or None, and the spread left).
+
+    ``without_redundancy`` names the vdevs added that have none.
+    """
+    return {
+        "after": balance_object(look.after),
+        "rebalance": {"rewrite_bytes": look.rewrite_bytes, "spread_after": look.spread_after},
+        "without_redundancy": list(look.without_redundancy),
+    }
 
 
 def duration_object(found: Estimate | None) -> dict[str, Any] | None:

@@ -11,6 +11,8 @@ from zconsole.pool.scan_outcome import settling
 from zconsole.pool.topology import data_vdevs, is_group
 from zconsole.units import size
 
+LEAST_DEVICE = 64 * 1024**2
+"""The smallest device that ZFS takes (SPA_MINDEVSIZE, include/sys/fs/zfs.h)."""
 LABELS = 4 * 1024**2 + 512 * 1024
 """Four labels and the boot block (VDEV_LABEL_START_SIZE, VDEV_LABEL_END_SIZE in vdev_impl.h)."""
 

@@ -11,13 +11,14 @@ from zconsole.errors import UsageError
 from zconsole.pool.allocator import Space, raw_to_target, rewritten, spread
 from zconsole.pool.balance import Balance, balance, data_disks, weighs_disks
 from zconsole.pool.model import Vdev, parse_version
+from zconsole.pool.spares import LEAST_DEVICE
 from zconsole.pool.topology import data_vdevs
-from zconsole.units import parse_size
+from zconsole.units import counted, size, typed_size
 
 LEVEL = 0.05
 """Spread that counts as even."""
 _SHAPE = re.compile(
-    r"(?:(?P<kind>mirror|raidz[123]|disk):)?(?:(?P<n>\d{1,9})x)?(?P<size>[\d.]+[BKMGTPE]?)"
+    r"(?:(?P<kind>mirror|raidz[123]|disk):)?(?:(?P<n>\d{1,9})x)?(?P<size>[\d.]+[BKMGTPE]?(?:i?B)?)"
 )
 
 
@@ -45,6 +46,12 @@ class Outlook:
     """Raw bytes to rewrite until fills are within LEVEL; None when one pass cannot do it."""
     spread_after: float
     """The spread after rewriting those bytes, or everything once."""
+
+    @property
+    def without_redundancy(self) -> tuple[str, ...]:
+        """Names of the vdevs added that are no mirror and have no parity: a lost disk is lost."""
+        added = self.after.vdevs[len(self.before.vdevs) :]
+        return tuple(vdev.name for vdev in added if vdev.kind == "disk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +102,25 @@ def resize_of(word: str) -> tuple[str, Shape]:
 
 
 def shape_of(word: str) -> Shape:
-    """``36.4T`` (raw bytes in all), ``6x3T``, ``raidz2:6x3T`` or ``mirror:2x4T``; n·1024^k.
+    """``36.4T`` (raw bytes in all), ``6x3T``, ``raidz2:6x3TB`` or ``mirror:2x4T``.
 
-    Raises UsageError for anything else.
+    The units are typed_size's. Raises UsageError for anything else.
     """
     match = _SHAPE.fullmatch(word)
-    each = parse_size(match["size"]) if match else None
+    each = typed_size(match["size"]) if match else None
     if match is None or not each:
-        raise UsageError(f"{word!r} is not a size: use 36.4T, 6x3T, raidz2:6x3T or mirror:2x4T")
-    count = int(match["n"] or 1)
+        raise UsageError(f"{word!r} is not a size: use 36.4T, 18TB, raidz2:6x3T or mirror:2x4T")
+    if each < LEAST_DEVICE:
+        counts = word.isdecimal() and len(word) < 3  # "2 raidz2:6x18T": two of them
+        more = f"; for {word} vdevs, write the SIZE {word} times" if counts else ""
+        raise UsageError(f"{word!r}: the smallest disk of ZFS is {size(LEAST_DEVICE)}{more}")
+    kind = match["kind"] or "disk"
+    least = 2 if kind == "mirror" else int(kind[-1]) + 2 if kind.startswith("raidz") else 1
+    count = int(match["n"] or (2 if kind == "mirror" else 1))
     if count > MOST_DISKS:
         raise UsageError(f"{word!r}: at most {MOST_DISKS} disks")
-    kind = match["kind"] or "disk"
-    least = {"mirror": 1, "disk": 1}.get(kind, int(kind[-1]) + 2 if kind[-1].isdigit() else 1)
-    if count < (least if match["n"] or kind.startswith("raidz") else 1):
-        raise UsageError(f"{word!r}: a {kind} has at least {least} disks")
+    if count < least:
+        raise UsageError(f"{word!r}: a {kind} has at least {counted(least, 'disk')}")
     return Shape(kind, count, each)
 
 
@@ -140,10 +151,10 @@ def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vd
         if (shape := resizes.get(vdev.name)) is None:
             kept.append(vdev)
             continue
-        size = shape.member_bytes if vdev.kind == "mirror" else shape.raw
-        if vdev.alloc_bytes is not None and size < vdev.alloc_bytes:
+        raw = shape.member_bytes if vdev.kind == "mirror" else shape.raw
+        if vdev.alloc_bytes is not None and raw < vdev.alloc_bytes:
             raise UsageError(f"{vdev.name} holds more data than that")
-        kept.append(vdev._replace(size_bytes=size, free_bytes=None))
+        kept.append(vdev._replace(size_bytes=raw, free_bytes=None))
     new = [_new(shape, len(root.children) + i) for i, shape in enumerate(adds)]
     return root._replace(children=(*kept, *new))
 

@@ -65,6 +65,17 @@ def test_what_rebalancing_would_cost_and_the_command_for_it_are_told():
     assert "zconsole balance media --add-vdev mirror:2x8T --resize raidz1-0=7x30T" in shown
 
 
+def test_a_vdev_without_redundancy_is_called_that():
+    shown = " ".join(text("+4T").split())
+    assert "caution new-2 has no redundancy" in shown
+    assert "no redundancy" not in text("+mirror:2x4T")
+
+
+def test_what_is_added_does_not_read_as_if_it_made_the_balance_worse():
+    assert "at first" in text("+mirror:2x8T")
+    assert "what is added is empty" in text("+mirror:2x8T")
+
+
 def test_the_resilver_of_a_typed_size_or_of_the_device_at_the_cursor():
     assert "a disk of 16T: unknown" in text("disk=16T")
     assert "100M/s per disk" in text("disk=16T", paces=(PACE,))

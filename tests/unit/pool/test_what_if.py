@@ -7,8 +7,9 @@ import pytest
 from tests.table import rows
 from zconsole.cli.main import main
 from zconsole.errors import UsageError
+from zconsole.output.what_if import outlook_lines, outlook_object, spread_words
 from zconsole.pool.model import Vdev
-from zconsole.pool.what_if import asked, grown, outlook, shape_of
+from zconsole.pool.what_if import asked, disk_of, grown, outlook, shape_of
 
 TIB = 1 << 40
 
@@ -98,12 +99,88 @@ def test_a_mirror_is_as_large_as_one_side():
         "-4T",
         "4TT",
         "raidz1:4T",
+        "mirror:1x4T",
+        "4tb",
+        "4TIB",
         f"{'9' * 5000}x3T",
     ],
 )
 def test_what_is_no_size_is_refused(word):
     with pytest.raises(UsageError):
         shape_of(word)
+
+
+@rows(
+    ("word", "each"),
+    [
+        ("18T", 18 * TIB),
+        ("18TiB", 18 * TIB),
+        ("18TB", 18 * 10**12),
+        ("raidz2:6x18TB", 18 * 10**12),
+        ("mirror:2x1.92TB", 1920 * 10**9),
+        ("64M", 64 << 20),
+    ],
+)
+def test_a_b_after_the_unit_means_a_drives_decimal_one(word, each):
+    assert shape_of(word).member_bytes == each
+    assert asked(f"raidz2-0={word}").resizes["raidz2-0"].member_bytes == each
+
+
+def test_the_disk_timed_may_be_of_a_drives_decimal_size():
+    assert asked("disk=18TB").disk == disk_of("18TB") == 18 * 10**12
+
+
+@rows("word", ["2", "63M", "raidz2:6x2", "mirror:2x60MB", "64KB"])
+def test_what_zfs_takes_for_no_disk_is_refused(word):
+    for question in (word, f"raidz2-0={word}", f"disk={word}", f"{word} raidz2:6x18T"):
+        with pytest.raises(UsageError, match="smallest disk of ZFS is 64M"):
+            asked(question)
+
+
+def test_a_number_before_a_size_is_told_how_two_are_asked_for():
+    with pytest.raises(UsageError, match="for 2 vdevs, write the SIZE 2 times"):
+        asked("2 raidz2:6x18T")
+    assert asked("raidz2:6x18T raidz2:6x18T").adds == (shape_of("raidz2:6x18T"),) * 2
+
+
+def test_a_mirror_without_a_number_has_two_sides():
+    assert shape_of("mirror:4T") == shape_of("mirror:2x4T")
+
+
+@rows(
+    ("adds", "bare"),
+    [
+        ("4T", ("new-1",)),
+        ("disk:4T", ("new-1",)),
+        ("6x4T", ("new-1",)),
+        ("mirror:4T 4T raidz1:3x4T disk:2T", ("new-2", "new-4")),
+        ("mirror:2x4T raidz1:3x4T", ()),
+        ("", ()),
+    ],
+)
+def test_an_added_vdev_without_redundancy_is_called_that(adds, bare):
+    root = pool(OLD)
+    look = outlook(root, grown(root, asked(adds).adds, {}))
+    assert look.without_redundancy == bare
+    assert outlook_object(look)["without_redundancy"] == list(bare)
+    told = [line for line in outlook_lines(look) if "no redundancy" in line]
+    assert len(told) == bool(bare)
+    assert all(name in told[0] for name in bare)
+
+
+def test_a_disk_that_is_in_the_pool_already_is_no_news():
+    root = pool(OLD, Vdev("sdz", "disk", size_bytes=TIB, alloc_bytes=0))
+    assert outlook(root, grown(root, asked("mirror:4T").adds, {})).without_redundancy == ()
+
+
+def test_what_is_added_does_not_read_as_if_it_made_the_balance_worse():
+    root = pool(OLD)
+    added = outlook(root, grown(root, asked("raidz2:6x4T").adds, {}))
+    assert spread_words(added) == (
+        "79.1 % at first (0.0 % now): what is added is empty, and writes fill it faster"
+    )
+    swapped = outlook(pool(OLD, raidz("raidz2-1", 6, 20, 3)), pool(OLD, raidz("x", 6, 16.3, 12)))
+    assert spread_words(swapped) == "5.5 % then (64.1 % now)"
 
 
 def test_unknown_vdevs_and_sizes_that_do_not_hold_the_data_are_refused():
@@ -160,6 +237,8 @@ def test_the_command_prints_the_table_and_the_json(tmp_path, capsys):
         ["--disk", "?"],
         ["--disk", "2x4T"],
         ["--disk", ""],
+        ["--disk", "2M"],
+        ["--add-vdev", "2", "raidz2:6x18T"],
         ["--resize", "nope=5T"],
     ],
 )

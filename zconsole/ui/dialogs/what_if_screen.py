@@ -15,8 +15,8 @@ from textual.widgets import Input
 
 from zconsole import units
 from zconsole.errors import UsageError
-from zconsole.output.what_if import cost_words
-from zconsole.pool.balance import VdevBalance
+from zconsole.output.what_if import bare_words, cost_words, spread_words
+from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.topology import placed
 from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces, resilver_duration
@@ -34,7 +34,7 @@ from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
 
 HINTS = (
-    ("SIZE", "adds a vdev: 36.4T, 6x4T, raidz2:6x4T, mirror:2x8T"),
+    ("SIZE", "adds a vdev: raidz2:6x18TB, mirror:2x8T; TB is decimal, T binary"),
     ("NAME=SIZE", "swaps a vdev's disks for larger ones"),
     ("disk=SIZE", "times a resilver of such a disk"),
 )
@@ -153,14 +153,16 @@ def _numbers(fill: str, free: str, share: str) -> str:
 
 
 def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:
-    before, after = percent(view.before.spread), percent(view.after.spread)
-    was, now = (
-        sum(vdev.usable_free_bytes or 0 for vdev in balance.vdevs)
-        for balance in (view.before, view.after)
-    )
-    gain = f"; {units.size(now - was)} more free after parity" if now > was else ""
-    yield from paragraph("spread", f"{before} now, {after} then{gain}", look, width)
+    gained = _free(view.after) - _free(view.before)
+    more = f"{units.size(gained)} more free after parity" if gained > 0 else ""
+    yield from paragraph("caution", bare_words(view), look, width)
+    yield from paragraph("space", more, look, width)
+    yield from paragraph("spread", spread_words(view), look, width)
     yield from paragraph("rebalance", cost_words(view), look, width)
+
+
+def _free(balance: Balance) -> int:
+    return sum(vdev.usable_free_bytes or 0 for vdev in balance.vdevs)
 
 
 def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
