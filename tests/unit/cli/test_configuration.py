@@ -84,7 +84,7 @@ def test_a_wrong_entry_is_told_and_nothing_may_be_changed(path, capsys):
     assert capsys.readouterr().err.startswith(f"zconsole: {path}: sort: must be one of")
     assert fault_of(args) == FAULT
     with pytest.raises(UsageError, match="configuration has an error"):
-        refuse_denied(args, "setting a tunable")
+        refuse_denied(args, "setting a tunable", calms=False)
 
 
 def test_a_wrong_entry_keeps_nobody_from_stopping_what_runs(path):
@@ -100,7 +100,7 @@ def test_read_only_says_which_of_the_two_it_was(path):
     path.unlink()
     assert denied(parsed("tunables", "list", "--read-only")) == "not allowed with --read-only"
     assert denied(parsed("tunables", "list")) == ""
-    refuse_denied(parsed("tunables", "list"), "setting a tunable")
+    refuse_denied(parsed("tunables", "list"), "setting a tunable", calms=False)
 
 
 def test_a_clash_of_keys_is_told_with_both_names(path):

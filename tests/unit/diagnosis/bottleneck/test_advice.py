@@ -29,7 +29,8 @@ def test_no_disk_is_suggested_to_go_offline_with_the_last_redundancy(
     states = ["FAULTED"] * failed + ["ONLINE"] * (6 - failed)
     leaves = tuple(Vdev(f"d{n}", "disk", state=state) for n, state in enumerate(states))
     tops = {"1": Vdev("raidz2-0", "raidz2", children=leaves)}
-    seen = Evidence(Scan("resilver", state="running"), "issuing", 1.0, tops=tops)
+    scan = Scan("resilver", state="running", percent=50.0)
+    seen = Evidence(scan, "issuing", 1.0, tops=tops)
     said = slow_disk(seen, SMALL).text
     assert ("offline" in said) == suggested
     assert not suggested or said.endswith("or offline it (then 1 more device may fail)")
