@@ -105,7 +105,8 @@ def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, 
         change = newest.get(name)
         effect = context.watch.effect(frame.pool, change, changes) if frame and change else None
         told = _suggested_of(context, name)
-        return Shown(setting, _promised(context, setting.hold), change, effect, told)
+        together = sum(each.t == change.t for each in changes) if change else 1
+        return Shown(setting, _promised(context, setting.hold), change, effect, together, told)
 
     return tuple(map(_shown_one, settings))
 
