@@ -232,11 +232,14 @@ def _filled(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
     if not vdev.children:
         filling = vdev.unfilled or vdev.name in returned
         return vdev._replace(resilvering=True) if filling else vdev
-    children = tuple(_filled(child, returned, spares) for child in vdev.children)
-    stands_in = spares and vdev.kind == "spare" and children[-1].unfilled is None
+    *others, new = (_filled(child, returned, spares) for child in vdev.children)
+    if vdev.kind == "replacing":  # newcomers before the last one may be filled
+        late = (v._replace(resilvering=v.resilvering or v.unfilled is None) for v in others[1:])
+        others = [*others[:1], *late]
+    stands_in = spares and vdev.kind == "spare" and new.unfilled is None
     if vdev.kind == "replacing" or stands_in:
-        children = (*children[:-1], children[-1]._replace(resilvering=True))
-    return vdev._replace(children=children)
+        new = new._replace(resilvering=True)
+    return vdev._replace(children=(*others, new))
 
 
 def _of_top_level(vdev: Vdev, name: str) -> Redundancy:

@@ -161,7 +161,7 @@ def not_restored(
         since = f"after the {newest.function}" if newest is not None else "and no resilver runs"
         yield f"{', '.join(vdev.name for vdev in groups)} still there {since}"
         whole = newest is None or not newest.errors
-        news = [v.children[-1] for v in groups if v.kind == "replacing" and v.children]
+        news = [new for v in groups if v.kind == "replacing" for new in v.children[1:]]
         if whole and not kept and any(new.state in READS for new in news):
             yield _again(pool)
         for new in (new for new in news if new.state not in READS):
@@ -283,7 +283,7 @@ def passed_over(root: Vdev, scan: Scan) -> tuple[str, ...]:
     begun = scan.function == "resilver" and scan.state == "running" and (scan.percent or 0) >= SEEN
     if not begun or not any(leaf.resilvering for leaf in root.leaves()):
         return ()
-    news = (vdev.children[-1] for vdev in root.walk() if vdev.kind == "replacing" and vdev.children)
+    news = (new for vdev in root.walk() if vdev.kind == "replacing" for new in vdev.children[1:])
     return tuple(
         new.name
         for new in news

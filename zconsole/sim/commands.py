@@ -59,9 +59,12 @@ def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> No
     if refused := _replace_refused(pool, top, leaf, fresh, sequential):
         raise CommandError(f"{failed}: {refused}", 255)
     _take(pool, fresh)
-    kind = "spare" if any(fresh is x for x in pool.spares) else "replacing"
-    place = siblings(top, leaf)
-    place[place.index(leaf)] = Group(kind, pool.new_guid(), [leaf, fresh])
+    kind = "spare" if _is_spare(pool, fresh) else "replacing"
+    group, place = parent(top, leaf), siblings(top, leaf)
+    if group is not None and group.kind == kind:  # no further level, see spa_vdev_attach
+        place.append(fresh)
+    else:
+        place[place.index(leaf)] = Group(kind, pool.new_guid(), [leaf, fresh])
     pool.note("vdev_attach", f"{fresh.name} replaces {leaf.name}", vdev=fresh.path)
     if leaf.path == fresh.path:  # in its place, see spa_vdev_attach
         leaf.path, leaf.name = leaf.path + DISPLACED, leaf.name + DISPLACED
@@ -77,7 +80,7 @@ def attach(pool: PoolState, device: str, new: str) -> None:
             return
     top, leaf = _place(pool, device, failed, 255)
     fresh = loose(pool, new)
-    if top.kind not in ("mirror", "disk"):
+    if top.kind not in ("mirror", "disk") or parent(top, leaf) is not None:
         raise CommandError(f"{failed}: can only attach to mirrors and top-level disks", 255)
     if refused := _replace_refused(pool, top, leaf, fresh, sequential=False):
         raise CommandError(f"{failed}: {refused}", 255)
@@ -124,13 +127,15 @@ def detach(pool: PoolState, device: str) -> None:
     if group is None:
         top.members.remove(leaf)
     else:
-        place = siblings(top, group)
-        place[place.index(group)] = rest[0]
-        if group.kind == "spare" and not any(leaf is spare for spare in pool.spares):
-            pool.spares = [x for x in pool.spares if x not in leaves_of(rest[0])]  # it stays
-        for kept in leaves_of(rest[0]):  # see spa_vdev_detach
-            kept.path = kept.path.removesuffix(DISPLACED)
-            kept.name = kept.name.removesuffix(DISPLACED)
+        group.children.remove(leaf)
+        if len(rest) == 1:
+            place = siblings(top, group)
+            place[place.index(group)] = rest[0]
+        if group.kind == "spare" and not _is_spare(pool, leaf):
+            pool.spares = [x for x in pool.spares if x not in leaves_of(rest[-1])]  # it stays
+        for kept in (x for member in rest for x in leaves_of(member)):  # see spa_vdev_detach
+            if kept.path == leaf.path + DISPLACED:
+                kept.path, kept.name = leaf.path, kept.name.removesuffix(DISPLACED)
     _release(pool, leaf)
     pool.note("vdev_remove", f"{leaf.name} detached", vdev=leaf.path)
 
@@ -334,7 +339,8 @@ def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential
     if pool.checkpoint is not None:
         return "checkpoint exists"
     group = parent(top, old)
-    if group is not None and (group.kind == "replacing" or old.complete):
+    spared = group is not None and group.kind == "spare"
+    if spared and _is_spare(pool, old) != _is_spare(pool, new):
         return "already in replacing/spare config; wait for completion or use 'zpool detach'"
     if new.model.size < old.model.size - LABEL_SPACE:
         return "device is too small"
@@ -345,6 +351,10 @@ def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential
     return "currently resilvering" if pool.resilvering else ""
 
 
+def _is_spare(pool: PoolState, leaf: Leaf) -> bool:
+    return any(leaf is spare for spare in pool.spares)
+
+
 def _take(pool: PoolState, fresh: Leaf) -> None:
     pool.host.shelf = [x for x in pool.host.shelf if x is not fresh]
     fresh.dtl, fresh.opened = 1.0, pool.t
@@ -352,7 +362,7 @@ def _take(pool: PoolState, fresh: Leaf) -> None:
 
 def _release(pool: PoolState, leaf: Leaf) -> None:
     leaf.dtl, leaf.deferred, leaf.rebuilding = 0.0, False, False
-    if leaf.present and not any(leaf is x for x in pool.spares):
+    if leaf.present and not _is_spare(pool, leaf):
         pool.host.shelf = [*pool.host.shelf, leaf]
 
 

@@ -24,6 +24,8 @@ class DiskShare:
     size: float
     run: float
     queue: float
+    most: float = float("inf")
+    """Requests at once beyond which it gets no faster: more only wait longer."""
     media: float = 0.0
     """Device seconds a request, as it is now."""
     ceiling: float = 0.0
@@ -31,8 +33,9 @@ class DiskShare:
 
     def capacity(self) -> float:
         """Bytes/s this leaf can do of it now; notes what a request takes."""
-        self.media = self.leaf.media_time(self.size, self.run, self.queue, self.write)
-        return self.leaf.capacity(self.size, self.media, self.queue)
+        queue = min(self.queue, self.most)
+        self.media = self.leaf.media_time(self.size, self.run, queue, self.write)
+        return self.leaf.capacity(self.size, self.media, queue)
 
 
 @dataclass(slots=True)
@@ -46,6 +49,8 @@ class DiskJob:
     clamp_cause: str = ""
     duty: float = 1.0
     """Share of the time it is let work at all."""
+    busy: float = 1.0
+    """That share beyond which a slow disk gets no faster: it works off its queue meanwhile."""
     weight: float = 1.0
     """Bytes checksummed or reconstructed per byte of progress."""
     rate: float = 0.0
@@ -82,8 +87,8 @@ def _by_disks(job: DiskJob) -> None:
     for part in job.parts:
         part.ceiling = 1.0 / max(inverse[part.leaf.guid], FEW / 1e9)
     job.slowest = min(job.parts, key=lambda part: part.ceiling)
-    job.rate = job.slowest.ceiling * job.duty
     job.cause = _disk_cause(job, job.slowest)
+    job.rate = job.slowest.ceiling * min(job.duty, job.busy if job.cause == "straggler" else 1.0)
     if job.duty < 0.7 and job.cause not in ("straggler", "smr"):
         job.cause = "foreground"
     if job.clamp < job.rate:

@@ -74,7 +74,7 @@ def _conclude_rebuild(pool: PoolState, top: Top) -> None:
 
 
 def _settle(pool: PoolState) -> None:
-    """Detaches the old device of every replacing vdev whose new one is complete.
+    """Detaches the older devices of every replacing vdev whose newest one is complete.
 
     A spare vdev stays until one of its devices is detached, or the failed one has been
     replaced: then the spare goes back (spa_vdev_resilver_done_hunt).
@@ -91,10 +91,11 @@ def _collapse(pool: PoolState, top: Top, group: Group, new: Leaf) -> None:
     outer = parent(top, group)
     place = siblings(top, group)
     place[place.index(group)] = new
-    old = leaves_of(group.children[0])[0]
-    pool.note("vdev_remove", f"{old.name} detached", vdev=old.path)
-    if old.present:
-        pool.host.shelf = [*pool.host.shelf, old]  # still there, until somebody pulls it
+    for old in (leaf for member in group.children[:-1] for leaf in leaves_of(member)):
+        pool.note("vdev_remove", f"{old.name} detached", vdev=old.path)
+        old.dtl, old.deferred, old.rebuilding = 0.0, False, False
+        if old.present and old not in pool.spares:
+            pool.host.shelf = [*pool.host.shelf, old]  # still there, until somebody pulls it
     if outer is not None and outer.kind == "spare":
         place = siblings(top, outer)
         place[place.index(outer)] = new

@@ -10,7 +10,15 @@ import math
 
 from zconsole.sim.disk import Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, request_size, solve
-from zconsole.sim.state import FINISHED, RESILVER, SCRUB, PoolState, Queue, SimulatedScan
+from zconsole.sim.state import (
+    FINISHED,
+    RESILVER,
+    SCRUB,
+    PoolState,
+    Queue,
+    SimulatedScan,
+    Tunables,
+)
 
 SIO_BYTES = 130.0
 """Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""
@@ -133,7 +141,7 @@ def _walk_rate(pool: PoolState, scan: SimulatedScan) -> float:
         capacity = part.capacity() * 0.7 * prefetch
         emit(DiskJob(0, [part]), capacity, 0.0)
         rate += capacity / part.size * pool.layout.span
-    return min(rate * duty(pool, scan.function), pool.host.throughput * 4)
+    return min(rate * duty(pool, scan.function, pool.tunables), pool.host.throughput * 4)
 
 
 def _walk(scan: SimulatedScan, step: float) -> None:
@@ -148,7 +156,7 @@ def _walk(scan: SimulatedScan, step: float) -> None:
         queue.queued += walked * queue.fraction
 
 
-def duty(pool: PoolState, function: int) -> float:
+def duty(pool: PoolState, function: int, knobs: Tunables) -> float:
     """Share of the time a scan is let work, given how busy txgs are with writes.
 
     dsl_scan_check_suspend: with a txg waiting, a scan yields after ``zfs_…_min_time_ms``.
@@ -156,7 +164,7 @@ def duty(pool: PoolState, function: int) -> float:
     name = "zfs_scrub_min_time_ms" if function == SCRUB else "zfs_resilver_min_time_ms"
     if pool.one_stage and function == SCRUB:
         name = "zfs_scan_min_time_ms"
-    least = pool.tunables[name] / 1000.0
+    least = knobs[name] / 1000.0
     used = max((leaf.used for top in pool.normal_tops() for leaf in top.leaves()), default=0.0)
     _, write = pool.load.at(pool.t)
     if write <= 0.0:
@@ -169,11 +177,11 @@ def duty(pool: PoolState, function: int) -> float:
 def jobs(pool: PoolState, scan: SimulatedScan) -> list[tuple[Queue, DiskJob]]:
     """A job for every top-level vdev with something to issue."""
     found = []
-    share = duty(pool, scan.function)
+    share, usual = (duty(pool, scan.function, each) for each in (pool.tunables, pool.usual))
     for index, queue in enumerate(scan.queues):
         if queue.queued >= 1.0 or (pool.one_stage and queue.unscanned >= 1.0):
             job = _job(pool, scan, queue, index)
-            job.duty = share
+            job.duty, job.busy = share, usual
             found.append((queue, job))
     return found
 
@@ -186,12 +194,17 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
     leaf_run = max(4096.0, run * top.share)
     size = request_size(leaf_run, layout.block * top.share)
     limit = max(1.0, knobs["zfs_scan_vdev_limit"] / size) if not pool.one_stage else 32.0
-    reads = min(limit, _active(pool, "zfs_vdev_scrub"))
+    reads = min(limit, _active(pool, "zfs_vdev_scrub", knobs))
+    usual = _active(pool, "zfs_vdev_scrub", pool.usual)
     sources = top.sources()
     per_source = top.share
     if top.kind == "mirror" and scan.function == RESILVER:
         per_source = 1.0 / max(1, len(sources))
-    parts = [DiskShare(x, per_source, "scrub", False, size, leaf_run, reads) for x in sources]
+    parts = [
+        DiskShare(x, per_source, "scrub", False, size, leaf_run, reads, most)
+        for x in sources
+        for most in (usual if x.slow < 1.0 else math.inf,)
+    ]
     writes = min(limit, float(knobs["zfs_vdev_async_write_min_active"]))
     members = set(map(id, top.leaves()))
     parts += [
@@ -203,13 +216,13 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
     return DiskJob(index, parts)
 
 
-def _active(pool: PoolState, prefix: str) -> float:
+def _active(pool: PoolState, prefix: str, knobs: Tunables) -> float:
     """Requests a leaf may have in flight: the minimum while others do I/O, else the maximum.
 
     Between the two as foreground I/O comes and goes (vdev_queue_class_max_active, nia_delay).
     """
-    least = pool.tunables[f"{prefix}_min_active"]
-    most = max(least, pool.tunables[f"{prefix}_max_active"])
+    least = knobs[f"{prefix}_min_active"]
+    most = max(least, knobs[f"{prefix}_max_active"])
     read, write = pool.load.at(pool.t)
     wanted = (read + write * pool.load.sync) / max(pool.load.size, 1.0)
     each = wanted / max(1, len(pool.normal_tops()))

@@ -368,6 +368,8 @@ class PoolState:
     spares: list[Leaf] = field(default_factory=list)
     cache: list[Leaf] = field(default_factory=list)
     tunables: Tunables = field(init=False)
+    usual: Tunables = field(init=False)
+    """The tunables that its kernel begins with."""
     scan: SimulatedScan | None = None
     removal: Relocation | None = None
     expansion: Relocation | None = None
@@ -403,7 +405,7 @@ class PoolState:
     next_guid: int = 1
 
     def __post_init__(self) -> None:
-        self.tunables = defaults(self.version)
+        self.tunables, self.usual = defaults(self.version), defaults(self.version)
         self.one_stage = parse_version(self.version) < SORTED
         self.host.pools.append(self)
 

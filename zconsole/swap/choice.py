@@ -432,7 +432,7 @@ def _no_disk(pool: str, name: str, target: Target) -> Refusal | None:
                 ("add the new one", f"zpool add {pool} {leaf.vclass} NEW"),
             ),
         )
-    if group is not None and leaf is group.children[-1]:
+    if group is not None and leaf is not group.children[0]:
         first = group.children[0].name
         return Refusal(
             f"{leaf.name} takes the place of {first}: name {first} to swap that one",

@@ -140,8 +140,8 @@ class Hands(Protocol):
         Raises ZconsoleError where that can't be.
         """
 
-    def wait(self, seconds: float) -> str:
-        """Let that much time pass at once; says so."""
+    def wait(self, pool: str) -> str:
+        """Let time pass at once, to the end of what runs on a pool, else a while; says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,17 @@ from zconsole.swap.report import (
     undone,
     way_back,
 )
-from zconsole.swap.steps import STEPS, away, inserted, is_same, just_ran, past, scrubbed, step_of
+from zconsole.swap.steps import (
+    STEPS,
+    away,
+    inserted,
+    is_same,
+    just_ran,
+    new_leaf,
+    past,
+    scrubbed,
+    step_of,
+)
 
 
 def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
@@ -256,8 +266,10 @@ def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 def _adopted(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """A replace that somebody else, or ZED, has begun meanwhile."""
-    group = replacing(view.target(swap.old.key))
-    if swap.new is not None or group is None:
+    group, mine = replacing(view.target(swap.old.key)), new_leaf(swap, view)
+    # Of several newcomers only the last one stays.
+    displaced = group is not None and mine is not None and mine.vdev in group.children[1:-1]
+    if group is None or not (swap.new is None or displaced):
         return swap
     new = view.newcomer(group)
     pulled = swap.pulled if swap.mode == REPLACE_FIRST else swap.pulled or now

@@ -5,6 +5,8 @@ A test leads one console through several cases, in the order in which its tunabl
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.ui.actions.acting import RUN, Acting, acting
@@ -144,7 +146,7 @@ async def test_the_main_screen_says_that_an_autopilot_runs_its_latency_and_what_
             assert "autopilot" not in (await a.read(a.resize(size))).lower(), size
 
 
-async def test_where_scans_cannot_go_slower_and_latency_is_above_the_target_that_is_said():
+async def test_where_the_target_is_out_of_reach_its_cost_is_said_and_what_stops_it():
     async with acting(SCENARIO, (80, 24)) as a:
         assert "V starts the autopilot: scans go as fast as a latency you" in await a.read(
             a.press("T")
@@ -156,8 +158,16 @@ async def test_where_scans_cannot_go_slower_and_latency_is_above_the_target_that
         for size in ((80, 24), (120, 40)):
             shown = await a.read(a.resize(size))
             (line,) = (row for row in shown.splitlines() if "autopilot target 1ms" in row)
-            assert "scan can't go slower; T, then V stops it" in line
-            assert "can't go slower here: the rest" in flat(await a.read(a.press("T")))
+            assert re.search(r"unreachable, rate -\d+ %; T, then V stops it", line)
+            said = flat(await a.read(a.press("T")))
+            assert "target 1ms can't be reached, scans can't go slower" in said
+            cost = (
+                r"Cost: [\d.]+M/s against [\d.]+M/s at best \(-\d+ %\); ETA \w+ against about \w+\."
+            )
+            assert re.search(f"{cost} V stops it", said)
+            assert re.search(
+                f"The target can't be reached. {cost}", flat(await a.read(a.press("V")))
+            )
             await a.home()
 
 

@@ -115,6 +115,19 @@ def test_what_is_known_of_a_slot():
     assert "not known" in text(slot_lines(third, {}, LOOK, 100))
 
 
+@rows(("alias", "said"), [("bay01", "bay01, Slot 01 of LAB 24"), ("Slot 01", "Slot 01 of LAB 24")])
+def test_a_slot_is_called_as_on_all_other_screens(alias, said):
+    found = frame(shelf(24))
+    rows = [
+        replace(row, vdev=replace(row.vdev, disk=replace(row.vdev.disk, bay=alias)))
+        if row.vdev.disk is not None and row.vdev.disk.slot == "Slot 01"
+        else row
+        for row in found.rows
+    ]
+    bay = bays([replace(found, rows=tuple(rows))])[0]
+    assert text(slot_lines(bay, {}, LOOK, 100)).splitlines()[0].split(None, 1)[1] == said
+
+
 def test_shelves_are_drawn_one_below_the_other_and_a_pool_of_two_machines_finds_both():
     one, other = shelf(4), shelf(4, "0x5002")
     assert drawn(frame(one, other)).count("LAB 24") == 2

@@ -103,6 +103,24 @@ def test_at_zero_every_disk_that_alone_holds_its_place_is_untouchable():
     assert entry.untouchable == ("a", "old")
 
 
+@rows("before", [{}, {"resilvering": True}, {"awaiting_resilver": True}])
+def test_of_a_replace_with_two_newcomers_the_old_disk_alone_is_whole_while_both_fill(before):
+    three = group(
+        "replacing", disk("old"), disk("second", **before), disk("third", resilvering=True)
+    )
+    raidz = group("raidz1", disk("a"), disk("b", "FAULTED"), three)
+    (entry,) = redundancy(pool(raidz), [Scan("resilver", "running")])
+    assert (entry.left, entry.untouchable) == (0, ("a", "old"))
+
+
+def test_a_newcomer_that_the_kernel_calls_filled_is_whole_though_another_is_being_filled():
+    second = disk("second", unfilled=False)
+    three = group("replacing", disk("old", "OFFLINE"), second, disk("third", resilvering=True))
+    raidz = group("raidz1", disk("a"), disk("b"), three)
+    (entry,) = redundancy(pool(raidz), [Scan("resilver", "running")])
+    assert entry.left == 1
+
+
 def test_never_below_zero_and_data_classes_only():
     gone = group("mirror", disk("a", "REMOVED"), disk("b", "UNAVAIL"))
     log = Vdev("l", "disk", vclass="log")

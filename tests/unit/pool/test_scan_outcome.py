@@ -140,6 +140,14 @@ def test_a_newcomer_is_passed_over_where_others_are_filled_and_nothing_marks_it(
     assert passed_over(root._replace(children=(replacing("sde"),)), FILLS) == ()
 
 
+def test_of_several_newcomers_each_that_nothing_fills_is_named():
+    news = [Vdev("sdc", "disk", state="ONLINE"), Vdev("sdd", "disk", state="UNAVAIL")]
+    three = Vdev("r", "replacing", children=(Vdev("sda", "disk"), news[1], news[0]))
+    root = Vdev("tank", "root", children=(three,))
+    pool = Pool("tank", "DEGRADED", root, scans=(GOOD,))
+    assert any("no resilver fills sdd (UNAVAIL)" in why for why in not_restored(pool, 1e6))
+
+
 def test_a_resilver_that_fills_no_device_is_odd():
     assert len(list(scan_notes(WHOLE, FILLS))) == 1
     assert list(scan_notes(WHOLE, FILLS._replace(state="paused"))) == []

@@ -75,7 +75,7 @@ def test_a_hot_spare_in_use_is_not_free(night):
         ("failed-disk", ("offline", "tank"), 2, "missing device"),
         ("failed-disk", ("offline", "none", "{0}"), 1, "no such pool"),
         ("failed-disk", ("explode", "tank"), 2, "unrecognized command"),
-        ("resilver", ("replace", "tank", "{2}", "{shelf}"), 255, "already in replacing/spare"),
+        ("resilver", ("attach", "tank", "{2}", "{shelf}"), 255, "can only attach to mirrors"),
         ("resilver", ("scrub", "tank"), 1, "currently resilvering"),
         ("resilver", ("scrub", "-s", "tank"), 1, "currently resilvering"),
         ("not-restored", ("replace", "tank", "{0}", "{shelf}"), 255, "checkpoint exists"),
@@ -150,6 +150,53 @@ def test_backing_a_replacement_out_keeps_the_old_disk():
     assert world.pools[0].tops[0].members[0] is old
     assert new in world.pools[0].host.shelf
     world.advance(10.0)
+
+
+@rows("offline", [False, True])
+def test_a_third_disk_joins_a_replacement_that_runs_and_alone_stays(offline):
+    """As live 2.3.9 does; the last newcomer is the one the kernel keeps."""
+    world = World("second-replace", 1)
+    pool = world.pools[0]
+    old, second = list(pool.tops[0].leaves())[:2]
+    third = pool.host.shelf[0]
+    if offline:
+        assert zpool(world, "offline", "tank", old.path).returncode == 0
+    assert zpool(world, "replace", "tank", old.path, third.path).returncode == 0
+    assert pool.tops[0].members[0].children == [old, second, third]
+    for hours in range(1, 400):
+        world.advance(hours * 3600.0)
+        if third.complete:
+            break
+        inside = pool.tops[0].members[0].children
+        assert inside == [old, second, third], "until the newest is filled all stay"
+    assert second.complete
+    assert pool.tops[0].members[0] is third
+    assert {old, second} <= set(pool.host.shelf)
+
+
+@rows(("number", "stay"), [(0, (1, 2)), (1, (0, 2)), (2, (0, 1))])
+def test_one_of_three_detached_leaves_the_other_two_and_then_one(number, stay):
+    world = World("second-replace", 1)
+    pool = world.pools[0]
+    old = leaf_of(world, 0)
+    zpool(world, "replace", "tank", old.path, pool.host.shelf[0].path)
+    three = tuple(pool.tops[0].members[0].children)
+    gone = zpool(world, "detach", "tank", three[number].path)
+    if not number:  # the only complete one
+        assert gone.stderr.endswith("no valid replicas\n")
+        return
+    assert pool.tops[0].members[0].children == [three[n] for n in stay]
+    assert zpool(world, "detach", "tank", three[stay[1]].path).returncode == 0
+    assert pool.tops[0].members[0] is old
+
+
+def test_a_spare_in_use_gives_way_to_another_spare_only(night):
+    pool = night.pools[0]
+    failed, (spare,), new = leaf_of(night, 4), pool.spares, pool.host.shelf[0]
+    zpool(night, "replace", "tank", failed.path, spare.path)
+    refused = zpool(night, "replace", "tank", spare.path, new.path)
+    assert (refused.returncode, "already in replacing/spare" in refused.stderr) == (255, True)
+    assert zpool(night, "replace", "tank", failed.path, new.path).returncode == 0
 
 
 def test_attaching_to_a_raidz_widens_it():

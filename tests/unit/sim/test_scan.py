@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from zconsole.sim import scan
 from zconsole.sim.build import Build
 from zconsole.sim.disk import EXOS_16T, RED_4T
 from zconsole.sim.simulation import advance
+from zconsole.sim.source import World
 from zconsole.sim.state import FINISHED, RESILVER, SCANNING, SCRUB, DataLayout, Host
 
 MIB = 1 << 20
@@ -105,6 +107,23 @@ def test_pass_counters_begin_again_when_the_walk_is_over():
     assert current.pass_examined == 0
     assert current.pass_issued == pytest.approx(current.issued)
     assert current.start == started
+
+
+@rows("slow", [True, False])
+def test_more_requests_and_time_do_not_speed_up_a_scan_that_one_slow_disk_limits(slow):
+    rates = []
+    for faster in (False, True):
+        world = World("resilver", 1)
+        pool = world.pools[0]
+        if not slow:
+            for leaf in pool.leaves():
+                leaf.slow = 1.0
+        if faster:
+            pool.tunables.update(zfs_vdev_scrub_max_active=10, zfs_resilver_min_time_ms=6000)
+        before = pool.scan.issued
+        world.advance(600.0)
+        rates.append(pool.scan.issued - before)
+    assert (rates[1] < 1.05 * rates[0]) == slow, rates
 
 
 def test_a_paused_scrub_does_not_move():

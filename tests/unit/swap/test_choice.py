@@ -93,6 +93,12 @@ def test_a_replace_under_way_is_adopted():
     assert choice.way.new.name == "new"
 
 
+@rows("key", ["9", "10"])
+def test_no_newcomer_of_a_replace_is_led_to_the_pull(key):
+    busy = group("replacing", disk("d00", 1000), disk("new", 9), disk("newer", 10))
+    assert "takes the place of d00" in chosen(view(busy), key).refused
+
+
 @rows("resilvering", [True, False])
 def test_of_a_replace_whose_resilver_runs_only_the_time_left_is_told(resilvering):
     busy = group("replacing", disk("d00", 1000), disk("new", 9, resilvering=resilvering))

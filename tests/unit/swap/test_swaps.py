@@ -9,7 +9,7 @@ from tests.unit.swap.playing import EMPTY, NEW, OLD, Play, fresh
 from zconsole.actions.target import find
 from zconsole.pool.redundancy import redundancy
 from zconsole.sim import commands, lifecycle
-from zconsole.sim.disk import CANT_OPEN, FAULTED
+from zconsole.sim.disk import CANT_OPEN, FAULTED, Leaf
 from zconsole.sim.source import World
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.watch import current
@@ -215,6 +215,23 @@ def test_another_operator_may_replace_meanwhile(play: Play):
     commands.replace(play.pool, play.checklist.old.key, play.pool.host.shelf[0].path)
     assert play.look().step == "resilver"
     assert play.checklist.new is not None
+    play.until("scrub")
+
+
+def test_of_a_further_disk_that_somebody_puts_in_the_checklist_goes_on(play: Play):
+    play.pulled()
+    play.hands.insert(NEW, OLD)
+    play.look()
+    play.do()
+    first, host = play.checklist.new, play.pool.host
+    model = next(leaf.model for leaf in play.pool.leaves() if leaf.serial == first.serial)
+    third = Leaf("", "", 77, model, "sdz1", devid=f"{model.name}_THIRD77").named_by("")
+    host.drawer = [third]
+    play.hands.insert(0, next(each.bay for each in play.hands.bays() if not each.disk))
+    commands.replace(play.pool, play.checklist.old.key, third.path)
+    assert play.look().step == "resilver"
+    assert play.checklist.new != first
+    assert play.checklist.new.serial == third.serial
     play.until("scrub")
 
 

@@ -11,7 +11,7 @@ from itertools import count
 
 from zconsole.errors import ZconsoleError
 from zconsole.pool.chassis import SlotKey
-from zconsole.sim import lifecycle
+from zconsole.sim import lifecycle, simulation
 from zconsole.sim.backends.actions import smart_of
 from zconsole.sim.build import letters
 from zconsole.sim.disk import OFFLINE, REMOVED, Leaf
@@ -23,6 +23,10 @@ from zconsole.units import duration, size
 
 NEW_DISKS = 2
 """New disks of each model in the drawer, where the story has none there."""
+WHILE, BEYOND = 3600.0, 60.0
+"""Seconds that pass where nothing runs, and beyond the end of what does."""
+STEP, STEPS, LONGEST = 900.0, 6, 60 * 86400.0
+"""Seconds between two looks for that end, simulated in so many steps, and seconds in all."""
 _SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
 
 
@@ -91,8 +95,18 @@ class SimulatedHands:
             host.shelf = [*host.shelf, disk]
         return f"{_described(disk)} is in {bay}"
 
-    def wait(self, seconds: float) -> str:
+    def wait(self, pool: str) -> str:
         """See Hands.wait; the next sample is taken that much later."""
+        played = next(each for each in self._world.pools if each.name == pool)
+        scan, rebuilds, begun = played.scan, [top.rebuild for top in played.tops], played.t
+
+        def _runs() -> bool:
+            is_scan = scan is not None and scan is played.scan and scan.running
+            return is_scan or any(each is not None and each.active for each in rebuilds)
+
+        while _runs() and not played.suspended and played.t < begun + LONGEST:
+            simulation.advance(played, played.t + STEP, STEPS)
+        seconds = played.t - begun + BEYOND if played.t > begun else WHILE
         self._world.skipped += seconds
         return f"time passes: {duration(seconds)}"
 

@@ -19,7 +19,7 @@ from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Past
 from zconsole.tunables.holds import Scans, Setter, autopilot_promise, grouped, restored_later
 from zconsole.ui.actions.follow_up import FollowUp
-from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Span
@@ -96,13 +96,20 @@ class FlowContext:
         held = self.held
         if held is None or (held.pools and frame.seen.name not in held.pools):
             return ()
-        waits = self.watch.waits()
-        pace = "scan can't go slower" if held.misses(waits, frame.t) else held.pace
+        waits, pace = self.watch.waits(), held.pace
+        if held.misses(waits, frame.t):
+            lost = self.lost(frame)
+            pace = f"unreachable, rate -{percent(lost, 0)}" if lost else "scan can't go slower"
         note = f"{pace}; {self.look.keys.way('tunables', 'hold-latency')} stops it"
         # In a fixed width, so that what stands behind it does not move.
         reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"
         state = f"target {held.held}, now {reached}"
         return (ActivityView(Activity(AUTOPILOT, state, note=note), flag="AUTOPILOT"),)
+
+    def lost(self, frame: Frame) -> float | None:
+        """The share of its fastest rate that the scan of a pool lacks now; None where unknown."""
+        now, best = frame.scan.issue_rate if frame.scan else None, self.watch.best_rate(frame)
+        return None if now is None or best is None or now >= best else 1.0 - now / best
 
     def set_shown(self) -> tuple[str, ...]:
         """The flag of tunables that are set; what an autopilot sets has its own."""

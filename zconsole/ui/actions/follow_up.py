@@ -172,6 +172,12 @@ class FollowUp:
         found = (window.latency for window in self._waits.values())
         return max((each for each in found if each is not None), default=None)
 
+    def best_rate(self, frame: Frame) -> float | None:
+        """The fastest that the scan of a pool was seen to issue, in bytes/s."""
+        begun = (frame.scan.scan.start if frame.scan else None) or 0.0
+        points = self._points.get(frame.pool, ())
+        return max((p.issue_rate for p in points if p.issue_rate and p.t >= begun), default=None)
+
     def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
         """What a change did to the scan of a pool, as far as it was watched.
 

@@ -19,8 +19,10 @@ from zconsole.ui.actions.asking import ask, confirm_change
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import part, wrapped
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, allowed, question_lines
+from zconsole.ui.display_format import percent
 from zconsole.ui.panes.advice import suggested
 from zconsole.ui.widgets.draw import Line, Span
+from zconsole.units import duration
 
 ACTS = "Acts on every pool of this machine, at once."
 LIFTS = {
@@ -105,7 +107,8 @@ def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, 
         change = newest.get(name)
         effect = context.watch.effect(frame.pool, change, changes) if frame and change else None
         told = _suggested_of(context, name)
-        return Shown(setting, _promised(context, setting.hold), change, effect, told)
+        together = sum(each.t == change.t for each in changes) if change else 1
+        return Shown(setting, _promised(context, setting.hold), change, effect, together, told)
 
     return tuple(map(_shown_one, settings))
 
@@ -313,10 +316,28 @@ def running(context: FlowContext) -> str:
     if status is None:
         return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
     reached = context.watch.waits()
-    said = f"Autopilot: {status}; now {present(reached)}."
     if status.misses(reached, context.backend.clock()):
-        said += " Scans can't go slower here: the rest of the latency is not from their speed."
+        return (
+            f"Autopilot: target {status.held} can't be reached, scans can't go slower; now"
+            f" {present(reached)}. {_cost(context, status)} {key} stops it."
+        )
+    said = f"Autopilot: {status}; now {present(reached)}."
     return f"{said} {key} stops it; it also ends when you set a tunable that it sets."
+
+
+def _cost(context: FlowContext, status: Status) -> str:
+    """What the scan on show, or else the first that is steered, loses by the autopilot."""
+    frames = (context.frame, *map(context.frame_of, status.pools))
+    steered = (each for each in frames if each and each.scan and each.pool in status.pools)
+    frame = next(steered, None)
+    lost = context.lost(frame) if frame else None
+    if frame is None or frame.scan is None or not lost:
+        return "Cost: unknown, no faster rate was seen."
+    rate, best = frame.scan.issue_rate, context.watch.best_rate(frame)
+    rates = " against ".join(map(context.look.rate, (rate, best)))
+    left = frame.scan.left
+    eta = f"; ETA {duration(left)} against about {duration(left * (1 - lost))}" if left else ""
+    return f"Cost: {rates} at best (-{percent(lost, 0)}){eta}."
 
 
 def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:
@@ -361,7 +382,10 @@ async def _start(context: FlowContext, wanted: HoldOrder) -> None:
 
 
 async def _stop(context: FlowContext, status: Status) -> None:
-    said = part("Runs now", (f"Autopilot: {status}.", _now(context)), "bold")
+    runs: tuple[str, ...] = (f"Autopilot: {status}.", _now(context))
+    if status.misses(context.watch.waits(), context.backend.clock()):
+        runs = (*runs, f"The target can't be reached. {_cost(context, status)}")
+    said = part("Runs now", runs, "bold")
     said += part("Steers", status.pools, "")
     said += part("What it does", ("Ends the autopilot and restores the original values.",), "")
 

@@ -36,8 +36,8 @@ _MEANING_FROM = 30
 """Cells a line must have left for a meaning to be worth beginning."""
 _SUGGESTED = "suggested"
 _TO_COME = "its effect shows after some minutes of a running scan"
-_UNMEASURED = "effect not measured: a scan was watched too briefly before or after"
-"""Of a change of which no more will be known."""
+_UNMEASURED = "effect unknown: no scan watched long enough"
+"""Of a change of which no more will be known; the side that is lacking follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ class Shown:
     """The newest one."""
     effect: TunableEffect | None = None
     """What that did to the pool on show."""
+    together: int = 1
+    """How many were set at once: the effect is that of all, and no single one's."""
     suggested: str = ""
     """What the suggestion on the main screen says to do with it; empty where it is not about it."""
 
@@ -153,7 +155,8 @@ def _said(shown: Shown, room: int) -> str:
     """What was done from here, first; the meaning only where there is room for more of it."""
     setting = shown.setting
     said = f"was {setting.tunable.exact(setting.original)}" * setting.ours
-    if said and shown.effect is not None and shown.effect.gain is not None:
+    alone = shown.together == 1
+    if said and alone and shown.effect is not None and shown.effect.gain is not None:
         said += f", {_signed(shown.effect.gain) if shown.effect.issue_clear else UNCLEAR}"
     more = "; ".join(filter(None, (said, _SUGGESTED * bool(shown.suggested))))
     if len(more) <= room:  # else only below the list
@@ -187,17 +190,22 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int, pilot: str = "") 
         said = f"{CHANGED} not the default, and not set here"
         lines += wrapped(said, "warning", look, width, " ")
     if shown.change is not None:
-        lines += wrapped(_measured(shown.change, shown.effect, look), "notice", look, width, " ")
+        said = _measured(shown.change, shown.effect, shown.together, look)
+        lines += wrapped(said, "notice", look, width, " ")
     meaning = "; ".join(filter(None, (harm, tunable.meaning)))
     lines += wrapped(meaning, "", look, width, " ")
     return tuple(lines)
 
 
-def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat) -> str:
+def _measured(
+    change: Change, effect: TunableEffect | None, together: int, look: DisplayFormat
+) -> str:
     """``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); disks waited 12 ms …``."""
-    said = f"{_values(change)}: "
+    said = f"{_values(change) if together == 1 else f'{together} tunables at once'}: "
     if effect is None or effect.gain is None:
-        return said + (_UNMEASURED if effect is not None and effect.over else _TO_COME)
+        if effect is None or not effect.over:
+            return said + _TO_COME
+        return f"{said}{_UNMEASURED} {'before' if effect.issue_before is None else 'after'} it"
     rates = (effect.issue_before, effect.issue_after)
     parts = [_compared("issued", look.rate, *rates, effect.gain, effect.issue_clear)]
     if effect.cost is not None:

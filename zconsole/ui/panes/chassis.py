@@ -219,12 +219,13 @@ def slot_lines(bay: Bay, lights: Lights, look: DisplayFormat, width: int) -> tup
 
 
 def _pairs(bay: Bay, lights: Lights, look: DisplayFormat) -> Iterator[tuple[str, str]]:
-    yield "slot", " of ".join(filter(None, (bay.slot.label, bay.enclosure.name)))
+    disk = next((row.vdev.disk for _, row in bay.leaves if row.vdev.disk), LeafDisk())
+    place = " of ".join(filter(None, (bay.slot.label, bay.enclosure.name)))
+    yield "slot", f"{disk.bay}, {place}" if disk.bay not in ("", bay.slot.label) else place
     for frame, row in bay.leaves:
         state = state_words(row)[0][2:]  # without its mark
         note = note_words(row, look, frame.t)
         yield "device", ", ".join(filter(None, (f"{row.vdev.name} of {frame.pool}: {state}", note)))
-    disk = next((row.vdev.disk for _, row in bay.leaves if row.vdev.disk), LeafDisk())
     if not bay.slot.disks:
         yield "disk", f"none; it was {_described(disk)}" if disk.serial else "none"
     elif bay.leaves:

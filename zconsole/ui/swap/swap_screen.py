@@ -41,8 +41,6 @@ HANDS = "Demo's hands"
 DEMO = HANDS.upper()
 TOLD = 3.0
 """Seconds for which the demo says how much time passes."""
-WHILE, BEYOND = 3600.0, 60.0
-"""Seconds that the demo lets pass where no end is known, and beyond the end of a scan."""
 GIVE_UP = "give up"
 """What to type to give up a swap that leaves something undone."""
 NO_WAY_BACK = "There is nothing to undo here."
@@ -445,9 +443,7 @@ class DemoSwapScreen(SwapScreen):
 
     def action_wait(self) -> None:
         """Let time pass: to the end of the scan that runs, else a while."""
-        frame = self._flow.frame_of(self._followed.checklist.pool)
-        left = frame.scan.left if frame is not None and frame.scan is not None else None
-        said = self._hands.wait(WHILE if left is None else left + BEYOND)
+        said = self._hands.wait(self._followed.checklist.pool)
         self._flow.app.unsay(said.partition(":")[0])
         self.app.notify(said, timeout=TOLD, markup=False)
 

@@ -10,6 +10,7 @@ from zconsole.sim.disk import OFFLINE, REMOVED
 from zconsole.sim.places import slot_name
 from zconsole.sim.scenarios import names
 from zconsole.sim.source import World
+from zconsole.units import duration
 
 
 @pytest.fixture
@@ -107,3 +108,19 @@ def test_a_disk_in_the_bay_of_another_is_called_as_that_was():
     assert (old.name, old.path) == ("bay05/old", f"{path}/old")
     commands.detach(pool, str(new.guid))
     assert (old.name, old.path) == ("bay05", path)
+
+
+@rows("begins", [True, False])
+def test_time_passes_to_the_end_of_a_resilver_that_began_this_moment_or_for_an_hour(begins):
+    world = World("failed-disk", 1)
+    pool, hands = world.pools[0], SimulatedHands(world)
+    failed = next(leaf for leaf in pool.tops[0].leaves() if not leaf.online)
+    if begins:
+        commands.replace(pool, failed.path, pool.host.shelf[0].path)
+    else:
+        assert hands.wait(pool.name) == "time passes: 1h00m"
+    before, said = pool.t, hands.wait(pool.name)
+    world.advance(0.0)
+    assert (pool.tops[0].lost() == 0) == begins
+    assert said == f"time passes: {duration(pool.t - before)}" or not begins
+    assert 60.0 <= pool.now - pool.scan.end < 1000.0 or not begins
