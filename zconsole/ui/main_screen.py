@@ -220,6 +220,17 @@ class MainScreen(Screen[None]):
 
     # The list
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether an action has something to act on: in other panes no row is at the cursor."""
+        match action:
+            case "open":
+                return self.devices.has_focus
+            case "fold":
+                return self.devices.has_focus or self._state.playback is not None
+            case "fold_in" | "fold_out":
+                return self.devices.has_focus or self.scan.has_focus
+        return super().check_action(action, parameters)
+
     def copies(self) -> Sequence[tuple[str, str]]:
         """What can be copied of the row at the cursor: its path, GUID and name."""
         item = self.devices.current
@@ -231,8 +242,6 @@ class MainScreen(Screen[None]):
 
     def action_open(self) -> None:
         """Open or close the detail of a row, and ask the feed for more about it."""
-        if not self.devices.has_focus:
-            return
         key, frame = self.devices.toggle_detail(), self._state.frame
         self.repaint()
         if key is None or frame is None:
@@ -254,9 +263,11 @@ class MainScreen(Screen[None]):
         """Sort by one order."""
         self.devices.rearrange(sort=order)
 
-    def action_fold(self) -> None:
-        """Fold or unfold the row at the cursor."""
-        if self.devices.has_focus:
+    async def action_fold(self) -> None:
+        """Fold or unfold the row at the cursor; pause a replay, as players do, or go on."""
+        if self._state.playback is not None:
+            await self.app.run_action("app.pause")
+        else:
             self.devices.fold(lambda folded, row: folded ^ row)
 
     def action_fold_in(self) -> None:
@@ -390,6 +401,7 @@ class MainScreen(Screen[None]):
             state.look,
             several_pools=len(state.frames) > 1,
             denied=state.denied,
+            replay=played is not None,
             first=wanted_action(frame, has_failed(frame)),
             pane="" if pane == "scan" and not self.scan.has_past else pane,
         )

@@ -101,11 +101,13 @@ def footer_line(
     *,
     several_pools: bool = False,
     denied: str | None = None,
+    replay: bool = False,
     first: str = "",
     pane: str = "devices",
 ) -> Line:
     """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``.
 
+    ``replay``: whether the key that folds pauses, as players do.
     ``first`` is the title of the action that is wanted most; ``pane`` has the focus: its keys come
     before all others, and those of the list only show where that is it.
     """
@@ -115,6 +117,9 @@ def footer_line(
         spelled = sorted(key.keys, key=len, reverse=True)
         own.append(short_key(key._replace(keys=tuple(spelled)), word))
     shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
+    if replay:
+        pauses = look.keys.titled("fold").keys
+        shorts = [k._replace(keys=pauses) if k.title == "pause" else k for k in shorts]
     if own:
         named = dict(_OWN[pane])
         shorts = [key for key in shorts if key.group != "List" and key.title not in named]
