@@ -33,7 +33,7 @@ LATE = (ChassisScreen, FoldersScreen, JobScreen, SwapScreen, DemoSwapScreen)
 NOTHING = "does nothing here"
 SCREENS = (
     *("Menu", "Devices", "Answer", "Job", "Tunables", "Plan", "Result", "Buttons", "Directories"),
-    *("Chassis", "Help", "Swap", "Demo's hands"),
+    *("Overview", "Chassis", "Help", "Swap", "Demo's hands"),
 )
 
 
@@ -246,14 +246,15 @@ def texts(screen: Dialog) -> list[str]:
 
 async def test_where_text_is_typed_f1_is_the_help():
     async with acting("mirror-scrub") as a:
-        for opened in ("value", "what if"):
-            said = await a.read(a.press(*OPENED[opened]))
+        for opened in (OPENED["value"], OPENED["what if"], ("T", "V"), ("slash",), ("o", "slash")):
+            said = await a.read(a.press(*opened))
             assert "F1 help" in said.splitlines()[-1], opened
             await a.press("question_mark")
             assert not isinstance(a.app.screen, HelpScreen), opened
             await a.press("f1")
             assert isinstance(a.app.screen, HelpScreen), opened
             await a.home()
+            await a.press("escape")
 
 
 async def test_the_last_line_names_the_keys_that_work():

@@ -446,7 +446,7 @@ class Console(ThemedApp):
         """One step back; never out of the console."""
         if self.main_on_top:
             self.main_screen.back()
-        else:
+        elif not (isinstance(self.screen, Dialog) and self.screen.step_back()):
             self.screen.dismiss(None)
 
     async def action_leave(self) -> None:

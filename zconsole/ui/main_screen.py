@@ -31,7 +31,7 @@ from zconsole.ui.panes.device_tree import SORTS, tree_height
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, notice_line
-from zconsole.ui.panes.help import footer_line, wanted_action
+from zconsole.ui.panes.help import footer_line, keys_line, wanted_action
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import ScanPane, graphed_scan, scan_lines
@@ -293,12 +293,11 @@ class MainScreen(Screen[None]):
             self.devices.fold(lambda folded, row: folded - row)
 
     def action_filter(self) -> None:
-        """Ask, in the footer's place, for the text to show only rows with."""
+        """Ask, above the keys, for the text to show only rows with."""
         if not self.query(Input):
-            self._footer.display = False
             shown = self.devices.arrangement.filter
             prompt = Prompt(shown, id="prompt", placeholder=_FILTER)
-            self.mount(prompt)
+            self.mount(prompt, before=self._footer)
             self.set_focus(prompt)  # at once: the next key may be here already
 
     def on_input_changed(self, message: Input.Changed) -> None:
@@ -308,7 +307,6 @@ class MainScreen(Screen[None]):
     def on_input_submitted(self) -> None:
         """Keep the filter, close the prompt."""
         self.query(Input).remove()
-        self._footer.display = True
         self.devices.focus()
 
     # Drawing
@@ -396,6 +394,7 @@ class MainScreen(Screen[None]):
     def _paint_footer(self, frame: Frame, width: int) -> None:
         state, played = self._state, self._state.playback
         pane = self._focused_pane() or ""
+        typing = partial(keys_line, ("Answer",), state.look, typing=True)
         footer = partial(
             footer_line,
             state.look,
@@ -406,4 +405,4 @@ class MainScreen(Screen[None]):
             pane="" if pane == "scan" and not self.scan.has_past else pane,
         )
         position = (playback_line(played, state.look, width),) if played is not None else ()
-        self._footer.share(position, footer)
+        self._footer.share(position, typing if isinstance(self.focused, Input) else footer)
