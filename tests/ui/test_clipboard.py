@@ -25,6 +25,30 @@ async def test_of_a_device_path_guid_and_name_are_offered():
         assert app.main_on_top
 
 
+async def test_of_the_menu_the_command_at_the_cursor_is_copied():
+    async with acting("mirror-scrub", (120, 30)) as a:
+        await a.press("S", "g", "j", "y")
+        assert a.app.clipboard == "zpool scrub -p mirrors"
+        await a.press("A", "g", "y")
+        assert "nothing to copy here" in a.screen
+
+
+async def test_of_the_overview_the_name_of_the_pool_is_copied():
+    async with view_state(frames.healthy()) as (app, pilot, _):
+        await pilot.press("o", "y")
+        assert app.clipboard == "backup"
+
+
+async def test_of_a_what_if_the_command_is_copied_once_it_is_understood():
+    async with acting("mirror-scrub", (120, 30)) as a:
+        for typed in ("", "x", "nothing=4T", "mirror:2x"):
+            await a.press("w", *typed, "ctrl+y")
+            assert "nothing to copy here" in a.screen, typed
+            await a.home()
+        await a.press("w", *"mirror:2x4T", "ctrl+y")
+        assert a.app.clipboard == "zconsole balance mirrors --add-vdev mirror:2x4T"
+
+
 async def test_of_a_plan_the_command_is_copied():
     async with acting("mirror-scrub", (120, 30)) as a:
         await a.press("S", "g", "j", "enter")

@@ -30,9 +30,10 @@ BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l",
 """Keys that act on what the cursor or focus is on; ``?`` in the help turns to its other part."""
 LATE = (ChassisScreen, FoldersScreen, JobScreen, SwapScreen, DemoSwapScreen)
 """Screens of modules that are loaded when they are opened."""
+NOTHING = "does nothing here"
 SCREENS = (
     *("Menu", "Devices", "Answer", "Job", "Tunables", "Plan", "Result", "Buttons", "Directories"),
-    *("Chassis", "Help", "Swap", "Demo's hands"),
+    *("Overview", "Chassis", "Help", "Swap", "Demo's hands"),
 )
 
 
@@ -148,11 +149,67 @@ async def leaks(a: Acting, opened: str) -> dict[str, list[object]]:
             if a.app.screen is not over or own(over, name):
                 continue
             await a.pilot.press(name)
-            said = [message.message for message in a.app.messages]
+            said = [text for text in told(a) if NOTHING not in text]
             screens = [] if len(a.app.screen_stack) == depth else [a.app.screen]
             if other := [*screens, *said, *changed(before, state_of(a.app), opened)]:
                 found[name] = other
     return found
+
+
+def told(a: Acting) -> list[str]:
+    return [message.message for message in a.app.messages]
+
+
+@rows(
+    "keys",
+    [
+        (),
+        ("o",),
+        ("c",),
+        ("S", "j", "enter"),
+        ("T",),
+        ("A",),
+        ("question_mark",),
+        ("t",),
+    ],
+)
+async def test_a_key_that_does_nothing_says_so_once_on_every_screen(keys):
+    async with acting("mirror-scrub") as a:
+        await a.press(*keys)
+        for _ in range(3):
+            await a.press("d")
+        assert told(a) == [f"Key d {NOTHING}; ? lists the keys"]
+        assert f"Key d {NOTHING}" in a.screen
+        await a.press("f9")  # in its place: keys hit by chance do not pile up
+        assert told(a) == [f"Key F9 {NOTHING}; ? lists the keys"]
+
+
+async def test_keys_with_nothing_to_act_on_say_so():
+    async with acting("mirror-scrub") as a:
+        for opened, key in (
+            ((), "right_square_bracket"),
+            ((), "full_stop"),
+            (("c",), "A"),
+            (("c",), "T"),
+            (("S", "j", "enter"), "O"),
+            (("S", "j", "enter"), "Z"),
+            (("tab",), "space"),
+            (("tab", "tab"), "enter"),
+        ):
+            await a.press(*opened, key)
+            assert told(a) == [f"Key {shown(key)} {NOTHING}; ? lists the keys"], (opened, key)
+            a.app.messages.said.clear()
+            await a.home()
+            a.app.devices.focus()
+
+
+async def test_where_text_is_typed_no_key_is_told_of():
+    async with acting("mirror-scrub") as a:
+        for opened in (("slash",), ("w",), ("T", "enter")):
+            await a.press(*opened, *"dZ", "f9")
+            assert not any(NOTHING in text for text in told(a)), opened
+            await a.home()
+            await a.press("escape")
 
 
 def own(screen: DOMNode, name: str) -> bool:
@@ -189,14 +246,15 @@ def texts(screen: Dialog) -> list[str]:
 
 async def test_where_text_is_typed_f1_is_the_help():
     async with acting("mirror-scrub") as a:
-        for opened in ("value", "what if"):
-            said = await a.read(a.press(*OPENED[opened]))
+        for opened in (OPENED["value"], OPENED["what if"], ("T", "V"), ("slash",), ("o", "slash")):
+            said = await a.read(a.press(*opened))
             assert "F1 help" in said.splitlines()[-1], opened
             await a.press("question_mark")
             assert not isinstance(a.app.screen, HelpScreen), opened
             await a.press("f1")
             assert isinstance(a.app.screen, HelpScreen), opened
             await a.home()
+            await a.press("escape")
 
 
 async def test_the_last_line_names_the_keys_that_work():

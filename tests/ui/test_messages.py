@@ -58,7 +58,7 @@ async def test_what_is_pasted_leaves_its_escapes_behind():
     async with view_state(frames.resilver()) as (app, pilot, read):
         await pilot.press("slash")
         app.post_message(events.Paste(f"{ODD}\nsecond"))
-        await until(pilot, lambda: read().splitlines()[-1].strip(" ▌") == "x[31m]0;P2Jq")
+        await until(pilot, lambda: read().splitlines()[-2].strip(" ▌") == "x[31m]0;P2Jq")
         await pilot.press("escape", "ctrl+p")
         app.post_message(events.Paste(ODD))
         await until(pilot, lambda: "x[31m]0;P2Jq" in read())
@@ -104,7 +104,7 @@ async def test_without_color_the_place_one_is_at_is_seen(monkeypatch):
         assert not styles["Choose a theme"].underline
         await pilot.press("escape", "slash")
         await pilot.pause()
-        strip = app.screen._compositor.render_strips()[-1]
+        strip = app.screen._compositor.render_strips()[-2]
         assert next(s.style.reverse for s in strip if s.text == "s")
 
 

@@ -7,10 +7,18 @@ import json
 import pytest
 
 from tests.ui import frames
+from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, console, screen_text, until, view_state
 from zconsole.timeline.feed import ReplayFeed
 from zconsole.timeline.session import Session
+from zconsole.ui.keys import SHIPPED
+from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import ReplaySource
+
+
+def said(app):
+    return [message.message for message in app.messages]
+
 
 POOL = "  pool: tank\n state: ONLINE\n"
 
@@ -68,14 +76,43 @@ async def test_a_recording_without_places_says_so(feed):
         assert "1.0 %" not in screen_text(app)
 
 
-@pytest.mark.parametrize("key", ["comma", "greater_than_sign", "left_curly_bracket"])
-async def test_without_a_replay_these_keys_do_nothing(key):
-    feed = FakeFeed((frames.healthy(),))
-    async with view_state(feed=feed) as (app, pilot, read):
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [("comma", ","), ("greater_than_sign", ">"), ("left_curly_bracket", "{")],
+)
+async def test_without_a_replay_these_keys_say_that_they_do_nothing(key, written):
+    async with view_state(frames.healthy()) as (app, pilot, read):
         before = read()
         await pilot.press(key)
-        assert read() == before
-        assert not list(app.messages)
+        assert said(app) == [f"Key {written} does nothing here; ? lists the keys"]
+        assert read().splitlines()[:-1] == before.splitlines()[:-1]
+
+
+async def test_space_pauses_a_replay_wherever_the_focus_is(feed):
+    app = console(feed)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "0.0 %" in screen_text(app))
+        assert "Space pause" in screen_text(app).splitlines()[-1]
+        for paused in (True, False):
+            await pilot.press("space")
+            assert feed.playback.paused is paused
+            app.main_screen.action_show_pane("events")
+        assert not app.devices.arrangement.folded
+
+
+async def test_a_recording_offers_no_actions():
+    recording = Capabilities("replay", live=False)
+    async with acting("resilver", capabilities=recording) as a:
+        actions = a.app.view_state.look.keys.actions
+        line = a.screen.splitlines()[-1]
+        assert [key.short for key in actions if key.short in line] == []
+        offered = {command.title.lower() for command in a.app.get_system_commands(a.app.screen)}
+        acting_keys = [key for key in SHIPPED.rows if key.name == "act"]
+        assert [key.text for key in acting_keys if key.text.lower() in offered] == []
+        await a.resize((100, 200))
+        said = await a.read(a.press("question_mark"))
+        assert "command palette" in said
+        assert [key.text for key in acting_keys if key.text in said] == []
 
 
 async def test_a_demo_says_which_keys_change_its_speed_and_they_do():

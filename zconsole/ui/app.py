@@ -132,9 +132,19 @@ class Console(ThemedApp):
             self.notify("\n".join(self._notices), severity="warning", markup=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether an action may run: one of the main screen only while that is on top."""
+        """Whether an action may run: one of the main screen only while that is on top.
+
+        One that has nothing to act on may not: its key says so.
+        """
         if action in MAIN_ONLY and not self.main_on_top:
             return False
+        match action:
+            case "pool":
+                return len(self.view_state.frames) > 1
+            case "seek":
+                return self.feed.playback is not None
+            case "speed":
+                return self._faster is not None
         return super().check_action(action, parameters)
 
     # Frames
@@ -384,9 +394,8 @@ class Console(ThemedApp):
 
     def action_seek(self, share: float) -> None:
         """Move in a recording by a share of it."""
-        if (playback := self.feed.playback) is None:
-            return
-        if not playback.seek(share):
+        playback = self.feed.playback
+        if playback is not None and not playback.seek(share):
             self.notify("no seeking in a packed recording or a pipe", timeout=4)
         elif self.view_state.ended:
             self.view_state.ended = False
@@ -394,10 +403,15 @@ class Console(ThemedApp):
 
     def action_speed(self, step: int) -> None:
         """Play a recording, or a demo, faster or slower."""
-        played = self.feed.playback
-        if (faster := self.feed.faster if played is None else played.faster) is not None:
-            faster(step)
+        if self._faster is not None:
+            self._faster(step)
             self.paint()
+
+    @property
+    def _faster(self) -> Callable[[int], object] | None:
+        """Plays a recording or a demo a step faster, or slower; None where time is the real one."""
+        played = self.feed.playback
+        return self.feed.faster if played is None else played.faster
 
     def action_interval(self, step: int) -> None:
         """Sample less or more often."""
@@ -432,7 +446,7 @@ class Console(ThemedApp):
         """One step back; never out of the console."""
         if self.main_on_top:
             self.main_screen.back()
-        else:
+        elif not (isinstance(self.screen, Dialog) and self.screen.step_back()):
             self.screen.dismiss(None)
 
     async def action_leave(self) -> None:

@@ -60,6 +60,8 @@ GROUPS = ("Move", "List", "Panes", "Pools", "Console", "Replay")
 """Of keys that only look."""
 MAIN = (*GROUPS, "Actions")
 """Of the main screen."""
+ACTS = "act"
+"""The action of all that needs pools which can be changed, the log of commands among them."""
 EVERY_GROUP = tuple(dict.fromkeys((*GROUPS, *(key.group for key in _EVERY))))
 """Those of single screens as well."""
 LEGEND: Mapping[str, Sequence[tuple[str, str, str]]] = {
@@ -117,6 +119,7 @@ class KeyTable:
         why = f"; not now: {denied}" if denied else ""
         rest = (k for k in self.looks if k.group not in ("Move", "Replay"))
         alone = (k for k in rest if k.action not in ("command_palette", "back"))
+        alone = (k for k in alone if denied is not None or k.name != ACTS)
         for key in (*(() if denied is None else self.actions), *alone):
             more = f"{' '.join(map(shown, key.keys))}{why if key.group == 'Actions' else ''}"
             yield key.text[0].upper() + key.text[1:], more, key.action

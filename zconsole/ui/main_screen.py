@@ -31,7 +31,7 @@ from zconsole.ui.panes.device_tree import SORTS, tree_height
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, notice_line
-from zconsole.ui.panes.help import footer_line, wanted_action
+from zconsole.ui.panes.help import footer_line, keys_line, wanted_action
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import ScanPane, graphed_scan, scan_lines
@@ -220,6 +220,17 @@ class MainScreen(Screen[None]):
 
     # The list
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether an action has something to act on: in other panes no row is at the cursor."""
+        match action:
+            case "open":
+                return self.devices.has_focus
+            case "fold":
+                return self.devices.has_focus or self._state.playback is not None
+            case "fold_in" | "fold_out":
+                return self.devices.has_focus or self.scan.has_focus
+        return super().check_action(action, parameters)
+
     def copies(self) -> Sequence[tuple[str, str]]:
         """What can be copied of the row at the cursor: its path, GUID and name."""
         item = self.devices.current
@@ -231,8 +242,6 @@ class MainScreen(Screen[None]):
 
     def action_open(self) -> None:
         """Open or close the detail of a row, and ask the feed for more about it."""
-        if not self.devices.has_focus:
-            return
         key, frame = self.devices.toggle_detail(), self._state.frame
         self.repaint()
         if key is None or frame is None:
@@ -254,9 +263,11 @@ class MainScreen(Screen[None]):
         """Sort by one order."""
         self.devices.rearrange(sort=order)
 
-    def action_fold(self) -> None:
-        """Fold or unfold the row at the cursor."""
-        if self.devices.has_focus:
+    async def action_fold(self) -> None:
+        """Fold or unfold the row at the cursor; pause a replay, as players do, or go on."""
+        if self._state.playback is not None:
+            await self.app.run_action("app.pause")
+        else:
             self.devices.fold(lambda folded, row: folded ^ row)
 
     def action_fold_in(self) -> None:
@@ -282,12 +293,11 @@ class MainScreen(Screen[None]):
             self.devices.fold(lambda folded, row: folded - row)
 
     def action_filter(self) -> None:
-        """Ask, in the footer's place, for the text to show only rows with."""
+        """Ask, above the keys, for the text to show only rows with."""
         if not self.query(Input):
-            self._footer.display = False
             shown = self.devices.arrangement.filter
             prompt = Prompt(shown, id="prompt", placeholder=_FILTER)
-            self.mount(prompt)
+            self.mount(prompt, before=self._footer)
             self.set_focus(prompt)  # at once: the next key may be here already
 
     def on_input_changed(self, message: Input.Changed) -> None:
@@ -297,7 +307,6 @@ class MainScreen(Screen[None]):
     def on_input_submitted(self) -> None:
         """Keep the filter, close the prompt."""
         self.query(Input).remove()
-        self._footer.display = True
         self.devices.focus()
 
     # Drawing
@@ -385,13 +394,15 @@ class MainScreen(Screen[None]):
     def _paint_footer(self, frame: Frame, width: int) -> None:
         state, played = self._state, self._state.playback
         pane = self._focused_pane() or ""
+        typing = partial(keys_line, ("Answer",), state.look, typing=True)
         footer = partial(
             footer_line,
             state.look,
             several_pools=len(state.frames) > 1,
             denied=state.denied,
+            replay=played is not None,
             first=wanted_action(frame, has_failed(frame)),
             pane="" if pane == "scan" and not self.scan.has_past else pane,
         )
         position = (playback_line(played, state.look, width),) if played is not None else ()
-        self._footer.share(position, footer)
+        self._footer.share(position, typing if isinstance(self.focused, Input) else footer)

@@ -24,7 +24,7 @@ from textual.worker import Worker
 
 from zconsole.system.printable import clean
 from zconsole.ui.background import Work, begin
-from zconsole.ui.keys import MAIN, character_of
+from zconsole.ui.keys import MAIN, character_of, shown
 from zconsole.ui.messages import HIDES, SETTLES, Messages
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
@@ -38,6 +38,8 @@ FLOW = "flow"
 SLOW = 0.5
 """Seconds after which a screen that is still to come is spoken of."""
 _COMING = "Reading the pool"
+_IDLE = "Key "
+"""How what is said of a key that does nothing begins."""
 _Typed = events.Key | events.Paste
 _NOW = ("ctrl+c", "ctrl+z")
 """Keys that nothing holds up."""
@@ -262,6 +264,19 @@ class ThemedApp(App[None]):
         ):
             return
         await super().on_event(typed)
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Do what a key is bound to that nothing on the screen took; say so if that is nothing."""
+        event.prevent_default()  # textual's own does the first half
+        if await self._check_bindings(event.key) or isinstance(self.focused, Input):
+            return
+        typed = event.character or ""
+        key = typed if typed.strip() and typed.isprintable() else shown(event.key)
+        helps = self.view_state.look.keys.shown("help")
+        said = f"{_IDLE}{key} does nothing here; {helps} lists the keys"
+        if all(each.message != said for each in self.messages):
+            self.unsay(_IDLE)  # of keys hit by chance only the newest is told
+        self.notify(said, timeout=4)
 
     def _say_coming(self) -> None:
         if self.screen_stack and self._awaited:

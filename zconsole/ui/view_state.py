@@ -79,7 +79,7 @@ class ViewState:
     playback: Playback | None = None
     """Steers the recording that is played; None of what happens now."""
     denied: str | None = None
-    """Why nothing may be changed, empty when it may; None while that is not known."""
+    """Why nothing may be changed, empty when it may; None while unknown, and in a recording."""
     at_rest: bool = False
     """Whether the newest round looks like the one before."""
     _denied_before: str | None = None

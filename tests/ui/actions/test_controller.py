@@ -272,7 +272,7 @@ async def test_a_device_can_be_taken_offline_in_two_ways():
 )
 async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_hand(options, reason):
     async with acting("mirror-scrub", **options) as a:
-        assert a.app.view_state.denied
+        assert a.app.actions.denied
         said = await a.read(a.press("S", "g", "j", "enter"))
         assert "To run by hand" in said
         assert "zpool scrub -p mirrors" in said

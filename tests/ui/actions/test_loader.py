@@ -6,8 +6,6 @@ import subprocess
 import sys
 from datetime import UTC
 
-import pytest
-
 from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, screen_text
@@ -18,16 +16,19 @@ from zconsole.ui.start import make_console
 UTF8 = {"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "HOME": "/nonexistent"}
 
 
-@pytest.mark.parametrize(
-    ("live", "reason"),
-    [
-        (False, "this is a recording: nothing can be changed"),
-        (True, "this pool can only be watched from here"),
-    ],
-)
-async def test_a_console_that_only_watches_says_why_its_keys_are_grey(live, reason):
+async def test_of_a_recording_an_action_says_why_it_is_none():
     feed = FakeFeed()
-    feed.put(frames.resilver(), live=live)
+    feed.put(frames.resilver(), live=False)
+    app = make_console(feed, ConsoleOptions(zone=UTC), UTF8)
+    async with app.run_test(size=(80, 60)) as pilot:
+        await pilot.press("R")
+        assert [n.message for n in app.messages] == ["this is a recording: nothing can be changed"]
+
+
+async def test_a_console_that_only_watches_says_why_its_keys_are_grey():
+    reason = "this pool can only be watched from here"
+    feed = FakeFeed()
+    feed.put(frames.resilver())
     app = make_console(feed, ConsoleOptions(zone=UTC), UTF8)
     async with app.run_test(size=(80, 60)) as pilot:
         await pilot.pause()

@@ -34,8 +34,9 @@ async def test_what_was_run_is_listed_with_its_result_and_can_be_copied():
         assert "done    zpool scrub" in said[2]
         await a.press("j", "y")
         assert a.app.clipboard.startswith("zpool scrub")
-        listed = a.screen
-        assert await a.read(a.press("enter")) == listed
+        said = await a.read(a.press("enter"))  # the whole command stands below already
+        assert said.startswith(" COMMANDS RUN")
+        assert "Key Enter does nothing here" in said
         await a.press("escape")
         assert a.app.main_on_top
 

@@ -6,6 +6,7 @@ from datetime import UTC
 from itertools import takewhile
 
 import pytest
+from textual import events
 
 from tests.records import replace
 from tests.ui import frames
@@ -210,6 +211,63 @@ def test_an_overdue_scrub_is_a_reason_to_look_at_a_healthy_pool():
     first, second = map(plain, overview_lines(pools, LOOK, 140))
     assert first.rstrip().endswith("scrub overdue: 41 days")
     assert "scrub" not in second
+
+
+def many():
+    tank, backup = frames.resilver(), frames.healthy()
+    return replace(backup, pool="alpha"), replace(frames.imbalance(), pool="media"), tank
+
+
+async def test_the_overview_is_sorted_and_says_by_what():
+    async with view_state(*many()) as (_, pilot, screen):
+        await pilot.press("o")
+        assert rows(screen()) == ["tank", "alpha", "media"]
+        assert "▾" not in screen()
+        for title, order in (
+            ("POOL▾", ["alpha", "media", "tank"]),
+            ("FILL▾", ["tank", "media", "alpha"]),
+            ("ETA▾", ["tank", "alpha", "media"]),
+            ("POOL ", ["tank", "alpha", "media"]),
+        ):
+            await pilot.press("s")
+            assert title in screen().splitlines()[0]
+            assert rows(screen()) == order, title
+        assert "s sort" in screen().splitlines()[-1]
+
+
+async def test_sorting_takes_the_cursor_along():
+    async with view_state(*many()) as (_, pilot, screen):
+        await pilot.press("o", "G", "s", "enter")
+        await until(pilot, lambda: " OK  media" in screen())
+
+
+async def test_the_overview_is_filtered_as_it_is_typed():
+    async with view_state(*many()) as (app, pilot, screen):
+        await pilot.press("o", "slash", *"MED")
+        assert rows(screen()) == ["media"]
+        assert "F1 help" in screen().splitlines()[-1]
+        await pilot.press("enter")
+        assert "POOL /MED" in screen().splitlines()[0]
+        await pilot.press("escape")
+        assert rows(screen()) == ["tank", "alpha", "media"]
+        await pilot.press("slash", *"degraded", "enter", "enter")
+        await until(pilot, lambda: " DEGRADED  tank" in screen())
+        await pilot.press("o", "slash", *"zzz")
+        assert "nothing matches" in screen()
+        await pilot.press("enter", "enter", "y")
+        assert "nothing to copy here" in screen()
+        await pilot.press("escape")
+        assert rows(screen()) == ["tank", "alpha", "media"]
+        await pilot.press("escape")
+        assert app.main_on_top
+
+
+async def test_a_filter_that_comes_in_one_packet_acts_on_no_pool():
+    async with view_state(*many()) as (app, pilot, screen):
+        for name in ("o", "slash", *"sq"):
+            app.post_message(events.Key(name, "/" if name == "slash" else name))
+        await until(pilot, lambda: "nothing matches" in screen())
+        assert isinstance(app.screen, PickScreen)
 
 
 def test_a_pool_that_scans_comes_before_an_idle_one_of_the_same_health():

@@ -331,6 +331,7 @@ class ActionController:
             wide=True,
             about=lambda index, width: entry_about(found, index, look, width),
             fill=_judge,
+            offers=lambda index: [("command", text) for text in found[index].commands],
         )
         index = await picked(context, screen)
         return None if index is None else (index, found[index])

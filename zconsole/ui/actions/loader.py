@@ -68,7 +68,8 @@ class ActionLoader:
             self._at_swap, app.view_state.pool = True, pool
             app.call_after_refresh(self.start, app, "swap", key)
         self._source = update.capabilities
-        app.view_state.denied = self.denied
+        # Of a recording nobody expects that it can be changed: no action is offered.
+        app.view_state.denied = self.denied if self._source.live else None
 
     def asks_to_leave(self, code: ExitCode) -> bool:
         """Ask before quitting with ``code``, where something goes on or ends; whether it does."""

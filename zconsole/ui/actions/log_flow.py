@@ -49,8 +49,9 @@ class LogScreen(PickScreen):
             about=lambda index, width: log_about(found[index], look, width),
         )
 
-    def action_open(self) -> None:
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Nothing to open: the whole command stands below already."""
+        return action != "open" and super().check_action(action, parameters)
 
     def copies(self) -> Offers:
         """The command at the cursor."""

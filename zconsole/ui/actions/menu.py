@@ -66,13 +66,15 @@ class Entry:
     refused: str | None = None
     about: str = ""
     """What it would do, when it can be done."""
+    commands: tuple[str, ...] = ()
+    """What that runs."""
     wanted: bool = False
     """Whether the state of the pool asks for it, be it that something else has to come first."""
 
     @property
     def unjudged(self) -> Entry:
         """The entry before it is known whether it can be done."""
-        return replace(self, refused=None, about="") if self.planners else self
+        return replace(self, refused=None, about="", commands=()) if self.planners else self
 
     def judged(self, situation: Situation) -> Entry:
         """The entry with the reason why it cannot be done now, if there is one."""
@@ -82,8 +84,9 @@ class Entry:
         able = next((plan for plan in plans if plan.refused is None), None)
         if able is None:
             return replace(self, refused=plans[0].refused)
-        commands = "; ".join(step.command for step in able.steps)
-        return replace(self, about=". ".join((*able.consequences[:1], f"Runs: {commands}")))
+        commands = tuple(step.command for step in able.steps)
+        about = ". ".join((*able.consequences[:1], f"Runs: {'; '.join(commands)}"))
+        return replace(self, about=about, commands=commands)
 
 
 def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[Entry, ...]:

@@ -61,6 +61,10 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
         """What can be copied here."""
         return ()
 
+    def step_back(self) -> bool:
+        """Undo what was arranged here; whether anything was: else Esc leaves the screen."""
+        return False
+
     def on_mount(self) -> None:
         """Draw, and take the keys that were typed before it was there."""
         self.composed = True
@@ -163,16 +167,19 @@ class PickScreen(TextScreen[int | None]):
         barred: Mapping[int, str] | None = None,
         topics: Sequence[tuple[str, str]] = (),
         fill: Fill | None = None,
+        offers: Callable[[int], Offers] = lambda _: (),
     ) -> None:
         """``moved`` is told where the cursor goes; without ``about`` the lines say all there is.
 
         ``barred``: lines that can't be picked now, each with the reason. ``fill`` finds out what
         the lines do not say yet; nothing is picked before it has, and without lines no key acts.
+        ``offers``: what can be copied of the line at an index.
         """
         self.failed: ZconsoleError | None = None
         """Why it could not be filled in; it was left then."""
         self._fill, self._touched, self._picked = fill, False, False
         self._topics = topics
+        self._offers = offers
         super().__init__(title, lines, classes="wide" if wide else "side")
         self._start = start
         self._preview = moved
@@ -200,6 +207,10 @@ class PickScreen(TextScreen[int | None]):
     def view(self) -> PickView:
         """The list."""
         return self.query_one(PickView)
+
+    def copies(self) -> Offers:
+        """What can be copied of the line at the cursor."""
+        return self._offers(self.view.cursor)
 
     def draw(self) -> None:
         """Draw the lines anew."""

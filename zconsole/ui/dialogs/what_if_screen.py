@@ -23,7 +23,7 @@ from zconsole.scan_report.resilver_time import PastRate, member_duration, paces,
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame, VdevRow, range_words
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Prompt, TextScreen
+from zconsole.ui.dialogs.screens import Offers, Prompt, TextScreen
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.scan_parts import paragraph
@@ -83,6 +83,18 @@ class WhatIfScreen(TextScreen[None]):
         self._question = replace(self._question, text=message.value)
         self.update()
 
+    def copies(self) -> Offers:
+        """The command that asks the same, once what is typed is understood."""
+        question = self._question
+        try:
+            wanted = asked(question.text)
+            if question.frame.root is None or not wanted:
+                return ()
+            grown(question.frame.root, wanted.adds, wanted.resizes)
+        except UsageError:
+            return ()
+        return (("command", command_of(question)),)
+
     async def _recall(self) -> None:
         frame = self._question.frame
         reports = await self._past(frame.guid) if self._past and frame.guid else ()
@@ -106,7 +118,8 @@ def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[L
     view = outlook(root, after, question.frame.version)
     lines = [*_table(view, bool(wanted), look, width)]
     if wanted:
-        lines += [(), *_cost(view, look, width), *_command(question, look, width)]
+        lines += [(), *_cost(view, look, width)]
+        lines += paragraph("command", command_of(question), look, width)
     lines += [*_resilver(wanted, question, look, width), (), *_hints(look, width)]
     return tuple(look.crop(line, width) for line in lines)
 
@@ -193,7 +206,7 @@ def _of_row(question: Question) -> tuple[str, Estimate | None]:
     return f"of {row.vdev.name}", member_duration(top.vdev, question.paces)
 
 
-def _command(question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
+def command_of(question: Question) -> str:
     """The same question on the command line."""
     words = [word.removeprefix("+") for word in shlex.split(question.text)]
     adds = [word for word in words if word and "=" not in word]
@@ -201,7 +214,7 @@ def _command(question: Question, look: DisplayFormat, width: int) -> Iterator[Li
     line = ["zconsole", "balance", question.frame.pool]
     line += ["--add-vdev", *adds] if adds else []
     line += ["--resize", *resizes] if resizes else []
-    yield from paragraph("command", shlex.join(line), look, width)
+    return shlex.join(line)
 
 
 def _hints(look: DisplayFormat, width: int) -> Iterator[Line]:

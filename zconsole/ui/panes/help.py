@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import GROUPS, LEGEND, Key, shown
+from zconsole.ui.keys import ACTS, GROUPS, LEGEND, Key, shown
 from zconsole.ui.panes.headline import is_working
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined, width_of
 
@@ -29,14 +29,17 @@ def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tu
 
     ``denied``: why nothing may be changed, empty when it may; None leaves those keys out.
     """
-    lines = [line for group in GROUPS for line in _group(group, look.keys.of(group), width)]
+    lines: list[Line] = []
+    for group in GROUPS:
+        keys = (k for k in look.keys.of(group) if denied is not None or k.name != ACTS)
+        lines += _group(group, keys, width)
     if denied is None:
         return tuple(lines)
-    heading, *keys = _group("Actions", look.keys.actions, width)
+    heading, *acting = _group("Actions", look.keys.actions, width)
     if denied:  # grey under the reason
         heading = look.crop((*heading, Span(f"  not now: {denied}", "warning")), width)
-        keys = [tuple(Span(span.text, "dim") for span in line) for line in keys]
-    return (*lines, heading, *keys)
+        acting = [tuple(Span(span.text, "dim") for span in line) for line in acting]
+    return (*lines, heading, *acting)
 
 
 def screen_help_lines(
@@ -101,11 +104,13 @@ def footer_line(
     *,
     several_pools: bool = False,
     denied: str | None = None,
+    replay: bool = False,
     first: str = "",
     pane: str = "devices",
 ) -> Line:
     """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``.
 
+    ``replay``: whether the key that folds pauses, as players do.
     ``first`` is the title of the action that is wanted most; ``pane`` has the focus: its keys come
     before all others, and those of the list only show where that is it.
     """
@@ -115,6 +120,9 @@ def footer_line(
         spelled = sorted(key.keys, key=len, reverse=True)
         own.append(short_key(key._replace(keys=tuple(spelled)), word))
     shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
+    if replay:
+        pauses = look.keys.titled("fold").keys
+        shorts = [k._replace(keys=pauses) if k.title == "pause" else k for k in shorts]
     if own:
         named = dict(_OWN[pane])
         shorts = [key for key in shorts if key.group != "List" and key.title not in named]

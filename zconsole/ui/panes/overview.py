@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.binding import BindingType
+from textual.widgets import Input
 
 from zconsole import units
 from zconsole.timeline.frame import SET_HERE, Frame
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.dialogs.screens import Offers, PickScreen, Prompt
 from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.keys import bindings
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
 from zconsole.ui.view_state import ViewState, place_of
@@ -17,6 +21,7 @@ from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, width_of
 from zconsole.ui.widgets.graph import bar, scale, sparkline
 from zconsole.ui.widgets.short_names import middle
 
+_FILTER = "show only: name, state, reason, work"
 _POOL = 16
 _NAMES = (10, 34)
 """Cells that the names get at least and at most."""
@@ -72,17 +77,47 @@ def by_trouble(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     return tuple(sorted(frames, key=_rank))
 
 
-def overview_head(frames: Sequence[Frame], look: DisplayFormat, width: int) -> Line:
-    """The headings."""
+SORTS: dict[str, Callable[[Frame], tuple[float, str]]] = {
+    "trouble": lambda _: (0.0, ""),
+    "name": lambda frame: (0.0, frame.pool),
+    "fill": lambda frame: (-(_share(frame) or 0.0), ""),
+    "eta": lambda frame: (-(work.eta or 0.0) if (work := _work(frame)) else 1.0, ""),
+}
+"""Orders ``s`` goes through: the worst first, by name, the fullest first, the slowest first."""
+
+
+def arranged(frames: Sequence[Frame], sort: str, wanted: str = "") -> tuple[Frame, ...]:
+    """Pools whose name, state, reasons or work match, in an order; of equals the worst first."""
+    needle = wanted.casefold()
+
+    def _matches(frame: Frame) -> bool:
+        work = _work(frame)
+        words = (frame.pool, frame.health.word, *_reasons(frame), work.name if work else "")
+        return any(needle in word.casefold() for word in words)
+
+    return tuple(sorted(by_trouble([*filter(_matches, frames)]), key=SORTS[sort]))
+
+
+def overview_head(
+    frames: Sequence[Frame],
+    look: DisplayFormat,
+    width: int,
+    sort: str = "trouble",
+    wanted: str = "",
+) -> Line:
+    """The headings; that of the order is marked, and the filter stands beside the first."""
     table = _table(frames, look, width)
+    mark = look.glyphs.sorted
     titles = "".join(
         # A title at the right may take up the gap before it.
-        fit(column.title, column.width + table.gap, right=True)
+        fit(column.title + mark * (column.fact == sort), column.width + table.gap, right=True)
         if column.right
         else fit(" " * table.gap + column.title, column.width + table.gap)
         for column in table.columns
     )
-    return (Span(f" {fit('POOL', table.name)}{titles}{'  WHY' * table.reasons}", "title"),)
+    name = f"POOL{mark * (sort == 'name')}{f' /{look.text(wanted)}' * bool(wanted)}"
+    first = fit(name, table.name, ellipsis=look.glyphs.ellipsis)
+    return (Span(f" {first}{titles}{'  WHY' * table.reasons}", "title"),)
 
 
 def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -255,30 +290,78 @@ _NARROW = (
 class OverviewScreen(PickScreen):
     """Returns the index in the view state of the pool picked."""
 
-    groups = ("Menu",)
+    groups = ("Menu", "Overview")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Overview")
 
     def __init__(self, state: ViewState) -> None:
         self._state = state
-        self._shown: tuple[Frame, ...] = by_trouble(state.frames)
+        self._sort, self._wanted = "trouble", ""
+        self._shown: tuple[Frame, ...] = arranged(state.frames, self._sort)
+        self._at = state.pool
+        """The pool that the cursor is on, or was on before nothing matched."""
         start = place_of(state.pool, self._shown)
         super().__init__("POOLS", self._lines, start=start, wide=True, about=self._reasons)
 
     def title_line(self, width: int) -> Line:
         """The headings."""
-        return overview_head(self._shown, self._state.look, width)
+        return overview_head(self._shown, self._state.look, width, self._sort, self._wanted)
 
     def draw(self) -> None:
         """Draw the newest round; the cursor stays on its pool."""
-        at = self._shown[self.view.cursor].pool if self.view.cursor < len(self._shown) else None
-        self._shown = by_trouble(self._state.frames)
-        self.view.cursor = place_of(at, self._shown)
+        self._at = self._pool_at_cursor or self._at
+        self._shown = arranged(self._state.frames, self._sort, self._wanted)
+        self.view.cursor = place_of(self._at, self._shown)
         super().draw()
+        self.view.reveal()
+
+    @property
+    def _pool_at_cursor(self) -> str | None:
+        cursor = self.view.cursor
+        return self._shown[cursor].pool if cursor < len(self._shown) else None
+
+    def copies(self) -> Offers:
+        """The name of the pool at the cursor."""
+        pool = self._pool_at_cursor
+        return (("pool", pool),) if pool is not None else ()
 
     def action_open(self) -> None:
-        """Return the pool at the cursor."""
+        """Return the pool at the cursor, where one matches."""
         names = [frame.pool for frame in self._state.frames]
-        pool = self._shown[self.view.cursor].pool
-        self.dismiss(names.index(pool) if pool in names else None)
+        if (pool := self._pool_at_cursor) is not None:
+            self.dismiss(names.index(pool) if pool in names else None)
+
+    def action_sort(self) -> None:
+        """Go on to the next order."""
+        orders = list(SORTS)
+        self._sort = orders[(orders.index(self._sort) + 1) % len(orders)]
+        self.update()
+
+    def action_filter(self) -> None:
+        """Ask, above the keys, for the text to show only pools with."""
+        if not self.query(Input):
+            prompt = Prompt(self._wanted, id="prompt", placeholder=_FILTER)
+            self.mount(prompt)
+            self.set_focus(prompt)  # at once: the next key may be here already
+            self.show_keys()
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Filter as it is typed."""
+        self._wanted = message.value.strip()
+        self.update()
+
+    def on_input_submitted(self) -> None:
+        """Keep the filter, close the prompt."""
+        self.query(Input).remove()
+        self.set_focus(self.view)
+        self.update()
+
+    def step_back(self) -> bool:
+        """Clear the filter first."""
+        had = bool(self._wanted or self.query(Input))
+        self._wanted = ""
+        if had:
+            self.on_input_submitted()
+        return had
 
     def _reasons(self, index: int, width: int) -> Sequence[Line]:
         if index >= len(self._shown):
@@ -286,4 +369,6 @@ class OverviewScreen(PickScreen):
         return overview_about(self._shown[index], self._state.look, width)
 
     def _lines(self, width: int) -> Sequence[Line]:
+        if not self._shown:
+            return ((Span(" nothing matches", "dim"),),)
         return overview_lines(self._shown, self._state.look, width)

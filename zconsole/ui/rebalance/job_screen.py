@@ -400,6 +400,7 @@ class JobScreen(Dialog[None]):
         for key in self._look.keys.of("Job"):
             for letter in key.keys:
                 if event.key != letter and event.key.upper() == letter:
+                    event.stop()
                     self._said = f"Press {letter}, a capital, to {key.text}."
                     self.update()
 
