@@ -178,6 +178,19 @@ async def test_b_goes_from_the_blamed_disk_to_the_failed_and_the_erring_ones_and
         assert seen == [limit.disk, "bay03", limit.disk]
 
 
+async def test_b_finds_a_failed_and_an_erring_disk_also_where_the_filter_hides_them():
+    async with acting("flaky") as a:
+        await a.pass_time(3, 3)
+        wanted = [
+            row.vdev.name
+            for row in a.app.view_state.frame.rows
+            if not row.vdev.children and (row.gone or row.vdev.errors.total)
+        ]
+        a.app.devices.rearrange(filter="Slot 01")
+        await a.press("b")
+        assert a.app.devices.current.row.vdev.name == wanted[0]
+
+
 async def test_b_says_so_where_no_disk_is_in_trouble():
     async with view_state(frames.healthy(), notifications=True) as (app, pilot, screen):
         await pilot.press("down", "b")

@@ -33,6 +33,13 @@ class Message:
     """Where it stays; None while it goes along with the operator."""
 
 
+def wrapped(text: str, severity: SeverityLevel, width: int) -> list[Line]:
+    """The lines of a message."""
+    role = _ROLES[severity]
+    mark = Span(" ! " if severity != "information" else " ", role)
+    return [*chain.from_iterable(beside(mark, t, width - 1, role) for t in text.split("\n"))]
+
+
 @dataclass(slots=True)
 class Messages:
     """What is said now, the newest first."""
@@ -92,9 +99,6 @@ class Messages:
         found: list[Line] = []
         for each in self.said:
             if each.screen in (None, screen):
-                role = _ROLES[each.severity]
-                mark = Span(" ! " if each.severity != "information" else " ", role)
-                texts = (beside(mark, text, width - 1, role) for text in each.message.split("\n"))
-                found += chain.from_iterable(texts)
+                found += wrapped(each.message, each.severity, width)
         most = max(1, height // _SHARE)
         return tuple(at_most(most, found, look.glyphs.ellipsis))
