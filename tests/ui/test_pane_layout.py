@@ -95,10 +95,11 @@ def test_a_pane_hidden_stays_hidden():
     assert heights.balance == heights.scan == 0
 
 
-def test_two_of_several_vdevs_have_room_beside_many_devices():
+def test_the_balance_of_several_vdevs_has_room_beside_many_devices_and_that_of_one_has_not():
     many = WANTED._replace(devices=30, balance=7)
     assert allot(80, 24, many, {}).balance == 3
-    assert allot(80, 24, many._replace(balance=2), {}).balance == 2
+    assert allot(80, 24, many._replace(balance=2), {}).balance == 0
+    assert allot(80, 24, many._replace(balance=2), {"balance": True}).balance == 3
     assert allot(60, 15, many, {}).balance == 0
 
 

@@ -11,8 +11,10 @@ from textual.geometry import Size
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.drawn import plain
 from tests.ui.fakes import view_state
+from tests.worlds import world_of
 from zconsole.config.settings import PANES
 from zconsole.sim.backends.swap import SimulatedHands
+from zconsole.sim.scenarios import names
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import Frame
@@ -156,3 +158,20 @@ async def test_nothing_moves_when_disks_are_pulled_until_no_redundancy_is_left(s
             lefts.add(min(entry.left for entry in a.app.view_state.frame.redundancy))
             assert tops(a) == before, a.screen
         assert 0 in lefts
+
+
+@pytest.mark.parametrize("scenario", names())
+async def test_ten_devices_and_the_balance_of_every_vdev_are_seen_at_80x24(scenario):
+    world, session = world_of(scenario), Session()
+    for seconds in (0.0, 1.0):
+        world.advance(seconds)
+        found = session.advance(world.raws())
+    for frame in found:
+        async with view_state(frame) as (app, _, screen):
+            devices = app.devices
+            listed = devices.region.height - 1
+            assert listed >= min(10, devices.line_count()), screen()
+            vdevs = [vdev.name for vdev in frame.balance.vdevs]
+            balance = screen().partition("─ BALANCE ")[2]
+            if 1 < len(vdevs) <= 4:
+                assert all(f" {vdev} " in balance for vdev in vdevs), screen()

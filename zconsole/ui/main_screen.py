@@ -16,13 +16,13 @@ from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Prompt
 from zconsole.ui.pane_layout import (
-    COMPACT,
     SMALLEST,
     TALL,
     Heights,
     WantedHeights,
     allot,
     graph_rows,
+    is_crowded,
     past_graph_rows,
 )
 from zconsole.ui.panes.balance import balance_lines, balance_title
@@ -64,6 +64,8 @@ class MainScreen(Screen[None]):
         self._ready = ready
         self._status: HeaderStatus | None = None
         self._header: tuple[Line, ...] = ()
+        self._is_compact = False
+        """Whether the scan leaves out what can be done without."""
         self._drawn_for: tuple[Size, ...] = ()
         """The sizes that all was last drawn for; none where the terminal was too small."""
         sort, columns = map(state.options.setting, ("sort", "columns"))
@@ -111,8 +113,11 @@ class MainScreen(Screen[None]):
             self._footer.show(((Span(" too small; q quits", "dim"),),))
             return
         self._drawn_for = self._sizes
-        self._header = header = header_lines(frame, status, state.look, width, height)
         tabs = 1 if len(state.frames) > 1 else 0
+        header = header_lines(frame, status, state.look, width, height)
+        if self._is_crowded(body, len(header) + tabs):
+            header = header_lines(frame, status, state.look, width, height, brief=True)
+        self._header = header
         scan, heights = self._arranged(body, len(header) + tabs)
         self._resize(heights, header=len(header), tabs=tabs)
         self._views["header"].show(header)
@@ -201,7 +206,7 @@ class MainScreen(Screen[None]):
         return next((pane for pane in PANES if self._views[pane] is self.focused), None)
 
     def back(self) -> None:
-        """Undo the newest of what was arranged: filter, time shown, zoom, details."""
+        """Undo the newest of what was arranged: filter, time shown, zoom, focus, details."""
         if self.query(Input):
             self.devices.rearrange(filter="")
             self.on_input_submitted()
@@ -212,6 +217,8 @@ class MainScreen(Screen[None]):
             self.devices.rearrange()
         elif self.zoomed:
             self.action_zoom()
+        elif self.focused is not self.devices and self.devices.display:
+            self.set_focus(self.devices)
         elif self.devices.arrangement.filter:
             self.devices.rearrange(filter="")
         else:
@@ -252,6 +259,14 @@ class MainScreen(Screen[None]):
             self.devices.learn(key, await self._details(pool, key))
 
         begin(self, _look_up, group="facts")
+
+    def action_to_trouble(self) -> None:
+        """Go to the next device that is blamed, has failed or has errors, the blamed one first."""
+        if not self.devices.display:
+            self.action_show_pane("devices")
+        if not self.devices.to_trouble():
+            self.notify("no device is slow, has failed or has errors", timeout=3)
+        self.set_focus(self.devices)
 
     def action_sort(self) -> None:
         """Go on to the next order."""
@@ -321,14 +336,31 @@ class MainScreen(Screen[None]):
         """The terminal's size, and what the last layout gave each part."""
         return (self.app.size, *(view.region.size for view in self._views.values()))
 
+    def _is_crowded(self, body: Frame, header: int) -> bool:
+        """Have the scan leave out what can be done without, if need be; whether that's too little.
+
+        This follows from what runs and what the pool consists of, not from what is said.
+        """
+        height = self.app.size.height
+        for self._is_compact in (False, True):
+            if height >= TALL:
+                return False
+            wanted = self._wanted(body, header, self._scan(body, 1))
+            if not is_crowded(height, wanted):
+                return False
+        return True
+
+    def _wanted(self, body: Frame, header: int, scan: Sequence[Line]) -> WantedHeights:
+        balance = len(body.balance.vdevs) + 1 if body.balance.vdevs else 0
+        return WantedHeights(header, len(scan), tree_height(body.rows) + 1, balance)
+
     def _arranged(self, body: Frame, header: int) -> tuple[tuple[Line, ...], Heights]:
         """The scan's lines, and the lines each pane gets below ``header`` of them."""
         (width, height), zoomed = self.app.size, self.zoomed
         graphed = graphed_scan(body)
         running = graphed is not None and graphed.scan.active
         scan = self._scan(body, int(running))
-        balance = len(body.balance.vdevs) + 1 if body.balance.vdevs else 0
-        wanted = WantedHeights(header, len(scan), tree_height(body.rows) + 1, balance)
+        wanted = self._wanted(body, header, scan)
         rows = 0
         if graphed is not None:
             share = graph_rows if running else past_graph_rows
@@ -351,7 +383,7 @@ class MainScreen(Screen[None]):
             body,
             self._state.look,
             self._scan_width,
-            compact=height < COMPACT and not whole,
+            compact=self._is_compact and not whole,
             roomy=height >= TALL or whole,
             whole=whole,
             graph=graph,
@@ -384,7 +416,7 @@ class MainScreen(Screen[None]):
     def _paint_bottom(self, body: Frame, width: int, heights: Heights) -> None:
         look, balance, rows = self._state.look, body.balance, heights.balance - 1
         vdevs = balance_lines(balance, look, width, rows)
-        self._views["balance"].show(vdevs, balance_title(balance, look, width))
+        self._views["balance"].show(vdevs, balance_title(balance, look, width, rows))
         every = self.zoomed == "events"
         room = heights.events - 1  # below its title
         lines = pane_lines(body, self._state.source, look, width, room=room, every=every)

@@ -14,8 +14,8 @@ from zconsole.ui.widgets.draw import Line, Span, at_most, beside
 
 SETTLES = 0.5
 """Seconds in which a message may go along to another screen: a flow complains, then asks again."""
-HIDES = 6.0
-"""Seconds in which a message may take lines of its own; then one is left, beside the keys."""
+PAGE = 4.0
+"""Seconds that a line of a message is shown whole where it has one line of the screen."""
 _SHARE = 3
 """The part of the screen that messages may take: one in so many lines."""
 _ROLES = {"information": "notice", "warning": "warning", "error": "error"}
@@ -31,6 +31,13 @@ class Message:
     ends: float
     screen: Screen[object] | None = None
     """Where it stays; None while it goes along with the operator."""
+
+
+def wrapped(text: str, severity: SeverityLevel, width: int) -> list[Line]:
+    """The lines of a message."""
+    role = _ROLES[severity]
+    mark = Span(" ! " if severity != "information" else " ", role)
+    return [*chain.from_iterable(beside(mark, t, width - 1, role) for t in text.split("\n"))]
 
 
 @dataclass(slots=True)
@@ -76,9 +83,10 @@ class Messages:
             if each.screen is None and now >= each.begun + SETTLES:
                 each.screen = screen
 
-    def is_old(self, now: float) -> bool:
-        """Whether all that is said has been for so long that it may move nothing any more."""
-        return all(now >= each.begun + HIDES for each in self.said)
+    def page(self, screen: Screen[object], now: float) -> int:
+        """Which of the ``lines`` has its turn; past the last once each of them was shown."""
+        begun = max(each.begun for each in self.said if each.screen in (None, screen))
+        return int((now - begun) / PAGE)
 
     def lines(
         self,
@@ -86,20 +94,11 @@ class Messages:
         look: DisplayFormat,
         width: int,
         height: int,
-        now: float = float("-inf"),
     ) -> tuple[Line, ...]:
-        """What is said on a screen, wrapped; the newest first, as much as there is room for.
-
-        ``now``: where they stand beside keys; what has been said for long is one line then.
-        """
+        """What is said on a screen, wrapped; the newest first, as much as there is room for."""
         found: list[Line] = []
         for each in self.said:
             if each.screen in (None, screen):
-                role = _ROLES[each.severity]
-                mark = Span(" ! " if each.severity != "information" else " ", role)
-                texts = (beside(mark, text, width - 1, role) for text in each.message.split("\n"))
-                wrapped = [*chain.from_iterable(texts)]
-                brief = now >= each.begun + HIDES
-                found += at_most(1, wrapped, look.glyphs.ellipsis) if brief else wrapped
+                found += wrapped(each.message, each.severity, width)
         most = max(1, height // _SHARE)
         return tuple(at_most(most, found, look.glyphs.ellipsis))

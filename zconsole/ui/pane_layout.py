@@ -14,6 +14,8 @@ COMPACT = 20
 TALL = 38
 """From this many lines on the headline is framed where it is wide, and advice has several."""
 _DEVICES_MIN = 4
+_DEVICES_FULL = 11
+"""Lines of the devices, with their title, for which others give up what says little."""
 _BALANCE_MIN = 3
 """Lines of a balance of several vdevs: between two of them data moves."""
 _EVENTS_MIN = 4
@@ -73,6 +75,18 @@ def past_graph_rows(width: int, height: int, wanted: WantedHeights, *, zoomed: b
     return _GRAPH_OVER if height >= _GRAPH_FROM and spare > _GRAPH_OVER else 0
 
 
+def is_crowded(height: int, wanted: WantedHeights) -> bool:
+    """Whether the scan leaves out what can be done without, for devices and balance."""
+    room = height - wanted.header - 1 - wanted.scan
+    devices = min(wanted.devices, _DEVICES_FULL)
+    return height < COMPACT or (height < TALL and room < devices + _least_balance(wanted))
+
+
+def _least_balance(wanted: WantedHeights) -> int:
+    """Lines that a balance has although the devices want more; of one vdev it says little."""
+    return min(wanted.balance, _BALANCE_MIN) if wanted.balance > _BALANCE_MIN - 1 else 0
+
+
 def allot(
     width: int,
     height: int,
@@ -114,8 +128,7 @@ def _stacked(
     """Balance, then events, in what the devices leave; a chosen pane takes room from them."""
     spare = max(0, room - wanted.devices)
     most, least = max(2, room // 3), room // 5
-    if least > 1:
-        least = max(least, min(wanted.balance, _BALANCE_MIN))
+    least = max(least, _least_balance(wanted)) if least > 1 and _least_balance(wanted) else 0
     balance = _share(chosen.get("balance"), wanted.balance, max(spare, least), room - floor)
     balance = min(balance, max(most, spare))
     spare = max(0, spare - balance)

@@ -25,7 +25,7 @@ from textual.worker import Worker
 from zconsole.system.printable import clean
 from zconsole.ui.background import Work, begin
 from zconsole.ui.keys import MAIN, character_of, shown
-from zconsole.ui.messages import HIDES, SETTLES, Messages
+from zconsole.ui.messages import PAGE, SETTLES, Messages, wrapped
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
 from zconsole.ui.view_state import ViewState
@@ -130,11 +130,13 @@ class ThemedApp(App[None]):
         Textual would cover data with it, and send escape sequences as they are.
         """
         safe = "\n".join(map(self.view_state.look.text, message.split("\n")))
-        lasts = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        pages = len(wrapped(safe, severity, self.size.width))
+        asked = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        lasts = asked if pages == 1 else max(asked, pages * PAGE)
         on_top = self.screen if self.screen_stack else None
         if self.messages.add(safe, severity, monotonic(), lasts, on_top):
             self._tell()
-            for wait in (SETTLES, HIDES):
+            for wait in (SETTLES, *(PAGE * page for page in range(1, pages + 1))):
                 self.set_timer(wait, self._tell)
         self.set_timer(lasts, self._tell)
 

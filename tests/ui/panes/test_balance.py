@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
@@ -53,10 +55,23 @@ class TestBalance:
 
         def order(room):
             lines = balance_lines(balance, LOOK, 80, room)
-            return [int(plain(line).split()[0][-1]) for line in lines]
+            return [int(n) for n in re.findall(r"raidz1-(\d)", text(lines))]
 
-        assert order(2) == order(4) == [1, 3, 0, 2, 4]
-        assert order(5) == order(None) == [0, 1, 2, 3, 4]
+        assert order(1) == order(2) == [1, 3, 0, 2, 4]
+        assert order(3) == order(5) == order(None) == [0, 1, 2, 3, 4]
+
+    def test_two_share_a_line_where_not_each_has_its_own(self):
+        base = frames.imbalance().balance.vdevs[0]
+        vdevs = tuple(replace(base, name=f"raidz1-{i}", fill=0.5) for i in range(3))
+        balance = replace(frames.imbalance().balance, vdevs=vdevs)
+        lines = [plain(line) for line in balance_lines(balance, LOOK, 80, 2)]
+        assert [line.count("50.0 %") for line in lines] == [2, 1]
+        assert max(map(len, lines)) <= 80
+        heads = plain(balance_title(balance, LOOK, 80, 2))
+        assert heads.index("raw free") + len("raw free") == lines[0].rindex("T") + 1
+        assert heads.index("new") + len("new") == lines[0].rindex("%") + 1
+        exact = balance_lines(balance, replace(LOOK, unit="exact"), 80, 2)
+        assert [plain(line).count("50.0 %") for line in exact] == [1, 1, 1]
 
     def test_vdevs_of_unknown_fill_keep_their_order(self):
         base = frames.imbalance().balance.vdevs[0]
@@ -64,4 +79,4 @@ class TestBalance:
         vdevs = tuple(replace(base, name=name, fill=fill) for name, fill in fills.items())
         balance = replace(frames.imbalance().balance, vdevs=vdevs)
         lines = balance_lines(balance, LOOK, 80, 1)
-        assert [plain(line).split()[0] for line in lines] == ["raidz1-2", "raidz1-0", "raidz1-1"]
+        assert re.findall(r"raidz1-\d", text(lines)) == ["raidz1-2", "raidz1-0", "raidz1-1"]

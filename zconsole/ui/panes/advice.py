@@ -20,14 +20,16 @@ _NAME = 22
 _BLANK: list[Line] = [()]
 
 
-def advice_lines(ink: Ink, *, is_running: bool) -> list[Line]:
+def advice_lines(ink: Ink, *, running: int) -> list[Line]:
     """What holds the running scan back, what could be done, and devices in trouble.
 
-    Each has its lines whether there is anything to say or not.
+    Each has its lines whether there is anything to say or not; where it is low, beside several
+    ``running`` scans, all have one.
     """
+    is_running = running > 0
     if ink.compact:
-        said = _low(ink, is_running)
-        return [*said, *_BLANK * (1 + is_running - len(said))]
+        said, rows = _low(ink, is_running), 1 + (running == 1)
+        return [*said[-rows:], *_BLANK * (rows - len(said))]
     most = 2 if ink.roomy else 1
     if not is_running:
         told = ink.frame.troubles and not ink.frame.problem

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from rich.cells import cell_len
 
 from zconsole.pool.balance import Balance, VdevBalance
@@ -13,16 +15,22 @@ from zconsole.ui.widgets.graph import bar
 _NAME = 14
 _LONG_NAME = 30
 """Cells for a name; where it is wide, as many as the longest needs, to this."""
+_SHORT_NAME, _SHORT_NUMBER = 10, 7
+"""Cells of a name, and at most of a size, where two vdevs share a line."""
 _FULL, _NEARLY = 0.96, 0.9
 _ROOMY, _WIDE = 80, 100
 
 
-def balance_title(balance: Balance, look: DisplayFormat, width: int) -> Line:
+def balance_title(
+    balance: Balance, look: DisplayFormat, width: int, room: int | None = None
+) -> Line:
     """Spread and bytes out of place; what the last columns are: raw free space counts parity."""
     columns = " raw free" if width >= _ROOMY else " free"
     columns += "    frag" * (width >= _WIDE)
     if len(balance.vdevs) > 1:
         columns += "  new writes" if width >= _WIDE else "   new writes"
+        if is_paired(balance, look, width, room):
+            columns = " raw free   new"
     facts = " BALANCE "
     if len(balance.vdevs) > 1:
         facts += f" spread {percent(balance.spread)} "
@@ -50,7 +58,8 @@ def balance_lines(
 ) -> tuple[Line, ...]:
     """One line a vdev: name, bar, fill, free bytes, fragmentation, share of new writes.
 
-    Where not all fit into ``room`` lines, those that a rebalance moves between come first.
+    Where not all fit into ``room`` lines there are two in each, and those that a rebalance moves
+    between come first.
     """
     if all(vdev.fill is None for vdev in balance.vdevs):
         return ((Span(" the source gives no sizes of vdevs", "dim"),),)
@@ -58,20 +67,41 @@ def balance_lines(
     longest = max(cell_len(look.text(vdev.name)) for vdev in balance.vdevs)
     names = min(most, max(_NAME, longest))
     vdevs = balance.vdevs
-    if room is not None and room < len(vdevs):
+    paired = is_paired(balance, look, width, room)
+    if room is not None and room * (1 + paired) < len(vdevs):
         known = sorted((vdev.fill, i) for i, vdev in enumerate(vdevs) if vdev.fill is not None)
         first = {known[0][1], known[-1][1]}  # the emptiest and the fullest
         order = sorted(range(len(vdevs)), key=lambda i: (i not in first, i))
         vdevs = tuple(vdevs[i] for i in order)
-    return tuple(_vdev(vdev, look, width, names, shares) for vdev in vdevs)
+    if not paired:
+        return tuple(_vdev(vdev, look, width, names, shares) for vdev in vdevs)
+    cells = [_vdev(vdev, look, width // 2, _SHORT_NAME, shares, brief=True) for vdev in vdevs]
+    return tuple(
+        (*left, *right) for left, right in zip_longest(cells[::2], cells[1::2], fillvalue=())
+    )
 
 
-def _vdev(vdev: VdevBalance, look: DisplayFormat, width: int, names: int, shares: bool) -> Line:
+def is_paired(balance: Balance, look: DisplayFormat, width: int, room: int | None) -> bool:
+    """Whether ``room`` lines are too few for a vdev each, and two of them fit into one."""
+    fits = look.number <= _SHORT_NUMBER and width >= _ROOMY
+    return fits and room is not None and room < len(balance.vdevs)
+
+
+def _vdev(
+    vdev: VdevBalance,
+    look: DisplayFormat,
+    width: int,
+    names: int,
+    shares: bool,
+    *,
+    brief: bool = False,
+) -> Line:
     name = look.middle(vdev.name, names)
-    tail = f"{percent(vdev.fill):>8}  {look.size(vdev.free_bytes):>7}"
+    between, share = ("", 6) if brief else ("  ", 11)
+    tail = f"{percent(vdev.fill):>8}{between}{look.size(vdev.free_bytes):>7}"
     if width >= _WIDE:
         tail += f"{percent(vdev.frag, 0):>8}"
-    tail += f"{percent(vdev.new_write_share, 0):>11} " if shares else " "
+    tail += f"{percent(vdev.new_write_share, 0):>{share}} " if shares else " "
     room = max(0, width - names - 3 - len(tail))
     return (
         Span(f" {fit(name, names)}  "),

@@ -287,6 +287,27 @@ class DeviceView(CursorView):
         if index is not None:
             self.move(index - self.cursor)
 
+    def to_trouble(self) -> bool:
+        """Go on to the next device that is blamed, has failed or has errors; whether one is.
+
+        It is shown where it is folded or filtered out.
+        """
+        frame = self._frame
+        leaves = [row for row in frame.rows if not row.vdev.children] if frame else []
+        told = {trouble.key for trouble in frame.troubles} if frame else set()
+        wanted = [row.key for row in leaves if row.key == self._memory.culprit]
+        wanted += [row.key for row in leaves if row.gone or row.vdev.state in BROKEN]
+        wanted += [row.key for row in leaves if row.key in told or row.vdev.errors.total]
+        keys = list(dict.fromkeys(wanted))
+        if not keys:
+            return False
+        at = self._at_cursor.key if self._at_cursor is not None else ""
+        key = keys[(keys.index(at) + 1) % len(keys)] if at in keys else keys[0]
+        if all(item.key != key for item in self._items):
+            self.rearrange(folded=frozenset(), filter="")
+        self.go_to(key)
+        return True
+
     def to_parent(self) -> None:
         """Put the cursor on the row that the present one hangs from."""
         item = self.current

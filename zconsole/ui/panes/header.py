@@ -49,13 +49,20 @@ class HeaderStatus(NamedTuple):
 
 
 def header_lines(
-    frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, height: int = 24
+    frame: Frame,
+    status: HeaderStatus,
+    look: DisplayFormat,
+    width: int,
+    height: int = 24,
+    *,
+    brief: bool = False,
 ) -> tuple[Line, ...]:
     """Health and identity, the headline's cells, then why and what must not be removed.
 
     As many lines as the size of the screen says, whatever is in them: an alarm moves nothing.
+    ``brief``: as few as on a low screen.
     """
-    said = next(rows for least, rows in _MESSAGES.items() if height >= least)
+    said = 1 if brief else next(rows for least, rows in _MESSAGES.items() if height >= least)
     if _is_boxed(width, height):
         below = _boxed(frame, look, width, said)
     else:
@@ -185,7 +192,7 @@ def _counted(
 def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
     """Why the word is what it is, then which devices must not be removed, in just ``rows`` lines.
 
-    Where there are too few of them the devices come first.
+    Where there are too few of them the devices come first, and beside them reasons that all fit.
     """
     severity = frame.health.severity
     role = "" if severity == "ok" else severity
@@ -196,10 +203,13 @@ def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple
         for reason in all_reasons(frame, look, width - 2)
     )
     parts: list[list[Line]] = []
-    for reason in short if left else ():
+    for reason in short:
         lines = broken(reason, width - 2)  # in the lines it takes, or else whole, to be cut
         parts.append([(Span(each, role),) for each in (lines if len(lines) <= left else (reason,))])
     dot = f" {look.glyphs.dot} "
+    if not left:
+        beside = joined([kept[-1][1:], *chain(*parts)], dot, width - 2)
+        return hung(Span(" "), beside) if rows == 1 == len(beside) else kept
     reasons = _counted(parts, dot, width, left, role, _WHERE) if parts else ()
     blank: Line = ()
     return (*reasons, *kept, *[blank] * (left - len(reasons)))

@@ -68,10 +68,11 @@ def scan_lines(
     """
     ink = Ink(look, width, frame.t, frame, compact, roomy, whole)
     running = [view for view in frame.scans if view.scan.active]
-    entries = [_main(view, ink, graph, until) for view in running[:1]]
+    shown = 0 if compact and len(running) > 1 else graph  # the headline has the first one's rate
+    entries = [_main(view, ink, shown, until) for view in running[:1]]
     entries += [_other(view, ink) for view in running[1:]]
     entries += activity_entries(frame.activities, ink)
-    below = advice_lines(ink, is_running=bool(running))
+    below = advice_lines(ink, running=len(running))
     lines = _counted(entries, room)
     past, graphed = past_scans(frame), graphed_scan(frame)
     for view in past[: 1 if running else _PAST_SHOWN]:
@@ -116,7 +117,8 @@ def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Lin
     """The scan whose estimate and rate are in the headline."""
     lines = [_progress(view, ink)]
     walk = [_first_stage(view, ink)] if _has_first_stage(view.scan) else []
-    drawn = [] if view.scan.function == "errorscrub" else rate_lines(view, ink, graph, until)
+    is_drawn = graph and view.scan.function != "errorscrub"
+    drawn = rate_lines(view, ink, graph, until) if is_drawn else []
     notes, facts = [*_notes(view, ink)], [*_facts(view, ink)]
     if ink.compact:
         # Next to nothing is issued while metadata is walked: its bar has the graph's place then.

@@ -7,7 +7,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from zconsole.ui.widgets.draw import Line, Span, spread, width_of
+from zconsole.ui.widgets.draw import Line, Span, at_most, spread, width_of
 from zconsole.ui.widgets.lines_view import LinesView
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _BRIEF = 24
 
 
 class FooterView(LinesView):
-    """Shows messages beside the keys, or above them: they never cover data."""
+    """Shows messages beside the keys, in their place, or above them: they never cover data."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -43,7 +43,7 @@ class FooterView(LinesView):
         self.tell()
 
     def share(self, above: Sequence[Line], keys: partial[Line]) -> None:
-        """Show the keys in one line, with messages: a short one moves nothing on the screen."""
+        """Show the keys in one line, with messages: they move nothing on the screen."""
         made = (keys.func, keys.args, keys.keywords, self.app.size.width)
         if made != self._made_of:
             self._beside, self._made_of = keys, made
@@ -66,23 +66,25 @@ class FooterView(LinesView):
     def tell(self) -> None:
         """Show the messages there are for this screen, and the keys."""
         app = cast("ThemedApp", self.app)
-        now = monotonic() if self._beside is not None else float("-inf")
-        messages = app.messages.lines(self.screen, self.look, *app.size, now)
+        messages = app.messages.lines(self.screen, self.look, *app.size)
         shown = (*messages, *self._keys)
         if messages and self._beside is not None:
-            last = self._shared(messages[-1], self._beside, is_brief=app.messages.is_old(now))
-            shown = (*self._keys[:-1], *messages[:-1], *last)
+            page = app.messages.page(self.screen, monotonic())
+            shown = (*self._keys[:-1], self._shared(messages, page, self._beside))
         if len(shown) != self._height:
             self._height = len(shown)
             self.styles.height = max(1, self._height)
         super().show(shown)
 
-    def _shared(self, said: Line, keys: partial[Line], *, is_brief: bool) -> tuple[Line, ...]:
-        """A message and, at the right, keys in what it leaves, else below; ``is_brief``: beside."""
-        width = self.app.size.width
-        if is_brief:
-            said = self.look.crop(said, width - _BRIEF - 1)
+    def _shared(self, messages: Sequence[Line], page: int, keys: partial[Line]) -> Line:
+        """The line of a message whose turn it is, and keys in what it leaves.
+
+        Once each line had its turn, as much of the first as leaves room for keys.
+        """
+        width, ellipsis = self.app.size.width, self.look.glyphs.ellipsis
+        if page < len(messages):
+            said = at_most(1, messages[page:], ellipsis)[0]
+        else:
+            said = self.look.crop(at_most(1, messages, ellipsis)[0], width - _BRIEF - 1)
         room = width - width_of(said) - 1
-        if room < _BRIEF:
-            return said, keys(width)
-        return (spread(said, keys(room), width),)
+        return spread(said, keys(room), width) if room >= _BRIEF else said
