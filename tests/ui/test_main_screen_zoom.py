@@ -24,10 +24,10 @@ async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():
 async def test_the_zoomed_scan_says_that_there_is_more_below():
     async with view_state(frames.flaky(), size=(60, 15)) as (_, pilot, screen):
         await pilot.press("shift+tab", "z")
-        title = next(line for line in screen().splitlines() if "issuing" in line)
+        title = next(line for line in screen().splitlines() if "resilvering" in line)
         assert title.endswith(" ↓")
         assert "12.9T" in title, "nothing of it is covered"
-        while "trouble" not in screen():
+        while "new errors" not in screen():
             before = screen()
             await pilot.press("down")
             assert screen() != before

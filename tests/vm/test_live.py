@@ -92,7 +92,7 @@ def test_nothing_moves_from_the_first_to_the_last_sample_of_a_resilver(pool: Poo
     start_resilver(pool, 150, MIB)
     vm, terminal = pool.machine, Terminal(pool.machine)
     terminal.open("tank")
-    terminal.wait("resilver +(scanning|issuing)")
+    terminal.wait("resilver +resilvering")
     vm.run(f"({FILM}) >/dev/null 2>&1 & sleep 1")
     terminal.wait("resilver +finished", 300)
     terminal.end()

@@ -97,7 +97,7 @@ def replace_the_failed(operator: Operator) -> None:
     plan = operator.see("Will run")
     assert "no device may fail" in plan
     operator.run("healing resilver")
-    operator.see("resilver +(issuing|scanning)")
+    operator.see("resilver +resilvering")
 
 
 def watch_and_speed_up(operator: Operator, vm: Machine, before: dict[str, str]) -> None:
