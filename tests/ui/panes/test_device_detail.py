@@ -97,7 +97,7 @@ class TestDetail:
         for state, word in (
             ("DEGRADED", "degraded"),
             ("OFFLINE", "offline"),
-            ("REMOVED", "gone"),
+            ("REMOVED", "missing"),
         ):
             row = frame.rows[1]
             row = replace(row, vdev=replace(row.vdev, state=state), missing_since=frame.t - 60)
