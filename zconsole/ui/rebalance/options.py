@@ -187,7 +187,7 @@ ENGINES = {
 _SCANS = {False: "wait until they end", True: "run at the same time"}
 _RACES = {
     False: "refuse if a write could be lost",
-    True: "accept that a write could be lost",
+    True: "accept if a write could be lost",
 }
 _RISK = (
     Span(
