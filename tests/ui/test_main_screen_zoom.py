@@ -14,20 +14,20 @@ from zconsole.timeline.frame import ActivityView, Frame
 
 async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():
     async with view_state(frames.resilver(), size=(60, 15)) as (_, pilot, screen):
-        assert "scanned" not in screen()
+        assert "finding blocks" not in screen()
         await pilot.press("shift+tab", "z")
-        assert "scanned" in screen()
+        assert "finding blocks" in screen()
         await pilot.press("z")
-        assert "scanned" not in screen()
+        assert "finding blocks" not in screen()
 
 
 async def test_the_zoomed_scan_says_that_there_is_more_below():
     async with view_state(frames.flaky(), size=(60, 15)) as (_, pilot, screen):
         await pilot.press("shift+tab", "z")
-        title = next(line for line in screen().splitlines() if "issuing" in line)
+        title = next(line for line in screen().splitlines() if "resilvering" in line)
         assert title.endswith(" ↓")
         assert "12.9T" in title, "nothing of it is covered"
-        while "trouble" not in screen():
+        while "new errors" not in screen():
             before = screen()
             await pilot.press("down")
             assert screen() != before
@@ -35,7 +35,12 @@ async def test_the_zoomed_scan_says_that_there_is_more_below():
 
 async def test_panes_are_shown_and_hidden_by_number():
     async with view_state(frames.resilver(), size=(80, 40)) as (_, pilot, screen):
-        for key, sign in (("1", "scanned"), ("2", "STATE"), ("3", "BALANCE"), ("4", "EVENTS")):
+        for key, sign in (
+            ("1", "finding blocks"),
+            ("2", "STATE"),
+            ("3", "BALANCE"),
+            ("4", "EVENTS"),
+        ):
             assert sign in screen()
             await pilot.press(key)
             assert sign not in screen()
@@ -47,7 +52,7 @@ async def test_zoom_and_back():
     async with view_state(frames.resilver()) as (_, pilot, screen):
         await pilot.press("z")
         assert "BALANCE" not in screen()
-        assert "scanned" not in screen()
+        assert "finding blocks" not in screen()
         assert "STATE" in screen()
         await pilot.press("escape")
         assert "BALANCE" in screen()

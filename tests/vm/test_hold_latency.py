@@ -108,7 +108,7 @@ def test_a_console_killed_while_it_steers_leaves_the_originals_behind(vm: Machin
     console.press("T")
     console.wait("V starts the autopilot")
     console.press("V")
-    console.wait("HOLD THE LATENCY")
+    console.wait("LIMIT APPLICATION LATENCY")
     console.press("5", "0", "m", "s", "Enter")
     console.wait("Pools that scan now")
     console.press("Tab", "Enter")

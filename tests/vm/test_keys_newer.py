@@ -126,7 +126,7 @@ def test_a_scrub_keeps_to_hours(held: PoolFactory) -> None:
     operator.see("scrub hours")
     set_hours(operator, f"{hour:02}:00-{(hour + 2) % 24:02}:00", "resumes now")
     held.wait_status("scrub in progress", 120)
-    menu(operator, "S", "SCANS", "Drop the hours")
+    menu(operator, "S", "SCANS", "Scrub at any hour again")
     assert "drops the hours" in operator.run("drops the hours")
 
 

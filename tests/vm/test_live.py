@@ -16,7 +16,7 @@ SPAN = r"rate .* last (([0-9]+)m)?([0-9]+)s"
 """The graph of a scan's rate, with the time it covers."""
 LABELS = (
     *("REDUNDANCY", "NEW ERRORS", "RATE", "ETA", "BALANCE", "? help"),
-    *(" limit ", " suggestion ", " trouble ", " STATE "),
+    *(" slowed by ", " try ", " new errors ", " STATE "),
 )
 FILM = "while tmux capture-pane -p -t con; do echo END; sleep 0.5; done >/root/film 2>/dev/null"
 
@@ -71,7 +71,7 @@ def test_history_outlives_the_connection(pool: PoolFactory) -> None:
     start_resilver(pool, 400, MIB)
     terminal = Terminal(pool.machine)
     terminal.open("tank")
-    terminal.wait("resilver +issuing")
+    terminal.wait("resilver +resilvering")
     pool.machine.run("sleep 30")
     before = terminal.wait(SPAN)
     terminal.end()
@@ -92,17 +92,21 @@ def test_nothing_moves_from_the_first_to_the_last_sample_of_a_resilver(pool: Poo
     start_resilver(pool, 150, MIB)
     vm, terminal = pool.machine, Terminal(pool.machine)
     terminal.open("tank")
-    terminal.wait("resilver +(scanning|issuing)")
+    terminal.wait("resilver +resilvering")
     vm.run(f"({FILM}) >/dev/null 2>&1 & sleep 1")
     terminal.wait("resilver +finished", 300)
     terminal.end()
-    shots = [shot for shot in vm.run("cat /root/film").stdout.split("END\n") if "issuing" in shot]
+    shots = [
+        shot
+        for shot in vm.run("cat /root/film").stdout.split("END\n")
+        if "resilver  resilvering" in shot
+    ]
     assert len(shots) > 40
     assert len({shot.splitlines()[1] for shot in shots}) > 10  # the headline's figures move
     seen = {place for shot in shots for place in places(shot)}
     labels = [label for label, *_ in seen]
     assert len(labels) == len(set(labels)), sorted(seen)  # advice comes and goes, in its place
-    assert {*LABELS} - {*labels} <= {" suggestion ", " trouble "}
+    assert {*LABELS} - {*labels} <= {" try ", " new errors "}
 
 
 def places(shot: str) -> tuple[tuple[str, int, int], ...]:

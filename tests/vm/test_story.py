@@ -97,7 +97,7 @@ def replace_the_failed(operator: Operator) -> None:
     plan = operator.see("Will run")
     assert "no device may fail" in plan
     operator.run("healing resilver")
-    operator.see("resilver +(issuing|scanning)")
+    operator.see("resilver +resilvering")
 
 
 def watch_and_speed_up(operator: Operator, vm: Machine, before: dict[str, str]) -> None:
@@ -114,7 +114,7 @@ def watch_and_speed_up(operator: Operator, vm: Machine, before: dict[str, str]) 
     operator.see("Values set here")
     changed = {name for name, value in parameters(vm).items() if value != before[name]}
     assert changed
-    operator.back("resilver +(issuing|finished)")
+    operator.back("resilver +(resilvering|finished)")
 
 
 def replace_the_other(operator: Operator) -> None:

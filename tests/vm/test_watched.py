@@ -12,10 +12,10 @@ FILL_MB = 250
 SLOW = int(2.0 * MIB)
 """Bytes/s of the new disk, which makes a resilver of a minute or two."""
 LABELS = (
-    *("ETA", "RATE", "REDUNDANCY LEFT", "NEW ERRORS", " resilver ", " rate ", " limit "),
+    *("ETA", "RATE", "REDUNDANCY LEFT", "NEW ERRORS", " resilver ", " rate ", " slowed by "),
     *(" NAME ", " STATE ", "─ BALANCE ", " ? help "),
 )
-AT_TIMES = (" suggestion ", " trouble ")
+AT_TIMES = (" try ", " new errors ")
 """Not always there; their rows are."""
 SCREENS = "/run/screens"
 END = "===end==="
@@ -57,8 +57,8 @@ def test_nothing_jumps_from_the_first_to_the_last_sample_of_a_resilver(pool: Poo
     little_in_flight(pool)
     pool.slow(5, bps=SLOW)
     screens = screens_of(pool, ("replace", "tank", "d4", "d5"))
-    running = [places(each) for each in screens if " resilver " in each and " issuing " in each]
-    print(f"{len(screens)} screens, {len(running)} of the resilver issuing")
+    running = [places(each) for each in screens if " resilver " in each and " resilvering " in each]
+    print(f"{len(screens)} screens, {len(running)} of the resilver resilvering")
     assert len(running) > 40
     moved = {label: {each.get(label) for each in running} for label in LABELS}
     moved |= {label: {each[label] for each in running if label in each} for label in AT_TIMES}

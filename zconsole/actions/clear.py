@@ -75,7 +75,7 @@ def _suspended_warnings(situation: Situation) -> tuple[str, ...]:
     return (
         *([doubt] if situation.pool.suspension != ERRORS else []),
         *([unsure] if unread else []),
-        "a reboot or forced export instead loses what was not written yet (the last seconds)",
+        "do not reboot or export: unwritten data (the last seconds) would be lost",
     )
 
 

@@ -100,7 +100,7 @@ def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
         ),
         warnings=(
             "a replace, attach or resilver discards the scrub, also while it is paused",
-            "a scrub resumed by hand outside the hours is paused again: drop the hours first",
+            "a scrub resumed by hand outside the hours is paused again; scrub at any hour first",
         ),
         preconditions=(
             must.ANSWERING,
@@ -127,7 +127,7 @@ def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = 
         return made
     said = (
         f"hours are set ({window.hours}): outside them the scrub is paused again; to scrub now,"
-        " drop the hours first (S)"
+        " choose Scrub at any hour again first (S)"
     )
     return replace(made, warnings=(said, *made.warnings))
 
@@ -139,11 +139,11 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
     stays = "paused: resume it (S)" if is_paused(situation.active("scrub")) else "as it is"
     plan = ActionPlan(
         action="scrub-window",
-        title=f"Drop the hours of {situation.pool.name}'s scrub",
+        title=f"Scrub {situation.pool.name} at any hour again",
         steps=(
             Step(
                 ("zconsole", "scrub", "off", situation.pool.name),
-                "drop the hours",
+                "scrub at any hour again",
                 window=opened(situation, ""),
             ),
         ),

@@ -127,7 +127,7 @@ _ALERTS = OptionGroup(
     "alerts",
     # The console's help, with its table of commands, is printed as it stands here.
     "Each alert is sent once: scan finished and safe, finished but not restored,\n"
-    "restarted, stalled, ETA slipped, new device errors, device gone, no\n"
+    "restarted, stalled, ETA slipped, new device errors, device missing, no\n"
     "redundancy left, data errors, pool suspended, unavailable or without a\n"
     "sample for 5 minutes, too little free space, a spare that would not help,\n"
     "scrub overdue.",

@@ -54,7 +54,7 @@ def line(window: ScrubWindow) -> str:
 
 
 async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:
-    """Set or drop the hours, and say what follows. Raises ZconsoleError where it is refused."""
+    """Set the hours or end them, and say what follows. Raises ZconsoleError where it is refused."""
     feed = local.on_demand((pool,))
     rounds = RoundsOnDemand(feed)
     try:

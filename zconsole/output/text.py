@@ -20,6 +20,7 @@ from zconsole.timeline.frame import (
     repaired_fact,
     result_facts,
     seconds_taken,
+    stage_words,
     work_name,
 )
 from zconsole.units import counted, date_of, days, duration, latency, percent, rate, size
@@ -45,7 +46,7 @@ def status_report(frame: Frame) -> str:
     if frame.balance.vdevs:
         parts.extend(("", *balance_lines(frame.balance)))
     parts.extend(_errors(frame))
-    parts.extend(f"trouble: {trouble.text}" for trouble in frame.troubles)
+    parts.extend(f"new errors: {trouble.text}" for trouble in frame.troubles)
     return "\n".join(clean_lines(parts)) + "\n"
 
 
@@ -120,9 +121,9 @@ def limit_lines(frame: Frame) -> Iterator[str]:
     if limit is None or not limit.figures:
         return
     sure = f" ({percent(limit.sure)} sure)" if limit.sure else ""
-    yield f"  limited by {limit.text}{sure}" if limit.sure else f"  limit: {limit.text}"
+    yield f"  slowed by: {limit.text}{sure}"
     if limit.advice:
-        yield f"  suggestion: {limit.advice}"
+        yield f"  try: {limit.advice}"
     if ceiling is not None and ceiling.share is not None:
         reached = f"{percent(ceiling.share)} of the estimated maximum"
         yield f"  {reached}, {rate(ceiling.rate)} ({ceiling.text})"
@@ -139,7 +140,7 @@ def _scan(view: ScanView, frame: Frame) -> Iterator[str]:
     if not scan.active:
         yield _ended(view, now)
         return
-    stage = f", {view.stage}" if view.stage else ""
+    stage = f", {words}" if (words := stage_words(scan, view.stage)) else ""
     errors = f", {counted(scan.errors, 'error')}" if scan.errors else ""
     done = "progress unknown" if view.percent is None else f"{view.percent:.2f} % done"
     yield f"{work_name(scan.name, scan.vdev)}: {scan.state}{stage}, {done}{errors}"
@@ -277,7 +278,7 @@ def _activity_words(view: ActivityView) -> Iterator[str]:
 def _scan_words(view: ScanView) -> Iterator[str]:
     scan = view.scan
     yield scan.function if scan.vdev is None else f"{scan.function} {scan.vdev}"
-    yield view.stage or scan.state
+    yield stage_words(scan, view.stage) or scan.state
     if view.percent is not None:
         yield f"{view.percent:.2f} %"
     if not scan.active:
@@ -336,12 +337,12 @@ def _table_row(row: VdevRow, width: int, disks: int) -> str:
 
 
 def balance_lines(found: Balance) -> Iterator[str]:
-    """Spread and bytes out of place; per vdev its name, bar, fill, free and share of new writes."""
+    """Spread and bytes to move; per vdev its name, bar, fill, free and share of new writes."""
     if all(vdev.fill is None for vdev in found.vdevs):
         yield "balance: needs zpool list -v"
         return
     spread, moving = percent(found.spread, 1), size(found.imbalance_bytes)
-    yield f"balance: spread {spread}, {moving} raw out of place"
+    yield f"balance: spread {spread}, {moving} to move for an even pool (raw)"
     width = max((cells(clean(v.name)) for v in found.vdevs), default=0)
     yield from (_balance_line(vdev, width) for vdev in found.vdevs)
 

@@ -234,7 +234,7 @@ def blocked_repair(pool: Pool) -> Iterator[str]:
 
 
 def _blocks(pool: Pool) -> str:
-    return f"checkpoint blocks completion: zpool checkpoint -d {pool.name}"
+    return f"a checkpoint prevents the replacement from finishing: zpool checkpoint -d {pool.name}"
 
 
 def _checkpoint(pool: Pool) -> Iterator[str]:

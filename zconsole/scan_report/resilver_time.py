@@ -111,7 +111,7 @@ def _duration(need: float, what: str, known: Sequence[PastRate]) -> Estimate:
     low, high = GUESS[0] * expected, GUESS[1] * expected
     if len(alike) > 1:
         low, high = MARGIN[0] * need / max(alike), MARGIN[1] * need / min(alike)
-    reason = f"{what} at the pace of {newest.text} ({rate(newest.rate)} per disk)"
+    reason = f"estimated from {newest.text}'s speed ({rate(newest.rate)} per disk; {what})"
     if len(alike) > 1:
         reason += f", {len(alike)} recorded"
     return Estimate(expected, low, high, reason)

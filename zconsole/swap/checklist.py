@@ -194,10 +194,6 @@ class Checklist:
         return replace(self, state=state, ended=t, undone=undone)
 
 
-NO_NEED = "nothing to take back: "
-"""How ``SwapStage.final`` begins where nobody would want to go back."""
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Something only a person can say; given to ``Guide.answer`` by its name."""
@@ -205,6 +201,8 @@ class Answer:
     name: str
     text: str
     """What is said by it: ``I have pulled it``."""
+    key: str
+    """The same in a word or two, beside its key: ``done``, ``skip light``."""
     typed: str | None = None
     """What to type first, where a mistake would cost data."""
     means: str = ""
@@ -249,7 +247,10 @@ class SwapStage:
     back: WayBack | None = None
     """None: there is no way back, and ``final`` says why."""
     final: str = ""
-    """What can't be undone once the step is taken, or since it was; empty when all can."""
+    """What can't be undone once the step is taken, or since it was; empty when all can.
+
+    What begins with a capital is said as it stands, else ``No way back:`` comes first.
+    """
     undo: str = ""
     """What Back does once the step is taken."""
     until: str = ""
@@ -275,8 +276,8 @@ class SwapStage:
     @property
     def final_line(self) -> str:
         """What can't be undone, as a line of its own; empty where all can."""
-        if self.final.startswith(NO_NEED):
-            return sentence(self.final)
+        if self.final[:1].isupper():
+            return self.final
         return f"No way back: {self.final}" if self.final else ""
 
     def undo_line(self, key: str) -> str:

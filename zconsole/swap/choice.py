@@ -248,7 +248,7 @@ def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) 
         f" is done, {may_fail(left)} in {top}"
     )
     if not reads:
-        why = "it is not read any more: pull it, and insert a new one"
+        why = "ZFS no longer reads this disk. Pull it, and insert a new one"
     return SwapWay(PULL_FIRST, why, refused=refused)
 
 

@@ -58,28 +58,34 @@ from zconsole.units import counted, size
 SKIP_LIGHT = Answer(
     "no-light",
     "I know the bay: go on without the light",
+    "skip light",
     means="No light is switched on. Be sure of the bay: compare the label before you pull.",
     passes="light",
     noted="the bay is known without its light",
 )
-PULLED = Answer("pulled", "I have pulled it, and its label says so", typed="pulled")
-SAME = Answer("same", "The same disk is back, with a better contact")
+PULLED = Answer("pulled", "I have pulled it, and its label says so", "done", typed="pulled")
+SAME = Answer("same", "The same disk is back, with a better contact", "same disk")
 ELSEWHERE = Answer(
     "elsewhere",
     "Use the new disk where it is",
+    "use it there",
     passes="elsewhere",
     noted="the new disk is used where it is",
 )
 LEAVE_LIT = Answer(
     "leave-lit",
     "Leave the light as it is",
+    "leave light on",
     passes="light-off",
     noted="the light stays as it is",
 )
-NO_SCRUB = Answer("no-scrub", "Skip the scrub", passes="scrub", noted="no scrub is wanted")
+NO_SCRUB = Answer(
+    "no-scrub", "Skip the scrub", "skip scrub", passes="scrub", noted="no scrub is wanted"
+)
 NO_WAIT = Answer(
     "no-wait",
     "Stop waiting for the scrub: it goes on by itself",
+    "skip the wait",
     passes="scrub",
     noted="the scrub goes on without being waited for",
 )
@@ -477,7 +483,7 @@ def _waiting(swap: Checklist, view: MachineView, leaf: Target | None) -> SwapSta
     elif old is not None and old.vdev.state not in FAILED:
         meanwhile = f"{stay}: it is still read."
     else:
-        meanwhile = f"{stay}, though ZFS doesn't read from it: only then its pull is checked."
+        meanwhile = f"{stay}, though ZFS doesn't read from it: the pull can only be checked then."
     return SwapStage(
         "resilver",
         f"Wait until {swap.new.words if swap.new else swap.old.name} is filled",

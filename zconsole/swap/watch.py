@@ -19,7 +19,6 @@ from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import FAILED
 from zconsole.swap.checklist import (
-    NO_NEED,
     NOT_NEEDED,
     OPEN,
     OUT_ALREADY,
@@ -115,7 +114,7 @@ def _suspended(swap: Checklist, view: MachineView) -> SwapStage | None:
         f"{pool.name} is suspended: bring its devices back",
         (what, nothing),
         plan=plan_clear(view.situation),
-        final="it resets the error counts of the pool",
+        final="Error counts of the pool are reset. Cannot be undone",
         alarm=True,
     )
 
@@ -406,10 +405,9 @@ def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
             plan = plan_online(situation, target.key)
         elif disk.key not in swap.noticed:
             plan = plan_online(situation, target.key, reopen=True)
-    # There is nothing that anybody would go back to.
-    final = f"{NO_NEED}this undoes the wrong pull"
+    final = "No undo is needed here"
     if plan is not None and plan.action == "clear":
-        final = "it resets the error counts; else it only undoes the wrong pull"
+        final = "Error counts are reset. Cannot be undone"
     if out:
         stage = _still_out(swap, view, out, None if back is None or plan is None else back[0])
     elif back is not None:
@@ -458,7 +456,7 @@ def _still_out(
     disks = tuple({disk.whole: disk for disk in out}.values())  # one holds devices of many pools
     names = " and ".join(disk.words for disk in disks)
     several = len(disks) > 1
-    they, them = ("they are", "them") if several else ("it is", "it")
+    they, them, each = ("they", "them", "disks are") if several else ("it", "it", "disk is")
     text = [*_about_out(view, out, disks)]
     old = (
         f"{swap.old.words}, which this checklist swaps, is out too"
@@ -470,21 +468,21 @@ def _still_out(
     text += (f"{pool} needs the data on {them}." for pool in pools)
     for held in filter(None, map(view.of, pools)):
         if held.suspended:
-            waits = "it continues once the disk is back and cleared"
+            waits = f"it continues once the {each} back; then clear the pool"
             why = OTHER_HOST if held.pool.suspension == MULTIHOST else waits
             text.append(f"{held.pool.name} is suspended: {why}.")
-    text.append(f"If nobody pulled {them}, look there: a failed disk, or a lost link.")
+    text.append(f"If nobody pulled {them}, {they} may have failed: check {them}.")
     if back is not None:
         text.append(f"{back.words} is in again: bring it back into {back.pool}.")
-    text.append(f"Pull nothing else until {they} back and complete.")
+    text.append(f"Pull nothing else until {they} {'are' if several else 'is'} back and complete.")
     meant = f"Do not wait for {disks[0].place or disks[0].words}: it was pulled on purpose, or has"
     return SwapStage(
         swap.at,
         f"WRONG DISK{'S' * several}: put {names} back now",
         tuple(text),
         waits=f"{names} to return",
-        answers=(Answer("meant", f"{meant} failed", typed="meant"),),
-        brief=f"WRONG DISK OUT: put {' and '.join(d.spot for d in disks)} back",
+        answers=(Answer("meant", f"{meant} failed", "disk stays out", typed="meant"),),
+        brief=f"wrong disk{'s' * several} pulled: put {' and '.join(d.spot for d in disks)} back",
     )
 
 

@@ -58,7 +58,7 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
             known = names.get(other)
         if known is None:
             added.add(name)
-            yield _event(t, "vdev_added", f"{place.vdev.name} appeared ({place.vdev.state})", place)
+            yield _event(t, "vdev_added", f"{place.vdev.name} added ({place.vdev.state})", place)
         else:
             yield from _leaf_changes(t, known.vdev, place)
     still = {name.removesuffix("/old") for name, _ in roles if name not in added}
@@ -238,7 +238,7 @@ class Absences:
             lost = bool(failure.block and old.block and not vdev.block)
             if (lost or vdev.path in failure.gone) and key not in self.missing:
                 self.missing[key] = failure.t
-                text = f"the device of {vdev.name} is gone"
+                text = f"the device of {vdev.name} is missing"
                 yield Event(failure.t, "device_gone", text, "error", vdev.name, "console")
             elif vdev.block and old.state == "ONLINE":
                 self.missing.pop(key, None)  # it is back, which the pool cannot say yet

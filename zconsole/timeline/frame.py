@@ -188,6 +188,8 @@ class Frame:
     """Devices with new errors, or that disconnected, within the hour; worst first."""
     spares: tuple[SpareTrouble, ...] = ()
     """Hot spares that would not help when a device fails."""
+    quiet_since: float | None = None
+    """Epoch seconds of the newest errors or disconnect, else of the first sample."""
     scrub: ScrubAge = UNKNOWN
     """The last full scrub, and whether the next is overdue."""
     past: tuple[PastScan, ...] = ()
@@ -371,6 +373,18 @@ Size = Callable[[float | None], str]
 def work_name(work: str, vdev: str | None) -> str:
     """``rebuild of mirror-0``, or just ``scrub`` for work on the whole pool."""
     return f"{work} of {vdev}" if vdev else work
+
+
+def stage_words(scan: Scan, stage: str | None) -> str:
+    """What a scan does, in words: ``finding blocks``, then ``resilvering``; a scrub ``checking``.
+
+    Empty where the stage is not known. A rebuild finds no blocks first.
+    """
+    if not stage:
+        return ""
+    if stage == "scanning" and scan.function != "rebuild":
+        return "finding blocks"
+    return {"scrub": "checking", "rebuild": "rebuilding"}.get(scan.function, "resilvering")
 
 
 def repaired_fact(scan: Scan, size: Size) -> Fact:

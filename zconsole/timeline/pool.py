@@ -129,6 +129,7 @@ class PoolTimeline:
             ceiling=self._limit.ceiling,
             troubles=troubles,
             spares=spares,
+            quiet_since=self._errors.quiet_since,
             scrub=self.scrubs.push(dated),
             past=self.scans.past,
             age=sample.age,

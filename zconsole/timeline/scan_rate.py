@@ -250,7 +250,7 @@ def rate_lag(
 ) -> str:
     """How ``rate`` (bytes/s) contradicts ``eta`` seconds for ``left`` bytes; empty if it does not.
 
-    ``rate rose 4m10s ago, ETA follows: 6h48m if it stays``. ``is_told``: whether it did a sample
+    ``rate rose 4m10s ago; ETA 6h48m if it holds``. ``is_told``: whether it did a sample
     ago.
     """
     if not rate or rate <= 0 or eta is None or min(left / rate, eta) < LEAST_LEFT:
@@ -260,15 +260,15 @@ def rate_lag(
         return ""
     changed, trend = "rose" if rate > expected else "fell", past.trend or 0.0
     if (trend < -LEVEL_TREND) if rate > expected else (trend > LEVEL_TREND):
-        return ""  # it is on its way back: "if it stays" would be said of what does not
-    told = f"{units.duration(left / rate)} if it stays"
+        return ""  # it is on its way back: "if it holds" would be said of what does not
+    told = f"ETA {units.duration(left / rate)} if it holds"
     # Since when it has been on this side of the level between both.
     newest_first, level = past.rates[::-1], sqrt(rate * expected)
     sides = (each if each is None else each > level for each in newest_first)
     steps = next((n for n, side in enumerate(sides) if side is (rate <= expected)), None)
     if steps is None or newest_first[:steps].count(None) * past.step > HOLE:
-        return f"at the rate of now {told}"  # that was not seen, or it was so all along
-    return f"rate {changed} {units.duration(steps * past.step)} ago, ETA follows: {told}"
+        return f"at the present rate: {told}"  # that was not seen, or it was so all along
+    return f"rate {changed} {units.duration(steps * past.step)} ago; {told}"
 
 
 MOST_CHANGES = 40

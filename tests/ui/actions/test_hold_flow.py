@@ -63,7 +63,7 @@ async def test_an_autopilot_from_the_question_to_the_log_of_its_end():
 async def words_that_are_no_latency_are_asked_for_again(a: Acting):
     await a.press("T", "V", *"fast", "enter")
     await until(a.pilot, lambda: "fast" in a.screen)
-    assert "HOLD THE LATENCY" in a.screen
+    assert "LIMIT APPLICATION LATENCY" in a.screen
 
 
 async def a_number_without_unit_is_asked_for_again_and_both_units_are_offered(a: Acting):

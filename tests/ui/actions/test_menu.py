@@ -200,7 +200,7 @@ async def test_the_scan_menu_keeps_its_order_and_begins_on_what_the_state_asks_f
             "Scrub only what",
             "Scrub a range",
             "Scrub only in",
-            "Drop the hours",
+            "Scrub at any",
             "Restart the resilver",
             "Pause or stop",
         ]
@@ -333,7 +333,7 @@ async def test_escape_goes_one_step_back_from_a_plan_that_was_only_read():
 async def test_the_way_out_of_a_resilver_that_a_checkpoint_blocks_is_shown_and_works():
     async with acting("not-restored", (60, 15)) as a:
         shown = await a.read(a.pass_time(7200.0, 1200.0))
-        assert "checkpoint blocks completion: zpool checkpoint -d tank" in shown
+        assert "a checkpoint prevents the replacement from finishing" in shown
         await a.press("A")
         await pick(a, "Discard the checkpoint")
         await a.press(*"tank", "enter")

@@ -52,6 +52,7 @@ def resilver() -> Frame:
         redundancy=(Redundancy("raidz2-0", 1),),
         balance=_even(),
         events=_EVENTS,
+        quiet_since=NOW - 2220,
     )
     table = [124.0 * MIB * (0.9 + 0.1 * math.sin(i / 9)) for i in range(240)]
     made.series.tables = {("scan:1", "issue_rate"): table}  # type: ignore[attr-defined]

@@ -48,9 +48,9 @@ class TestDetail:
         for frame in (frames.ALL[name](), replace(frames.ALL[name](), rows=rows)):
             said = text(detail_lines(frame.rows[0], frame, (), LOOK, 80))
             gone = [row.vdev.name for row in frame.rows if row.gone]
-            assert said.count("gone since") == len(gone)
+            assert said.count("missing since") == len(gone)
             assert f"kernel says {frame.kstat}" in said
-            assert "more gone" not in said
+            assert "more missing" not in said
             assert "then clear the pool (A)" in said
             flat = " ".join(said.split())
             assert all(reason in flat for reason in frame.health.reasons)
@@ -97,7 +97,7 @@ class TestDetail:
         for state, word in (
             ("DEGRADED", "degraded"),
             ("OFFLINE", "offline"),
-            ("REMOVED", "gone"),
+            ("REMOVED", "missing"),
         ):
             row = frame.rows[1]
             row = replace(row, vdev=replace(row.vdev, state=state), missing_since=frame.t - 60)

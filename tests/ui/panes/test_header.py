@@ -31,7 +31,7 @@ class TestHeader:
 
     def test_where_there_is_one_line_it_says_what_not_to_touch(self):
         *_, last = header(frames.suspended(), STATUS, 60, 15)
-        assert last.startswith(" remove no disk of raidz2-0: ")
+        assert last.startswith(" Pull no other disk of raidz2-0: ")
 
     @rows("disks", [6, 8, 12])
     def test_the_disks_that_must_stay_are_all_told_at_80_columns(self, disks):
@@ -85,11 +85,11 @@ class TestHeader:
         _, _, _, first, second, *_ = header(frames.deserted(), height=40)
         assert first == " reconnect ata-W…WCC7K0F9785, then clear the pool (A)"
         assert second.startswith(
-            " ata-WDC…0_WD-WCC7K0F9785 gone since 12:40 · kernel says SUSPENDED"
+            " ata-WDC…0_WD-WCC7K0F9785 missing since 12:40 · kernel says SUSPENDED"
         )
         rows = tuple(replace(row, missing_since=frames.NOW) for row in frames.resilver().rows)
         many = replace(frames.suspended(), rows=rows)
-        assert "more gone" in "\n".join(header(many, width=200))
+        assert "more missing" in "\n".join(header(many, width=240))
 
     def test_age_interval_flags_and_clock(self):
         status = HeaderStatus("nas1", ("PAUSED",), 5.0, 131.0, frames.NOW)
@@ -112,7 +112,7 @@ class TestHeader:
     def test_at_none_left_it_says_what_not_to_touch(self):
         lines = header(frames.swap())
         said = " ".join(lines[4:])
-        assert "remove no disk of raidz2-0: c0t0d0, c0t1d0" in said
+        assert "Pull no other disk of raidz2-0: c0t0d0, c0t1d0" in said
         for index in range(6):
             assert f"c0t{index}d0" in said
 
@@ -127,12 +127,12 @@ class TestHeader:
             for row in bare.rows
         )
         said = header(replace(bare, rows=rows))[4:]
-        assert f" remove no disk of raidz2-0: Slots 01-{len(seats):02d}" in said
+        assert f" Do not pull any other disk of raidz2-0: Slots 01-{len(seats):02d}" in said
         out = tuple(
             row._replace(missing_since=frames.NOW) if row.vdev.name == entry.untouchable[1] else row
             for row in rows
         )
-        assert " remove no disk of raidz2-0: Slots 01, 03-" in "\n".join(
+        assert " Do not pull any other disk of raidz2-0: Slots 01, 03-" in "\n".join(
             header(replace(bare, rows=out))
         )
 

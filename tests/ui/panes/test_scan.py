@@ -30,9 +30,9 @@ class TestScan:
     def test_running_resilver(self):
         said = text(scan_lines(frames.resilver(), LOOK, 80))
         for wanted in (
-            "resilver  issuing    38.2 %",
+            "resilver  resilvering     38.2 %",
             "4.93T of 12.9T",
-            "scanned   100.0 %",
+            "finding blocks 100.0 %",
             "128M/s",
             "resilvered 1.12T",
             "errors 0",
@@ -57,8 +57,8 @@ class TestScan:
 
     def test_scanning_has_two_bars_and_says_when_redundancy_is_full(self):
         said = text(scan_lines(frames.swap(), LOOK, 80, compact=True))
-        assert "issued      3.1 %" in said
-        assert "scanning   25.0 %" in said
+        assert "resilvering      3.1 %" in said
+        assert "finding blocks  25.0 %" in said
         assert "full redundancy 1d01h" in said
         assert "rate  " not in said
 
@@ -66,8 +66,8 @@ class TestScan:
         base = frames.swap()
         views = [v._replace(stage=None, scan=replace(v.scan, state="paused")) for v in base.scans]
         said = text(scan_lines(replace(base, scans=tuple(views)), LOOK, 60, compact=True))
-        assert "PAUSED      3.1 %" in said
-        assert "scanned    25.0 %" in said
+        assert "PAUSED           3.1 %" in said
+        assert "finding blocks  25.0 %" in said
 
     def test_what_the_eta_rests_on_is_said_where_there_is_room(self):
         assert "issuing at 124M/s over" in text(
@@ -78,7 +78,7 @@ class TestScan:
     @rows(
         "words",
         [
-            "rate rose 4m10s ago, ETA follows: 6h48m if it stays",
+            "rate rose 4m10s ago; ETA 6h48m if it holds",
             "ETA by the rate since tunables changed 8m00s ago",
         ],
     )
@@ -111,7 +111,7 @@ class TestScan:
         view = frames.resilver().scans[0]
         scrub = view._replace(scan=replace(view.scan, function="scrub", thorough=True))
         said = text(scan_lines(replace(frames.resilver(), scans=(scrub,)), LOOK, 80))
-        assert " thorough scrub issuing " in said
+        assert " thorough scrub checking " in said
 
     def test_what_does_not_fit_at_all_is_shown_as_far_as_it_goes(self):
         base = frames.rebuilds()
@@ -165,10 +165,10 @@ class TestScan:
 
     def test_what_it_waits_for_and_what_could_be_done(self):
         said = text(scan_lines(frames.resilver(), LOOK, 140))
-        assert "limit       WCC7K0F34DA is slow: 97 % busy" in said
+        assert "slowed by   WCC7K0F34DA is slow: 97 % busy" in said
         assert "best seen 410M/s" in said
-        assert "suggestion  look at its SMART errors" in said
-        assert "trouble     no new device errors or disconnects" in said
+        assert "try         look at its SMART errors" in said
+        assert "new errors  none since 12:04" in said
 
     @rows(("roomy", "most"), [(False, 2), (True, 4)])
     def test_a_suggestion_ends_with_a_whole_clause(self, roomy, most):
@@ -176,12 +176,12 @@ class TestScan:
         clauses = "; ".join(f"do number {n} of the many things that can be done" for n in range(9))
         long = replace(base, limit=replace(base.limit, suggestion=Suggestion(clauses)))
         said = [plain(line) for line in scan_lines(long, LOOK, 80, roomy=roomy)]
-        first = next(n for n, line in enumerate(said) if "suggestion" in line)
+        first = next(n for n, line in enumerate(said) if line.startswith(" try "))
         told = " ".join(" ".join(said[first : first + most]).split())
         assert told.endswith("that can be done; …")
-        assert "trouble" not in "".join(said)
+        assert "new errors" not in "".join(said)
         whole = " ".join(text(scan_lines(long, LOOK, 80, roomy=True, whole=True)).split())
-        assert f"suggestion {clauses}" in whole
+        assert f"try {clauses}" in whole
 
     @rows("form", [{}, {"compact": True}, {"roomy": True, "graph": 6}])
     @rows("width", [60, 80, 120, 200])
@@ -252,7 +252,7 @@ class TestScan:
     def test_a_limit_that_is_not_sure_is_called_so(self):
         base = frames.resilver()
         doubtful = replace(base, limit=replace(base.limit, sure=0.2))
-        assert "limit       perhaps WCC7K0F34DA" in text(scan_lines(doubtful, LOOK, 140))
+        assert "slowed by   perhaps WCC7K0F34DA" in text(scan_lines(doubtful, LOOK, 140))
 
     def test_a_pool_that_was_never_reached_is_not_said_to_have_had_no_scan(self):
         unseen = replace(frames.healthy(), rows=(), scans=(), problem="refused", stale_seconds=None)
@@ -260,7 +260,7 @@ class TestScan:
 
     def test_a_device_in_trouble_is_told_with_what_it_speaks_for(self):
         narrow = text(scan_lines(frames.flaky(), LOOK, 80))
-        assert "trouble" in narrow
+        assert "new errors" in narrow
         assert "likely cable, port or power; …" in narrow
         assert "112 CRC" not in narrow
         wide = " ".join(text(scan_lines(frames.flaky(), LOOK, 200, roomy=True)).split())
@@ -271,9 +271,9 @@ class TestScan:
     def test_only_the_worst_trouble_is_told_where_room_is_scarce(self):
         found = frames.flaky().troubles[0]
         many = replace(frames.flaky(), troubles=(found,) * 5)
-        assert text(scan_lines(many, LOOK, 80)).count("trouble") == 1
-        assert text(scan_lines(many, LOOK, 200, roomy=True)).count("trouble") == 2
-        assert text(scan_lines(many, LOOK, 200, roomy=True, whole=True)).count("trouble") == 5
+        assert text(scan_lines(many, LOOK, 80)).count("new errors") == 1
+        assert text(scan_lines(many, LOOK, 200, roomy=True)).count("new errors") == 2
+        assert text(scan_lines(many, LOOK, 200, roomy=True, whole=True)).count("new errors") == 5
 
     def test_how_it_goes_against_the_last_one_is_told_at_every_size_once(self):
         base = frames.resilver()
@@ -341,11 +341,11 @@ def test_a_suggestion_names_the_key_of_the_console():
         (Suggestion("{act}", "restore", "zfs_x"), "press T, then U"),
         (
             Suggestion("less load, or {act}: as allowed", "hold"),
-            "less load, or hold latency (T, then V): as allowed",
+            "less load, or limit application latency (T, then V): as allowed",
         ),
     ):
         shown = replace(frame, limit=frame.limit._replace(suggestion=found))
-        assert f"suggestion  {said}" in text(scan_lines(shown, LOOK, 140))
+        assert f"try         {said}" in text(scan_lines(shown, LOOK, 140))
 
 
 @rows("name", LEVERS)
@@ -370,9 +370,9 @@ class TestLow:
         return [plain(line).strip().partition(" ")[0] for line in lines]
 
     def test_they_say_the_limit_and_what_is_wrong_or_else_what_to_do(self):
-        assert self.last(frames.resilver()) == ["limit", "suggestion"]
-        assert self.last(frames.flaky()) == ["limit", "trouble"]
-        assert self.last(frames.suspended()) == ["suggestion", ""]
+        assert self.last(frames.resilver()) == ["slowed", "try"]
+        assert self.last(frames.flaky()) == ["slowed", "new"]
+        assert self.last(frames.suspended()) == ["try", ""]
 
     def test_they_are_there_with_nothing_to_say(self):
         lines = len(scan_lines(frames.flaky(), LOOK, 60, compact=True))
@@ -414,8 +414,8 @@ def test_a_limit_that_is_too_long_ends_with_a_whole_phrase(width):
     limit = replace(base.limit, text=f"{LONG}; latency 61ms", suggestion=NOTHING_TO_DO, sure=1.0)
     shown = replace(base, limit=limit, troubles=frames.flaky().troubles)
     lines = [plain(line).rstrip() for line in scan_lines(shown, LOOK, width)]
-    first = next(n for n, line in enumerate(lines) if line.startswith(" limit"))
-    said = " ".join(line.strip() for line in lines[first : first + 2]).removeprefix("limit")
+    first = next(n for n, line in enumerate(lines) if line.startswith(" slowed by"))
+    said = " ".join(line.strip() for line in lines[first : first + 2]).removeprefix("slowed by")
     said = said.strip().partition("  ")[0]
     assert said.endswith(("…", "61ms"))
     kept = said.removesuffix("…").rstrip(" ;,")
@@ -549,9 +549,9 @@ async def test_the_keys_of_the_list_do_not_move_the_graph():
 async def test_the_first_line_shows_the_focus():
     async with view_state(frames.resilver()) as (app, pilot, _):
         scan = app.main_screen.scan
-        assert {s.role for s in scan._at(0, 0)[0] if "resilver" in s.text} == {"title"}
+        assert {s.role for s in scan._at(0, 0)[0] if "resilver " in s.text} == {"title"}
         await pilot.press("tab")
-        assert {s.role for s in scan._at(0, 0)[0] if "resilver" in s.text} == {"focus"}
+        assert {s.role for s in scan._at(0, 0)[0] if "resilver " in s.text} == {"focus"}
 
 
 async def test_a_tall_screen_draws_several_rows_and_a_zoomed_scan_more():

@@ -147,7 +147,7 @@ async def test_every_option_is_chosen_from_a_list_or_asked_for():
         )
         assert "all blocks" in await a.read(a.press("enter", "g", "enter"))
         await a.press("k", "enter", "j", "enter", "right", "enter")
-        assert "accept where one" in a.screen
+        assert "accept if a write" in a.screen
         await a.press("G", "enter")
         said = await a.read(settled(a))
         assert "--engine=copy --aim=width --until-spread=0.1" in said
@@ -186,7 +186,7 @@ async def test_the_risk_of_a_lost_write_is_asked_about_and_taken_back_with_the_o
     async with acting(SCENARIO) as a:
         await to_options(a)
         before = await a.read(a.press("G", "k", "k"))
-        assert "refuse where one could happen" in before
+        assert "refuse if a write could be lost" in before
         said = " ".join((await a.read(a.press("enter", "j", "enter"))).split())
         assert "Accept that writes may be lost?" in said
         assert "can't be undone" in said
@@ -195,10 +195,10 @@ async def test_the_risk_of_a_lost_write_is_asked_about_and_taken_back_with_the_o
         assert await a.read(a.press("enter")) == before
         await a.press("enter", "j", "enter")
         assert await a.read(a.press("escape")) == before
-        assert "accept where one" in await a.read(a.press("enter", "j", "enter", "right", "enter"))
+        assert "accept if a write" in await a.read(a.press("enter", "j", "enter", "right", "enter"))
         assert await a.read(a.press("enter", "k", "enter")) == before, (
             "the way back to safety needs no question"
         )
-        assert "accept where one" in await a.read(a.press("enter", "j", "enter", "right", "enter"))
+        assert "accept if a write" in await a.read(a.press("enter", "j", "enter", "right", "enter"))
         await a.press("escape", "enter", "G", "k", "k")
         assert a.screen == before

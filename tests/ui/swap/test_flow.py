@@ -64,7 +64,7 @@ async def reported(s: Swapping, directory: Path) -> None:
     assert "X no report" in s.screen
     assert "  r save" not in s.screen
     await s.press("escape")
-    assert await main_line(s) == "disk swap open Slot 07: Save the report  (C continues)"
+    assert await main_line(s) == "disk swap unfinished: Slot 07: Save the report  (C continues)"
     await s.press("C")
     await s.on(SwapScreen)
     gone = directory / "gone"
@@ -124,7 +124,7 @@ async def test_a_checklist_that_is_left_stays_open_and_is_continued():
     async with swapping() as s:
         await s.to_pull()
         await s.press("escape")
-        main = await s.seen("disk swap open Slot 07: Pull the old disk  (C continues)")
+        main = await s.seen("disk swap unfinished: Slot 07: Pull the old disk  (C continues)")
         assert "REBALANCE" not in main.splitlines()[0]
         await s.press("C")
         assert "Pull Slot 07 (serial RGYCXAL5)" in await s.read(s.on(SwapScreen))
@@ -133,7 +133,9 @@ async def test_a_checklist_that_is_left_stays_open_and_is_continued():
 async def main_line(s: Swapping) -> str:
     """The main screen's line of the checklist."""
     screen = await s.read(s.settled())
-    return next((line.strip() for line in screen.splitlines() if "disk swap open" in line), "")
+    return next(
+        (line.strip() for line in screen.splitlines() if "disk swap unfinished" in line), ""
+    )
 
 
 async def test_the_wrong_disk_is_named_wherever_the_swap_is_shown_until_it_is_back():
@@ -145,9 +147,11 @@ async def test_the_wrong_disk_is_named_wherever_the_swap_is_shown_until_it_is_ba
         assert "Continue: WRONG DISK: put Slot 08 (serial W7H6TJMH) back now" in shown
         assert shown.index("Continue: WRONG DISK") < shown.index("Begin another")
         await s.press("escape")
-        assert await main_line(s) == "disk swap open WRONG DISK OUT: put Slot 08 back  (C)"
+        assert (
+            await main_line(s) == "disk swap unfinished: wrong disk pulled: put Slot 08 back  (C)"
+        )
         s.swap.hands.insert(len(s.swap.hands.drawer()) - 1, "Slot 08")
-        await s.seen("disk swap open bring Slot 08 back into tank  (C)")
+        await s.seen("disk swap unfinished: bring Slot 08 back into tank  (C)")
         await s.at_another()
         await s.pick("Continue: ")
         assert "Bring Slot 08" in await s.read(s.on(SwapScreen))
@@ -331,7 +335,7 @@ async def test_once_the_disk_is_in_again_a_suspended_pool_only_needs_to_be_clear
 async def test_the_time_is_still_told_once_a_resilver_took_the_place_of_the_last_scrub():
     async with swapping(scenario="failed-disk") as s:
         shown = await s.read(s.choose())
-        assert "Time: one resilver, about 9h18m: its share of the data at the pace of" in shown
+        assert "Time: one resilver, about 9h18m: estimated from the last" in shown
         await s.press("right", "enter")
         await s.on(SwapScreen)
         await s.pass_by()

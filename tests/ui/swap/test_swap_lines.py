@@ -33,9 +33,9 @@ def test_the_end_of_the_scan_that_is_waited_for_has_its_range(function, step):
 def test_before_there_is_an_eta_the_prediction_stands_in():
     scan = view(Scan("resilver", "running", start=1.0))._replace(estimate=nothing("no data"))
     c = Checklist("1", "tank", None, 1.0, SwapDisk("sda"), "raidz2-0", PULL_FIRST)
-    known = replace(c, predicted=5400.0, basis="at the pace of the last scrub")
+    known = replace(c, predicted=5400.0, basis="estimated from the last scrub's speed")
     stage = SwapStage("resilver", "Wait")
-    said = "No ETA yet; predicted to take 1h30m in all (at the pace of the last scrub)."
+    said = "No ETA yet; predicted to take 1h30m in all (estimated from the last scrub's speed)."
     assert eta_note(scan, stage, known) == said
     assert eta_note(scan, stage, c) == ""
     assert eta_note(scan, SwapStage("pull", "Pull"), known) == ""

@@ -105,7 +105,7 @@ async def test_a_device_that_is_not_guided_shows_the_manual_steps():
 async def test_a_key_without_anything_to_do_says_why():
     async with swapping() as s:
         await s.begin()
-        assert "This step asks nothing." in await s.read(s.press("Y"))
+        assert "Nothing to confirm here." in await s.read(s.press("Y"))
         await s.do()
         await s.do()
         assert "Waiting for" in await s.read(s.press("j"))
@@ -253,3 +253,12 @@ async def test_the_line_about_scrolling_does_not_keep_itself():
             screen._say(said)
             await s.settled()
             assert said or "scroll" not in s.screen
+
+
+async def test_the_key_of_an_answer_says_which():
+    async with swapping((80, 24)) as s:
+        await s.to_pull()
+        assert "Y done" in s.screen
+        shown = await s.read(s.pull("Slot 08"))
+        assert "Y disk stays out" in shown
+        assert "Y done" not in shown

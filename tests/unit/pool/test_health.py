@@ -208,7 +208,10 @@ def test_a_checkpoint_that_blocks_the_resilver_is_said_while_that_runs():
     seen = pool(REPLACING, disk("b"), scans=(running,), activities=(KEPT,))
     found = judged(seen)
     assert (found.word, found.severity) == ("DEGRADED", "warning")
-    assert "checkpoint blocks completion: zpool checkpoint -d tank" in found.reasons
+    assert (
+        "a checkpoint prevents the replacement from finishing: zpool checkpoint -d tank"
+        in found.reasons
+    )
     both = Vdev("replacing-0", "replacing", children=(disk("old"), disk("new")))
     whole = pool(both, disk("b"), scans=(running,), activities=(KEPT,))
     assert judged(whole).word == "ATTENTION"
@@ -223,7 +226,7 @@ def test_scan_errors_and_a_checkpoint_are_said():
     assert found.word == "NOT RESTORED"
     assert "the last repair ended with 7 errors" in found.reasons
     assert found.reasons[:2] == (
-        "checkpoint blocks completion: zpool checkpoint -d tank",
+        "a checkpoint prevents the replacement from finishing: zpool checkpoint -d tank",
         "then resilver again: zpool resilver tank",
     )
 

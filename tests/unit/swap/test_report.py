@@ -40,7 +40,7 @@ def test_a_report_has_disks_times_commands_and_results():
 
 def test_a_report_compares_the_time_predicted_with_the_time_taken(play: Play):
     choice = play.choice()
-    told = Estimate(5400.0, 3600.0, 7200.0, "its share of the data at the pace of the last scrub")
+    told = Estimate(5400.0, 3600.0, 7200.0, "estimated from the last scrub's speed")
     play.guide = started(choice, choice.ways[0], play.view(), play.store, play.now, told)
     play.do()
     play.exchanged()
@@ -49,7 +49,7 @@ def test_a_report_compares_the_time_predicted_with_the_time_taken(play: Play):
     assert took > 0
     (line,) = [x for x in markdown(play.checklist).splitlines() if x.startswith("- resilver")]
     assert line == (
-        "- resilver: predicted 1h30m (its share of the data at the pace of the last scrub), took"
+        "- resilver: predicted 1h30m (estimated from the last scrub's speed), took"
         f" {duration(took)}"
     )
 

@@ -101,7 +101,7 @@ def test_an_answer_about_a_disk_that_is_back_meanwhile_changes_nothing():
     play = Play()
     play.begin()
     assert play.guide is not None
-    play.guide.answer(Answer("meant", "it was meant to go"), play.now)
+    play.guide.answer(Answer("meant", "it was meant to go", "disk stays out"), play.now)
     assert play.look().step == "offline"
     assert play.leaf(OLD).online
 

@@ -174,13 +174,13 @@ def replacing(*leaves: Vdev):
 )
 def test_a_new_disk_in_the_place_of_another_has_not_come_back(old, new):
     (event,) = device_changes(5.0, tree(disk("a", guid="1"), *old), tree(disk("a", guid="1"), *new))
-    assert (event.name, event.text) == ("vdev_added", "b appeared (ONLINE)")
+    assert (event.name, event.text) == ("vdev_added", "b added (ONLINE)")
 
 
 def test_a_disk_that_was_replaced_between_two_samples_is_told_with_both():
     old, new = tree(disk("b", guid="2", state="FAULTED")), tree(disk("b", guid="4"))
     assert told(old, new) == [
-        ("vdev_added", "b appeared (ONLINE)", "b"),
+        ("vdev_added", "b added (ONLINE)", "b"),
         ("vdev_gone", "b is no longer part of the pool", "b"),
     ]
 

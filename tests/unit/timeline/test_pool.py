@@ -272,7 +272,7 @@ def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left()
     assert timeline.rates.now["a"].busy == 0.5
     assert timeline.absences.missing.get("b") == T + 2
     assert timeline.absences.missing.get("a") is None
-    assert timeline.events.all[-1].text == "the device of b is gone"
+    assert timeline.events.all[-1].text == "the device of b is missing"
     timeline.push_failure(SampleFailure("tank", T + 3, 3.0, "no answer"))
     assert timeline.rates.now["a"].busy is None
     assert timeline.absences.missing.get("b") == T + 2

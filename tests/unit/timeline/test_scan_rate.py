@@ -232,8 +232,8 @@ STEP = 8.0
 @rows(
     ("unseen", "words"),
     [
-        (HOLE, "rate rose 1m36s ago, ETA follows: 1h00m if it stays"),
-        (3600.0, "at the rate of now 1h00m if it stays"),
+        (HOLE, "rate rose 1m36s ago; ETA 1h00m if it holds"),
+        (3600.0, "at the present rate: ETA 1h00m if it holds"),
     ],
 )
 def test_a_moment_is_told_of_a_change_that_was_seen(unseen, words):

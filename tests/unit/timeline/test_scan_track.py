@@ -93,7 +93,7 @@ def test_an_eta_that_lags_the_rate_says_so_with_what_that_rate_would_give(before
     left = TOTAL - samples[-1].pool.scans[0].issued_bytes
     assert found.estimate.eta is not None
     assert found.estimate.eta / (left / found.issue_rate) != pytest.approx(1, abs=0.1)
-    words = re.fullmatch(r"rate (\w+) (\w+) ago, ETA follows: (\w+) if it stays", found.lag)
+    words = re.fullmatch(r"rate (\w+) (\w+) ago; ETA (\w+) if it holds", found.lag)
     assert (words[1], words[3]) == (way, duration(left / found.issue_rate))
     assert parse_duration(words[2]) == pytest.approx(last - at, abs=PRESENT_SECONDS)
     assert found.estimate.reason.startswith(found.lag)

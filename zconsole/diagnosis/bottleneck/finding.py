@@ -82,8 +82,8 @@ ACTS = {
     ),
     "hold": Told(
         "zconsole tunables hold-latency",
-        "hold latency ({keys})",
-        "hold latency",
+        "limit application latency ({keys})",
+        "limit application latency",
         ("tunables", "hold-latency"),
     ),
     "wait": Told(

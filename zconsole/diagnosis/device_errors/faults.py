@@ -332,10 +332,13 @@ class DeviceErrorTracker:
     def __init__(self) -> None:
         self._devices: dict[str, _Device] = {}
         self._pushed: float | None = None
+        self.quiet_since: float | None = None
+        """When the newest errors or disconnect were seen (epoch seconds), else the first sample."""
 
     def shift(self, seconds: float) -> None:
         """Date all that is remembered anew: the clock was set by so many seconds."""
         self._pushed = self._pushed and self._pushed + seconds
+        self.quiet_since = self.quiet_since and self.quiet_since + seconds
         for device in self._devices.values():
             device.changes = [
                 change._replace(since=change.since + seconds, t=change.t + seconds)
@@ -348,6 +351,7 @@ class DeviceErrorTracker:
     def push(self, t: float, tree: Mapping[str, Placed]) -> None:
         """Take in the counters and states of a sample taken at ``t`` (epoch seconds)."""
         since, self._pushed = self._pushed or t, t
+        quiet = self.quiet_since or t
         lost = [self._devices.pop(key) for key in self._devices.keys() - tree.keys()]
         left = {device.name: device for device in lost}
         for key, place in tree.items():
@@ -369,6 +373,9 @@ class DeviceErrorTracker:
                     device.filling = t
             if vdev.state != device.state:
                 device.notice(t, vdev.state)
+            if device.changes or device.left:
+                quiet = max(quiet, device.last)
+        self.quiet_since = quiet
 
     def faults(
         self,

@@ -103,7 +103,7 @@ def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) ->
         Entry("Scrub only what is new", (plan_scrub_new,)),
         Entry("Scrub a range of dates", (plan_scrub_dates,), dates_flow),
         Entry(f"Scrub only in some hours{hours}", (plan_window,), window_flow),
-        Entry("Drop the hours of the scrub", (partial(plan_window_off, windows=windows),)),
+        Entry("Scrub at any hour again", (partial(plan_window_off, windows=windows),)),
         Entry("Restart the resilver", (plan_resilver,), wanted=again),
         Entry("Pause or stop the resilver", (plan_stop_resilver,)),
     ]

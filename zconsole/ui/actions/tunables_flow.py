@@ -306,7 +306,7 @@ async def hold_flow(context: FlowContext) -> None:
             raise UsageError(f"{bare} has no unit: write {bare}ms or {bare}s")
         return order(words)
 
-    title, lines = "HOLD THE LATENCY OF APPLICATIONS", partial(_asked, context)
+    title, lines = "LIMIT APPLICATION LATENCY", partial(_asked, context)
     await ask(context, title, lines, EXAMPLE, _read, partial(_start, context))
 
 

@@ -35,7 +35,7 @@ def advice_lines(ink: Ink, *, running: int) -> list[Line]:
         told = ink.frame.troubles and not ink.frame.problem
         return _troubles(most, ink) if told else _BLANK * most
     if ink.frame.problem:
-        said = fixed("limit", "unknown while the pool does not answer", 1, ink, "dim")
+        said = fixed("slowed by", "unknown while the pool does not answer", 1, ink, "dim")
         return [*said, *_BLANK * (2 * most + 2 * ink.roomy)]
     lines = _limited(most, ink)
     return [*lines, *_surroundings(ink)] if ink.roomy else lines
@@ -44,14 +44,14 @@ def advice_lines(ink: Ink, *, running: int) -> list[Line]:
 def _low(ink: Ink, is_running: bool) -> list[Line]:
     """What is said where it is low: the limit, then the worst trouble or else what to do."""
     if way := way_out(ink.frame, ink.look, ink.width - LABEL - 2):
-        return fixed("suggestion", way, 1, ink)
+        return fixed("try", way, 1, ink)
     if ink.frame.problem:
         return []
     troubles = _troubles(1, ink) if ink.frame.troubles else []
     if not is_running:
         return troubles
     advice = _suggestion(ink)
-    told = troubles or (_shortened("suggestion", advice, 1, ink) if advice else [])
+    told = troubles or (_shortened("try", advice, 1, ink) if advice else [])
     return [*_limit(ink, 1), *told]
 
 
@@ -60,10 +60,10 @@ def _limit(ink: Ink, rows: int) -> list[Line]:
     limit, scan = ink.frame.limit, ink.frame.scan
     if limit is None or limit.cause == "unclear":
         is_paused = scan is not None and scan.scan.state == "paused"
-        return fixed("limit", "" if is_paused else "not known yet", 1, ink, "dim")
+        return fixed("slowed by", "" if is_paused else "not known yet", 1, ink, "dim")
     doubt = "perhaps " if limit.sure < _SURE else ""
-    text = _with_short_names("limit", f"{doubt}{ink.look.rates(limit.text)}", 1, ink)
-    lines = fixed("limit", text, rows, ink)
+    text = _with_short_names("slowed by", f"{doubt}{ink.look.rates(limit.text)}", 1, ink)
+    lines = fixed("slowed by", text, rows, ink)
     return [line for number, line in enumerate(lines) if line or not number]
 
 
@@ -73,7 +73,7 @@ def _limited(most: int, ink: Ink) -> list[Line]:
     Of those that have nothing to say, a long limit or suggestion has the lines, too.
     """
     told, advice = ink.frame.troubles, _suggestion(ink)
-    suggested = _shortened("suggestion", advice, most if told else 2 * most, ink)
+    suggested = _shortened("try", advice, most if told else 2 * most, ink)
     if not told and any(suggested[most:]):
         return [*_limit(ink, 1), *suggested]
     if advice and told:
@@ -147,17 +147,22 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
     """Devices with new errors or flaps, the worst first, and what that speaks for."""
     found = ink.frame.troubles
     if not found:
-        return fixed("trouble", "no new device errors or disconnects", rows, ink, "dim")
+        return fixed("new errors", _quiet(ink), rows, ink, "dim")
     if len(found) == 1 or (rows == 1 and not ink.whole):
         return _trouble(found[0], rows, ink)
     shown = found if ink.whole else found[:rows]
     return [line for trouble in shown for line in _trouble(trouble, 1, ink)]
 
 
+def _quiet(ink: Ink) -> str:
+    since = ink.frame.quiet_since
+    return "none" if since is None else f"none since {ink.look.when(since, ink.now)}"
+
+
 def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     """In full where there is room, else its first clauses: the detail of its row has the rest."""
-    if ink.whole or len(ink.paragraph("trouble", trouble.text)) <= rows:
-        return fixed("trouble", trouble.text, rows, ink, "warning")
+    if ink.whole or len(ink.paragraph("new errors", trouble.text)) <= rows:
+        return fixed("new errors", trouble.text, rows, ink, "warning")
     name = ink.look.middle(trouble.name, _NAME)
     said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
-    return fixed("trouble", f"{name}: {said}", rows, ink, "warning")
+    return fixed("new errors", f"{name}: {said}", rows, ink, "warning")

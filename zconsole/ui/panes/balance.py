@@ -24,7 +24,7 @@ _ROOMY, _WIDE = 80, 100
 def balance_title(
     balance: Balance, look: DisplayFormat, width: int, room: int | None = None
 ) -> Line:
-    """Spread and bytes out of place; what the last columns are: raw free space counts parity."""
+    """Spread and bytes to move; what the last columns are: raw free space counts parity."""
     columns = " raw free" if width >= _ROOMY else " free"
     columns += "    frag" * (width >= _WIDE)
     if len(balance.vdevs) > 1:
@@ -49,7 +49,10 @@ def _evening(balance: Balance, look: DisplayFormat, room: int) -> str:
     if not balance.imbalance_bytes:
         return ""
     amount = look.size(balance.imbalance_bytes)
-    texts = (f" {amount} {words} " for words in ("raw out of place", "out of place", "uneven"))
+    texts = (
+        f" {amount} {words} "
+        for words in ("to move for an even pool (raw)", "to move (raw)", "to move")
+    )
     return next((text for text in texts if len(text) <= room), "")
 
 

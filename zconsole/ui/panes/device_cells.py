@@ -39,7 +39,7 @@ _STATES = {
 }
 """Mark before a state word, so that it stands out without color, and its role."""
 _SINCE = {"DEGRADED": "degraded", "OFFLINE": "offline"}
-"""How a device is since it is not whole, by its state; others are gone."""
+"""How a device is since it is not whole, by its state; others are missing."""
 _SAID_BY_STATE = frozenset({"(resilvering)", "(awaiting resilver)", "(removing)"})
 _SUSPECTS = {"cable": "cable?", "disk": "failing?", "unclear": "new trouble"}
 """What new errors speak for, in a word; the detail says why."""
@@ -76,7 +76,7 @@ def state_words(row: VdevRow) -> tuple[str, str]:
     """The state of a row with its mark, and its role: ``! DEGRADED``, ``~ resilvering``."""
     vdev = row.vdev
     if row.gone:
-        return "x gone", "error"
+        return "x missing", "error"
     if vdev.state in ("ONLINE", "DEGRADED") and not vdev.children:
         for flag, word in (
             (vdev.resilvering, "resilvering"),
@@ -102,7 +102,7 @@ def note_words(
     if trouble is not None:
         parts.insert(0, _SUSPECTS[trouble.cause])
     if row.missing_since is not None:
-        word = _SINCE.get(vdev.state, "gone")
+        word = _SINCE.get(vdev.state, "missing")
         parts.insert(0, f"{word} since {look.when(row.missing_since, now)}")
     for word, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
         if said := _progress(word, progress):

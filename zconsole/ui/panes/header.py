@@ -21,6 +21,8 @@ _REASONS = "screen.show_pane('events')"
 _WHERE = ": Enter on the pool's row"
 """Where all reasons are: in the detail of the pool."""
 _FRESH = 2.0
+_STAY = ("Do not pull any other disk of", "Pull no other disk of")
+"""What is said of the disks that must stay: the second where it is narrow."""
 _DISKS = (16, 12, 9, 7)
 """Cells of the name of a disk that must stay; fewer where its line would be too long."""
 _MESSAGES = {TALL: 3, COMPACT: 2, 0: 1}
@@ -225,8 +227,9 @@ def _untouchable(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tu
         return ()
     gone, bays = {row.vdev.name for row in frame.rows if row.gone}, bays_of(frame)
     ways = [
-        [part for entry in bare for part in _parts(entry, gone, bays, look, longest)]
+        [part for entry in bare for part in _parts(entry, gone, bays, look, longest, stay)]
         for longest in _DISKS
+        for stay in _STAY
     ]
     for taken in range(1, rows + 1):
         for parts in ways:
@@ -241,6 +244,7 @@ def _parts(
     bays: Mapping[str, str],
     look: DisplayFormat,
     longest: int,
+    stay: str,
 ) -> list[Line]:
     """The vdev, then where each disk is that must stay, so that lines can break between them."""
     disks = [disk for disk in entry.untouchable if disk not in gone]
@@ -251,6 +255,6 @@ def _parts(
     short = short_names(named, longest, look.glyphs.ellipsis)
     listed = [*placed, *(short[name] for name in named)]
     alone = disks == [entry.vdev]
-    first = "do not remove" if alone else f"remove no disk of {look.text(entry.vdev)}:"
+    first = "Do not pull" if alone else f"{stay} {look.text(entry.vdev)}:"
     texts = [first, *(f"{each}," for each in listed[:-1]), listed[-1]]
     return [(Span(text, "error"),) for text in texts]

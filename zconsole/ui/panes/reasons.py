@@ -57,12 +57,12 @@ def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int)
     """The devices that left after the last answer, and when."""
     gone = [row for row in frame.rows if row.gone] if frame.problem else []
     said = [
-        f"{look.middle(bays.get(row.vdev.name, row.vdev.name), _NAME)} gone since "
+        f"{look.middle(bays.get(row.vdev.name, row.vdev.name), _NAME)} missing since "
         f"{look.when(row.missing_since or 0.0, frame.t)}"
         for row in gone[:most]
     ]
     rest = len(gone) - len(said)
-    return [*said, f"{rest} more gone"] if rest else said
+    return [*said, f"{rest} more missing"] if rest else said
 
 
 def bays_of(frame: Frame) -> dict[str, str]:

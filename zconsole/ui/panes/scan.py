@@ -19,6 +19,7 @@ from zconsole.timeline.frame import (
     ScanView,
     result_facts,
     seconds_taken,
+    stage_words,
     work_name,
 )
 from zconsole.timeline.scan_rate import PastRates
@@ -40,7 +41,9 @@ from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import LinesView
 
 _HEAD = 11
-_STAGE = 9
+_STAGE = 14
+_ALONE = 9
+"""Cells of a stage that has no line below it to be in one column with."""
 _PAST_SHOWN = 2
 _WIDE = 80
 """From this many columns on the headline says what zpool estimates."""
@@ -150,21 +153,19 @@ def _has_first_stage(scan: Scan) -> bool:
 
 
 def _progress(view: ScanView, ink: Ink) -> Line:
-    """``resilver  issuing 38.2 % ████····  4.93T of 12.9T``.
-
-    While the bar below grows, ``issued``: the stage at work is the one that ends with -ing.
-    """
+    """``resilver  resilvering 38.2 % ████····  4.93T of 12.9T``."""
     scan = view.scan
     done, total = scan.progress_bytes
-    word = subject(scan.name, scan.vdev, _STAGE + 2, total, ink)
-    stage = view.stage or ("" if scan.function == "rebuild" else "running")
-    stage = "issued" if _is_walking(view) else ink.look.text(stage)
+    room = _STAGE if _has_first_stage(scan) else _ALONE
+    word = subject(scan.name, scan.vdev, room + 2, total, ink)
+    stage = stage_words(scan, view.stage and "issuing")
+    stage = stage or ("" if scan.function == "rebuild" else "running")
     role = ""
     if scan.state == "paused":
         stage, role = "PAUSED", "notice"
     if ink.frame.suspended:
         stage, role = "suspended", "error"
-    head: Line = (Span(f" {word:<{_HEAD - 2}} ", "bold"), Span(f"{stage:<{_STAGE}}", role))
+    head: Line = (Span(f" {word:<{_HEAD - 2}} ", "bold"), Span(f"{stage:<{room}}", role))
     return barred(head, view.percent, done, total, ink)
 
 
@@ -183,7 +184,7 @@ def _first_stage(view: ScanView, ink: Ink) -> Line:
     percent = None
     if scan.total_bytes and scan.scanned_bytes is not None:
         percent = 100.0 * scan.scanned_bytes / scan.total_bytes
-    word = "scanning" if _is_walking(view) and scan.state != "paused" else "scanned"
+    word = stage_words(scan, "scanning")
     head: Line = (Span(" " * _HEAD), Span(f"{word:<{_STAGE}}", "dim"))
     return barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 

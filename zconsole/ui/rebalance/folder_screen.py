@@ -353,7 +353,7 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
         return ""
     if view.rewrite_bytes is None:
         left = percent(view.spread_after)
-        return f"Marking everything leaves a spread of {left}: part goes back to full vdevs"
+        return f"Marking everything leaves a spread of {left}: some data returns to the full vdevs"
     size = look.size(view.rewrite_bytes * share)
     return f"Mark about {size} (compressed) to balance; part moves back"
 

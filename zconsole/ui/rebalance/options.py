@@ -186,8 +186,8 @@ ENGINES = {
 }
 _SCANS = {False: "wait until they end", True: "run at the same time"}
 _RACES = {
-    False: "refuse where one could happen",
-    True: "accept where one could happen",
+    False: "refuse if a write could be lost",
+    True: "accept if a write could be lost",
 }
 _RISK = (
     Span(
@@ -235,7 +235,7 @@ class OptionChoice:
 
 AIM = OptionChoice("aim", "Aim", AIMS)
 ENGINE = OptionChoice("engine", "Engine", ENGINES)
-RACES = OptionChoice("accept_races", "Lost writes (copy engine)", _RACES)
+RACES = OptionChoice("accept_races", "Risk (copy engine)", _RACES)
 FIRST = (AIM, ENGINE)
 LAST = (
     OptionChoice("during_scan", "Scrubs and resilvers", _SCANS),

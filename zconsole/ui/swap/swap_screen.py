@@ -176,10 +176,12 @@ class SwapScreen(Dialog[SwapDisk | None]):
         said = wrapped(self._said, "warning", look, width, " ") if self._said else ()
         offers = offered(self._followed, bool(self._saved))
         # What keys do in this step, where it isn't what they always do.
-        stage, words = self._followed.stage, {}
+        stage, words = self._followed.stage, dict[str, str]()
         if stage is not None and stage.plan is None:
             over = {"do": "save report", "stop": "no report"}
             words = over if stage.over else {"do": "look again"}
+        if stage is not None and stage.answers:
+            words["answer"] = stage.answers[0].key
         keys = (key for key in look.keys.of("Swap") if key.name in offers)
         parts = [
             short_key(key._replace(action=f"screen.{key.name}"), words.get(key.name))
@@ -225,7 +227,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if stage is not None and stage.answers:
             self._ask(partial(self._answer, stage))
         else:
-            self._say("This step asks nothing.")
+            self._say("Nothing to confirm here.")
 
     def action_undo(self) -> None:
         """Confirm the plan of the way back, or say what it is."""

@@ -95,7 +95,7 @@ class SwapWatch:
                 self.stages.pop(swap.id, None)
         first, self._looked = not self._looked, True
         words = ", ".join(swap.old.words for swap in self.open)
-        return f"Disk swap open: {words}. C continues it." if first and words else ""
+        return f"Disk swap unfinished: {words}. C continues it." if first and words else ""
 
     async def _look_at_closed(self, peek: Peek) -> None:
         """What the newest closed checklists left undone, as far as it is so still."""
@@ -180,4 +180,4 @@ def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = Non
             above = None if old is None or old.parent is None else places[old.parent].vdev
             step = "resilver" if above is not None and above.kind == "replacing" else step
         note = f"{swap.old.spot}: {STEPS[step].title}  (C continues)"
-    return ActivityView(Activity(KIND, "open", note=note))
+    return ActivityView(Activity(KIND, "unfinished:", note=note))

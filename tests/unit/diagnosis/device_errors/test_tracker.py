@@ -307,3 +307,15 @@ def test_a_new_disk_called_like_the_one_it_replaces_has_not_come_back():
         tracker.push(1000.0 + t, tree)
     (found,) = tracker.faults(1002.0, tree, ())
     assert found.text == "sdc/old: disconnected"
+
+
+def test_it_is_quiet_since_the_first_sample_or_the_newest_errors_or_disconnect():
+    tracker = DeviceErrorTracker()
+    since = []
+    states = ((0, "ONLINE", 3), (10, "ONLINE", 3), (20, "ONLINE", 4), (30, "REMOVED", 4))
+    for t, state, read in (*states, (40, "ONLINE", 0), (20 + 2 * HOUR, "ONLINE", 0)):
+        tracker.push(1000.0 + t, tree(state, read=read))
+        since.append(tracker.quiet_since)
+    assert since == [1000.0, 1000.0, 1020.0, 1030.0, 1030.0, 1030.0]
+    tracker.shift(60.0)
+    assert tracker.quiet_since == 1090.0
