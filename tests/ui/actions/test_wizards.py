@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.actions.acting import RUN, acting, commands, pick
+from tests.ui.drawn import plain
 from zconsole.ui.panes.devices import AWAITED
 
 
@@ -83,11 +84,29 @@ async def test_replace_on_a_healthy_pool_asks_for_a_device():
         assert any("has failed" in n.message for n in a.app.messages)
 
 
-async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well():
+@pytest.mark.parametrize("row", ["pool", "logs"])
+async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well(row):
     async with acting("resilver") as a:
+        a.app.devices.focus()
+        await a.press("g")
+        while row == "logs" and "logs" not in plain(a.app.devices.line_at(a.app.devices.cursor)):
+            await a.press("j")
         await a.press("R")
         (told,) = (n.message for n in a.app.messages)
-        assert told.startswith("no device of tank has failed without a replacement. Select")
+        assert told == (
+            "bay03 is already being replaced by bay09 (45.7 %)."
+            " C follows it; to replace another, select a device"
+        )
+
+
+async def test_replace_on_a_suspended_pool_says_that_it_is_and_what_comes_first():
+    async with acting("suspended") as a:
+        await a.pass_time(50.0, 10.0)
+        a.app.devices.focus()
+        await a.press("g", "R")
+        assert [n.message for n in a.app.messages][-1] == (
+            "backup is suspended: reconnect Slot 04, then clear the pool (A)"
+        )
 
 
 async def test_the_failed_disk_is_not_offered_as_its_own_replacement():
