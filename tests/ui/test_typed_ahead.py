@@ -74,7 +74,9 @@ async def test_a_paste_does_not_reach_what_runs_things():
         assert commands(a) == []
 
 
-@pytest.mark.parametrize(("flow", "shown"), [("R", "REPLACE"), ("S", "SCANS"), ("A", "ACTIONS")])
+@pytest.mark.parametrize(
+    ("flow", "shown"), [("R", "REPLACE"), ("S", "Scrub and resilver"), ("A", "ACTIONS")]
+)
 async def test_a_menu_is_there_before_the_machine_answers_and_has_the_keys(flow, shown):
     """On a busy machine the facts of its disks took 25 seconds."""
     async with acting("mirror-scrub") as a:

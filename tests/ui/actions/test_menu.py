@@ -356,6 +356,18 @@ def test_what_resumes_a_suspended_pool_comes_first():
     assert len(row_entries(stuck, "1000")) == len(row_entries(calm, "1000"))
 
 
+@rows("at_row", [False, True])
+def test_the_cursor_does_not_begin_on_what_forgets_the_damage_of_a_pool(at_row):
+    damaged = mirror()
+    damaged = replace(damaged, pool=replace(damaged.pool, error_count=3))
+    entries = row_entries(damaged, "1000" if at_row else damaged.pool.guid or "")
+    clear = next(entry for entry in entries if entry.text.startswith("Clear the errors of the"))
+    assert clear.refused is None
+    first = entries[first_entry(entries)]
+    assert first.refused is None
+    assert not first.text.startswith("Clear")
+
+
 def test_a_pool_that_another_host_may_have_offers_no_clear():
     calm = mirror()
     taken = replace(calm, suspended=True, pool=replace(calm.pool, suspension=MULTIHOST))

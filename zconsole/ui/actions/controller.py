@@ -242,7 +242,9 @@ class ActionController:
         context = self.context
         flows: dict[str, Callable[[], Awaitable[object]]] = {
             "actions": partial(self._menu, "ACTIONS", partial(row_entries, key=key), key),
-            "scans": partial(self._menu, "SCANS", lambda s: scan_entries(s, context.windows)),
+            "scans": partial(
+                self._menu, "Scrub and resilver", lambda s: scan_entries(s, context.windows)
+            ),
             "replace": partial(replace_flow, context, key),
             "tunables": partial(tunables_flow, context),
             "rebalance": self._rebalance,
