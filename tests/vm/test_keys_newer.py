@@ -147,6 +147,7 @@ def test_reads_go_around_a_device(raidz: PoolFactory) -> None:
         operator.go_to("LABDISK1")
         operator.press("A")
         operator.see("ACTIONS")
+        operator.press("G", "Enter")
         operator.refused(out, "needs OpenZFS 2.4")
         operator.refused(auto, "needs OpenZFS 2.4")
         return

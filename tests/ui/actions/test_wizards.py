@@ -20,7 +20,10 @@ async def test_fresh_disks_come_before_the_hot_spare():
     async with acting("failed-disk", size=(100, 30)) as a:
         await a.to("bay05")
         said = await a.read(a.press("R"))
-        assert said.index("bay15") < said.index("hot spare of this pool") < said.index("too small")
+        assert said.index("bay15") < said.index("hot spare of this pool")
+        assert said.index("hot spare of this pool") < said.index("more that can't be used here")
+        assert "too small" not in said
+        assert "too small" in await a.read(a.press("G", "enter"))
         await pick(a, "bay11")
         said = " ".join(a.screen.split())
         assert "hot spare bay11 only stands in" in said
@@ -112,7 +115,7 @@ async def test_replace_on_a_suspended_pool_says_that_it_is_and_what_comes_first(
 async def test_the_failed_disk_is_not_offered_as_its_own_replacement():
     async with acting("failed-disk") as a:
         await a.to("bay05")
-        said = (await a.read(a.press("R"))).splitlines()
+        said = (await a.read(a.press("R", "G", "enter"))).splitlines()
         rows = [line for line in said if " 3.64T " in line or "failed disk" in line]
         assert "bay05" in rows[-1]
         assert "this is the failed disk" in rows[-1]
@@ -154,7 +157,7 @@ async def test_a_pool_that_comes_on_show_has_no_disk_that_begins_to_be_filled():
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_escape_from_typing_a_path_leads_back_to_the_list(size):
     async with acting("failed-disk", size) as a:
-        listed = await a.read(a.press("R", "G"))
+        listed = await a.read(a.press("R", "G", "k"))
         assert "PATH" in await a.read(a.press("enter"))
         assert await a.read(a.press("escape")) == listed
         await a.press("escape")

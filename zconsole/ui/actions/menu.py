@@ -114,6 +114,11 @@ def first_entry(entries: Sequence[Entry]) -> int:
     return (*wanted, *able, 0)[0]
 
 
+def out_of_reach(entries: Sequence[Entry]) -> tuple[int, ...]:
+    """The indexes of what can't be done now, but for what the pool's state asks for."""
+    return tuple(n for n, each in enumerate(entries) if each.refused and not each.wanted)
+
+
 def row_entries(situation: Situation, key: str) -> tuple[Entry, ...]:
     """What can be done with one vdev and with the pool, in one order whatever runs.
 

@@ -170,9 +170,19 @@ async def _pick_device(
             listed = await _candidates(context, await situation_now(context), target, taken)
         return row
 
+    def _unusable() -> list[int]:
+        return [n for n, each in enumerate(listed or ()) if not each.usable]
+
     while True:
         screen = PickScreen(
-            look.text(title), _lines, start=row, wide=True, about=_about, fill=_fill
+            look.text(title),
+            _lines,
+            start=row,
+            wide=True,
+            about=_about,
+            fill=_fill,
+            behind=_unusable,
+            rest="that can't be used here",
         )
         chosen = await picked(context, screen)
         if chosen is None or listed is None:
