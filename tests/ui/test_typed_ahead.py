@@ -74,7 +74,9 @@ async def test_a_paste_does_not_reach_what_runs_things():
         assert commands(a) == []
 
 
-@pytest.mark.parametrize(("flow", "shown"), [("R", "REPLACE"), ("S", "SCANS"), ("A", "ACTIONS")])
+@pytest.mark.parametrize(
+    ("flow", "shown"), [("R", "REPLACE"), ("S", "Scrub and resilver"), ("A", "ACTIONS")]
+)
 async def test_a_menu_is_there_before_the_machine_answers_and_has_the_keys(flow, shown):
     """On a busy machine the facts of its disks took 25 seconds."""
     async with acting("mirror-scrub") as a:
@@ -86,7 +88,9 @@ async def test_a_menu_is_there_before_the_machine_answers_and_has_the_keys(flow,
         await a.pilot.press("g", "down", "s", "down")
         answered.set()
         await until(a.pilot, lambda: "reading the pool" not in a.screen)
-        await until(a.pilot, lambda: a.app.screen.view.cursor == 2)
+        # What turns out to be possible stands among the rest: the cursor stays on its own line.
+        row = 4 if flow == "A" else 2
+        await until(a.pilot, lambda: a.app.screen.view.cursor == row)
         assert shown in await a.read(a.rest())
         assert a.app.devices.current.key == before
         assert a.app.devices.arrangement.sort == "tree"

@@ -72,7 +72,7 @@ def test_scrubs_of_a_part(raidz: PoolFactory) -> None:
     vm = raidz.machine
     operator, version = opened(vm), vm.image.zfs_version
     operator.press("S")
-    operator.see("SCANS")
+    operator.see("Scrub and resilver")
     operator.refused(ERRORS, "2.2" if version < (2, 2) else "no known errors")
     operator.refused(NEW, "needs OpenZFS 2.3" if version < (2, 3) else "no scrub has completed")
     if version < (2, 4):
@@ -82,13 +82,13 @@ def test_scrubs_of_a_part(raidz: PoolFactory) -> None:
     operator.see("scrub finished", 120)
     if version >= (2, 3):
         raidz.fill(4, "/tank/more")
-        menu(operator, "S", "SCANS", NEW)
+        menu(operator, "S", "Scrub and resilver", NEW)
         assert "does not count as a full scrub" in operator.run("zpool scrub -C tank")
         raidz.wait_until("zpool history tank | grep -q 'scrub -C'")
         raidz.wait_status("scrub repaired 0B")
     if version >= (2, 4):
         day = vm.run("date +%Y-%m-%d").stdout.strip()
-        menu(operator, "S", "SCANS", DATES)
+        menu(operator, "S", "Scrub and resilver", DATES)
         operator.see("WRITTEN FROM")
         typed(operator, f"2001-01-01 to {day}")
         operator.run(f"zpool scrub -S 2001-01-01 -E {day} tank")
@@ -106,7 +106,7 @@ def test_known_errors_are_scrubbed_again(pool: PoolFactory) -> None:
     vm.run("cat /tank/a/bad >/dev/null", check=False)
     pool.wait_status("/tank/a/bad")
     operator = opened(vm)
-    menu(operator, "S", "SCANS", ERRORS)
+    menu(operator, "S", "Scrub and resilver", ERRORS)
     operator.run("zpool scrub -e tank")
     operator.see("error scrub finished", 120)
     assert "zpool scrub -e tank" in lines_of_history(vm)
@@ -118,7 +118,7 @@ def test_a_scrub_keeps_to_hours(held: PoolFactory) -> None:
     vm = held.machine
     hour = int(vm.run("date +%H").stdout)
     operator = opened(vm)
-    menu(operator, "S", "SCANS", "Start or resume a scrub")
+    menu(operator, "S", "Scrub and resilver", "Start or resume a scrub")
     operator.run("zpool scrub tank")
     closed = f"{(hour + 2) % 24:02}:00-{(hour + 3) % 24:02}:00"
     set_hours(operator, closed, "is paused now")
@@ -126,13 +126,13 @@ def test_a_scrub_keeps_to_hours(held: PoolFactory) -> None:
     operator.see("scrub hours")
     set_hours(operator, f"{hour:02}:00-{(hour + 2) % 24:02}:00", "resumes now")
     held.wait_status("scrub in progress", 120)
-    menu(operator, "S", "SCANS", "Scrub at any hour again")
+    menu(operator, "S", "Scrub and resilver", "Scrub at any hour again")
     assert "drops the hours" in operator.run("drops the hours")
 
 
 def set_hours(operator: Operator, hours: str, then: str) -> None:
     """Scrub only in these hours; the plan says what happens at once."""
-    menu(operator, "S", "SCANS", HOURS)
+    menu(operator, "S", "Scrub and resilver", HOURS)
     operator.see("ONLY IN THESE HOURS")
     typed(operator, hours)
     assert then in " ".join(operator.run("will run|Will run").split())
@@ -147,6 +147,7 @@ def test_reads_go_around_a_device(raidz: PoolFactory) -> None:
         operator.go_to("LABDISK1")
         operator.press("A")
         operator.see("ACTIONS")
+        operator.press("G", "Enter")
         operator.refused(out, "needs OpenZFS 2.4")
         operator.refused(auto, "needs OpenZFS 2.4")
         return

@@ -13,6 +13,7 @@ from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, doubts, find
+from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
 from zconsole.pool.topology import FAILED, is_group
 
@@ -38,7 +39,7 @@ def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> 
         action="replace",
         title=f"Replace {target.name} with {swap.new}",
         steps=(_replace_step(situation, target, swap.new, sequential),),
-        doubts=doubts(situation.pool, swap.old),
+        doubts=(*_joins(situation, target), *doubts(situation.pool, swap.old)),
         consequences=(
             SEQUENTIAL if sequential else HEALING,
             *disturbed(situation, target.top if sequential else None),
@@ -74,6 +75,7 @@ def plan_batch(
         action="replace",
         title=title,
         steps=replaces if sequential else (*replaces, _restart_step(situation)),
+        doubts=tuple(text for target in found for text in _joins(situation, target)),
         consequences=_batch_consequences(situation, found, sequential),
         not_undone=("overwrites what is on the new devices",),
         warnings=tuple(
@@ -91,6 +93,31 @@ def plan_batch(
         begins=_work(sequential),
     )
     return decide(plan, situation)
+
+
+def being_replaced(situation: Situation, group: Vdev) -> str:
+    """Who replaces whom in a replacing group, and how far: ``… by bay09 (45.7 %)``.
+
+    Without the percent where that is unknown, or the new device still waits for its resilver.
+    """
+    old, *new = (next(vdev.leaves()) for vdev in group.children)
+    said = f"{old.name} is already being replaced by {', '.join(leaf.name for leaf in new)}"
+    rebuilt = {top.name for top in situation.pool.root.children if group in top.walk()}
+    for scan in situation.running:
+        fills = scan.function == "resilver" or (scan.function == "rebuild" and scan.vdev in rebuilt)
+        if fills and scan.percent is not None and not any(leaf.awaiting_resilver for leaf in new):
+            return f"{said} ({scan.percent:.1f} %)"
+    return said
+
+
+def _joins(situation: Situation, target: Target) -> tuple[str, ...]:
+    """That a device which is being replaced already gets one more."""
+    group = target.group
+    if group is None or group.kind != "replacing":
+        return ()
+    more = "a third" if len(group.children) == 2 else "another"
+    said = being_replaced(situation, group)
+    return (f"{said}; {more} disk joins. C follows the one that runs.",)
 
 
 def _enough_left(targets: tuple[Target, ...]) -> Precondition:
@@ -266,7 +293,7 @@ def _warnings_of(situation: Situation, target: Target, new: str) -> tuple[str, .
         said.append(
             "the old device is ONLINE and complete: leave it plugged in until the resilver finishes"
         )
-    if target.group is not None:
+    if target.group is not None and target.group.kind == "spare":
         said.append(
             f"{target.name} is already in {target.group.name}: this adds one more device to it"
         )

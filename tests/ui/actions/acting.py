@@ -208,7 +208,24 @@ def commands(a: Acting) -> list[list[str]]:
 
 
 async def pick(a: Acting, text: str) -> None:
-    """Choose a line of the menu that is open."""
-    lines = [line.strip(f" {UNICODE.pointer}") for line in a.screen.splitlines()[1:]]
-    row = next(i for i, line in enumerate(lines) if line.startswith(text))
-    await a.press("g", *["j"] * row, "enter")
+    """Choose a line of the menu that is open, be it behind the one for what is not possible."""
+    await reach(a, text)
+    await a.press("enter")
+
+
+async def reach(a: Acting, text: str) -> None:
+    """Put the cursor on the line of the menu that begins so."""
+    if _row(a, text) is None:
+        await a.press("G", "enter")
+    row = _row(a, text)
+    assert row is not None, a.screen
+    await a.press("g", *["j"] * row)
+
+
+def _row(a: Acting, text: str) -> int | None:
+    view = a.app.screen.view
+    lines = ("".join(s.text for s in view.line_at(n)) for n in range(view.line_count()))
+    starts = (
+        n for n, line in enumerate(lines) if line.strip(f" {UNICODE.pointer}").startswith(text)
+    )
+    return next(starts, None)

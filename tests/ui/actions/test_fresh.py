@@ -129,11 +129,11 @@ async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
 
 async def test_the_simulated_twin_checks_the_same():
     async with acting("mirror-scrub", size=(100, 60)) as a:
-        said = await a.read(a.press("S", "g", "j", "enter"))
+        said = await a.read(a.press("S", "g", "j", "enter", "shift+tab", "enter"))
         guid = a.app.view_state.frame.guid
         assert f"mirrors is the same pool: GUID {guid}" in said
         a.feed.world.pools[0].guid += 1
-        said = await a.read(a.press(*RUN))
+        said = await a.read(a.press("tab", *RUN))
         assert "another pool is named mirrors now" in said
         assert commands(a) == []
 
@@ -141,11 +141,11 @@ async def test_the_simulated_twin_checks_the_same():
 async def test_the_demo_notices_a_disk_that_was_swapped():
     async with acting("failed-disk", size=(200, 70)) as a:
         await a.to("bay05")
-        said = await a.read(a.press("R", "enter"))
+        said = await a.read(a.press("R", "enter", "shift+tab", "enter"))
         assert "is the same device: serial" in said
         tank = a.feed.world.pools[0]
         for leaf in (*tank.host.shelf, *tank.leaves()):
             leaf.devid += "-another"
-        said = await a.read(a.press(*RUN))
+        said = await a.read(a.press("tab", *RUN))
         assert "is a different device now: serial" in said
         assert commands(a) == []

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.table import rows
-from tests.ui.actions.acting import RUN, acting, pick
+from tests.ui.actions.acting import RUN, acting, pick, reach
 from tests.ui.drawn import plain
 from tests.unit.actions.pools import mirror, raidz2
 from zconsole.pool.model import MULTIHOST
@@ -61,8 +61,7 @@ async def test_disks_of_one_model_are_told_apart_where_it_is_narrow():
     async with acting("six-disk-swap", (60, 15)) as a:
         await a.to("NT51PRJG")
         await a.press("A")
-        while "Replace several" not in a.app.screen.view.line_at(a.app.screen.view.cursor)[0].text:
-            await a.press("j")
+        await reach(a, "Replace several")
         rows = [
             line.split("→")[0]
             for line in (await a.read(a.press("enter"))).splitlines()
@@ -115,6 +114,22 @@ async def test_every_entry_says_what_it_would_do_or_why_it_cannot():
         screen = a.app.screen
         for index in range(screen.view.line_count()):
             assert screen._said(index), plain(screen.view.line_at(index))
+
+
+async def test_what_is_not_possible_stands_behind_one_line_that_opens_it():
+    async with acting("failed-disk", (80, 24)) as a:
+        await a.to("bay05")
+        folded = await a.read(a.press("A"))
+        assert "more that are not possible now" in folded
+        assert "Put it online" not in folded
+        view = a.app.screen.view
+        count = view.line_count()
+        before = [plain(view.line_at(n))[1:] for n in range(count - 1)]
+        opened = await a.read(a.press("G", "enter"))
+        assert "more that are not" not in opened
+        assert view.line_count() > count
+        assert view.cursor == count - 1, "on the first of them"
+        assert [plain(view.line_at(n))[1:] for n in range(count - 1)] == before, "nothing moves"
 
 
 async def test_what_lights_a_bay_is_not_beside_what_clears_errors():
@@ -210,8 +225,7 @@ async def test_the_scan_menu_keeps_its_order_and_begins_on_what_the_state_asks_f
 async def _pick(a, text: str) -> None:
     """Open the menu of the row and put the cursor on the line with this text."""
     await a.press("A")
-    while text not in plain(a.app.screen.view.line_at(a.app.screen.view.cursor)):
-        await a.press("j")
+    await reach(a, text)
 
 
 async def test_a_slow_disk_sits_out_by_keys_where_the_release_has_it():
@@ -354,6 +368,18 @@ def test_what_resumes_a_suspended_pool_comes_first():
     stuck = replace(calm, suspended=True)
     assert row_entries(stuck, "1000")[0].text == "Clear the errors of the pool, or resume it"
     assert len(row_entries(stuck, "1000")) == len(row_entries(calm, "1000"))
+
+
+@rows("at_row", [False, True])
+def test_the_cursor_does_not_begin_on_what_forgets_the_damage_of_a_pool(at_row):
+    damaged = mirror()
+    damaged = replace(damaged, pool=replace(damaged.pool, error_count=3))
+    entries = row_entries(damaged, "1000" if at_row else damaged.pool.guid or "")
+    clear = next(entry for entry in entries if entry.text.startswith("Clear the errors of the"))
+    assert clear.refused is None
+    first = entries[first_entry(entries)]
+    assert first.refused is None
+    assert not first.text.startswith("Clear")
 
 
 def test_a_pool_that_another_host_may_have_offers_no_clear():

@@ -66,4 +66,4 @@ async def test_autosit_is_switched_by_keys():
 async def test_a_release_without_autosit_says_which_one_has_it():
     async with acting("healthy", WIDE) as a:
         await a.to("bay04")
-        assert "autosit needs OpenZFS 2.4" in await a.read(a.press("A"))
+        assert "autosit needs OpenZFS 2.4" in await a.read(a.press("A", "G", "enter"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.actions.acting import RUN, acting, commands, pick
+from tests.ui.drawn import plain
 from zconsole.ui.panes.devices import AWAITED
 
 
@@ -19,7 +20,10 @@ async def test_fresh_disks_come_before_the_hot_spare():
     async with acting("failed-disk", size=(100, 30)) as a:
         await a.to("bay05")
         said = await a.read(a.press("R"))
-        assert said.index("bay15") < said.index("hot spare of this pool") < said.index("too small")
+        assert said.index("bay15") < said.index("hot spare of this pool")
+        assert said.index("hot spare of this pool") < said.index("more that can't be used here")
+        assert "too small" not in said
+        assert "too small" in await a.read(a.press("G", "enter"))
         await pick(a, "bay11")
         said = " ".join(a.screen.split())
         assert "hot spare bay11 only stands in" in said
@@ -83,17 +87,35 @@ async def test_replace_on_a_healthy_pool_asks_for_a_device():
         assert any("has failed" in n.message for n in a.app.messages)
 
 
-async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well():
+@pytest.mark.parametrize("row", ["pool", "logs"])
+async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well(row):
     async with acting("resilver") as a:
+        a.app.devices.focus()
+        await a.press("g")
+        while row == "logs" and "logs" not in plain(a.app.devices.line_at(a.app.devices.cursor)):
+            await a.press("j")
         await a.press("R")
         (told,) = (n.message for n in a.app.messages)
-        assert told.startswith("no device of tank has failed without a replacement. Select")
+        assert told == (
+            "bay03 is already being replaced by bay09 (45.7 %)."
+            " C follows it; to replace another, select a device"
+        )
+
+
+async def test_replace_on_a_suspended_pool_says_that_it_is_and_what_comes_first():
+    async with acting("suspended") as a:
+        await a.pass_time(50.0, 10.0)
+        a.app.devices.focus()
+        await a.press("g", "R")
+        assert [n.message for n in a.app.messages][-1] == (
+            "backup is suspended: reconnect Slot 04, then clear the pool (A)"
+        )
 
 
 async def test_the_failed_disk_is_not_offered_as_its_own_replacement():
     async with acting("failed-disk") as a:
         await a.to("bay05")
-        said = (await a.read(a.press("R"))).splitlines()
+        said = (await a.read(a.press("R", "G", "enter"))).splitlines()
         rows = [line for line in said if " 3.64T " in line or "failed disk" in line]
         assert "bay05" in rows[-1]
         assert "this is the failed disk" in rows[-1]
@@ -135,7 +157,7 @@ async def test_a_pool_that_comes_on_show_has_no_disk_that_begins_to_be_filled():
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_escape_from_typing_a_path_leads_back_to_the_list(size):
     async with acting("failed-disk", size) as a:
-        listed = await a.read(a.press("R", "G"))
+        listed = await a.read(a.press("R", "G", "k"))
         assert "PATH" in await a.read(a.press("enter"))
         assert await a.read(a.press("escape")) == listed
         await a.press("escape")

@@ -125,6 +125,24 @@ async def test_without_another_way_v_says_so():
         assert "Esc cancel" in said
 
 
+async def test_the_preconditions_are_one_line_until_enter_on_the_text_shows_them():
+    async with acting("failed-disk", (80, 24)) as a:
+        await a.to("bay05")
+        said = await a.read(a.press("R", "enter", *["pagedown"] * 3))
+        assert "preconditions, rechecked at run (Shift+Tab, Enter: show)" in said
+        assert "no checkpoint exists" not in said
+        said = await a.read(a.press("shift+tab", "enter", "pageup", "pagedown", "pagedown"))
+        assert "no checkpoint exists" in said
+        assert "Tab goes to the buttons" in await a.read(a.press("enter"))
+
+
+async def test_enter_on_a_text_that_has_nothing_more_says_where_the_buttons_are():
+    async with acting("mirror-scrub") as a:
+        asking(a, "one")
+        await a.rest()
+        assert "Tab goes to the buttons" in await a.read(a.press("tab", "tab", "enter"))
+
+
 async def test_enter_closes_a_result_but_nothing_that_runs():
     async with acting("mirror-scrub") as a:
         asking(a, "one", "two")

@@ -203,6 +203,38 @@ def test_what_a_running_repair_has_not_marked_yet_is_no_redundancy():
     assert "no device may fail in raidz2-0" in said(replaced(s))
 
 
+@rows(
+    ("new", "scans", "said"),
+    [
+        ((disk("bay09", 1900),), (running("resilver", 45.7),), "by bay09 (45.7 %); a third disk"),
+        ((disk("bay09", 1900),), (running("scrub", 45.7),), "by bay09; a third disk"),
+        (
+            (disk("bay09", 1900),),
+            (running("rebuild", 3.0, vdev="raidz2-0"),),
+            "by bay09 (3.0 %); a third disk",
+        ),
+        ((disk("bay09", 1900),), (), "by bay09; a third disk"),
+        (
+            (disk("bay09", 1900, awaiting_resilver=True),),
+            (running("resilver", 45.7),),
+            "by bay09; a third disk",
+        ),
+        (
+            (disk("bay09", 1900), disk("bay10", 1901)),
+            (running("resilver", 3.0),),
+            "by bay09, bay10 (3.0 %); another disk",
+        ),
+    ],
+)
+def test_that_a_disk_is_being_replaced_already_is_said_before_all_else(new, scans, said):
+    pair = group("replacing", disk("bay03", 1000, "FAULTED"), *new)
+    situation = at(pool(top("raidz2", 0, 8, pair), scans=scans))
+    whole = f"bay03 is already being replaced {said} joins. C follows the one that runs."
+    for plan in (replaced(situation), batch(situation, "1000")):
+        assert plan.doubts[0] == whole
+        assert not any("already in" in text for text in plan.warnings)
+
+
 def test_a_hot_spare_only_stands_in_and_the_plan_says_so():
     spare = disk("sp0", 1900, "AVAIL", vclass="spare")
     s = raidz2(changes=(disk("d00", 1000, "FAULTED"),), spares=(spare,))

@@ -163,6 +163,7 @@ def confirmation_of(
         plan.needs_typed,
         barred=plan.refused is not None or bool(denied),
         commands=tuple(step.command for step in plan.steps),
+        checks=() if plan.refused else plan.checks,
     )
 
 

@@ -39,6 +39,7 @@ from zconsole.ui.actions.menu import (
     entry_about,
     first_entry,
     menu_lines,
+    out_of_reach,
     row_entries,
     scan_entries,
 )
@@ -241,8 +242,12 @@ class ActionController:
         """Go through one flow, about the row of this key. Raises ZconsoleError."""
         context = self.context
         flows: dict[str, Callable[[], Awaitable[object]]] = {
-            "actions": partial(self._menu, "ACTIONS", partial(row_entries, key=key), key),
-            "scans": partial(self._menu, "SCANS", lambda s: scan_entries(s, context.windows)),
+            "actions": partial(
+                self._menu, "ACTIONS", partial(row_entries, key=key), key, folds=True
+            ),
+            "scans": partial(
+                self._menu, "Scrub and resilver", lambda s: scan_entries(s, context.windows)
+            ),
             "replace": partial(replace_flow, context, key),
             "tunables": partial(tunables_flow, context),
             "rebalance": self._rebalance,
@@ -291,14 +296,18 @@ class ActionController:
     # Inside
 
     async def _menu(
-        self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], key: str = ""
+        self,
+        title: str,
+        entries: Callable[[Situation], tuple[Entry, ...]],
+        key: str = "",
+        folds: bool = False,
     ) -> None:
         """List what can be done; ``key`` is of the row that its flows are about.
 
         What is left without having been run leads back here.
         """
         row: int | None = None
-        while (chosen := await self._pick(title, entries, row)) is not None:
+        while (chosen := await self._pick(title, entries, row, folds)) is not None:
             row, entry = chosen
             if entry.flow is not None:
                 is_done = await entry.flow(self.context, key)
@@ -308,20 +317,29 @@ class ActionController:
                 return
 
     async def _pick(
-        self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], row: int | None
+        self,
+        title: str,
+        entries: Callable[[Situation], tuple[Entry, ...]],
+        row: int | None,
+        folds: bool,
     ) -> tuple[int, Entry] | None:
-        """Show the entries at once, and which of them can be done once the machine has answered."""
+        """Show the entries at once, and which of them can be done once the machine has answered.
+
+        Where it ``folds``, what can't be done stands behind one line.
+        """
         context, look = self.context, self.context.look
         shown = situation_shown(context)
         found = entries(shown)
         start = first_entry(found) if row is None else row
+        behind = out_of_reach(found) if folds else ()
         found = tuple(entry.unjudged for entry in found)
 
         async def _judge() -> int:
-            nonlocal found
+            nonlocal found, behind
             asked = situation_now(context, shown=shown)
             now, _ = await asyncio.gather(asked, context.read_windows())
             found = entries(now)
+            behind = out_of_reach(found) if folds else ()
             return first_entry(found) if row is None else row
 
         screen = PickScreen(
@@ -332,6 +350,8 @@ class ActionController:
             about=lambda index, width: entry_about(found, index, look, width),
             fill=_judge,
             offers=lambda index: [("command", text) for text in found[index].commands],
+            behind=lambda: behind,
+            rest="that are not possible now",
         )
         index = await picked(context, screen)
         return None if index is None else (index, found[index])

@@ -117,6 +117,11 @@ def first_entry(entries: Sequence[Entry]) -> int:
     return (*wanted, *able, 0)[0]
 
 
+def out_of_reach(entries: Sequence[Entry]) -> tuple[int, ...]:
+    """The indexes of what can't be done now, but for what the pool's state asks for."""
+    return tuple(n for n, each in enumerate(entries) if each.refused and not each.wanted)
+
+
 def row_entries(situation: Situation, key: str) -> tuple[Entry, ...]:
     """What can be done with one vdev and with the pool, in one order whatever runs.
 
@@ -242,16 +247,18 @@ def _work(verb: str, key: str) -> list[Entry]:
 
 def _of_pool(situation: Situation) -> list[Entry]:
     resumes = situation.suspended and situation.pool.suspension != MULTIHOST
-    return [
-        Entry("Clear the errors of the pool, or resume it", (plan_clear,), wanted=resumes),
-        Entry("Discard the checkpoint", (plan_discard,)),
+    clear = Entry("Clear the errors of the pool, or resume it", (plan_clear,), wanted=resumes)
+    others = [
         Entry(
             "Add a vdev, log, cache, hot spare or special vdev",
             flow=add_flow,
             refused=ANSWERING.check(situation),
             about="Asks what to add and which devices; shows what the pool is like afterwards",
         ),
+        Entry("Discard the checkpoint", (plan_discard,)),
         Entry("Switch autoexpand on", (lambda s: plan_autoexpand(s, on=True),)),
         Entry("Switch autoexpand off", (lambda s: plan_autoexpand(s, on=False),)),
         Entry("Switch off every light lit from here", (plan_lights_off,)),
     ]
+    # It forgets what is damaged: not what the cursor begins on, unless the pool waits for it.
+    return [clear, *others] if situation.suspended else [*others, clear]

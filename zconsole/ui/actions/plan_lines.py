@@ -30,8 +30,6 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
     lines += _block("Cannot be undone", plan.not_undone, "warning", look, width)
     lines += _block("Known bugs of this OpenZFS", plan.hazards, "error", look, width)
     lines += _block("Warnings", plan.warnings, "warning", look, width)
-    if plan.refused is None:
-        lines += _block("Preconditions (rechecked at run)", plan.checks, "dim", look, width)
     if denied:
         lines += _block("Unavailable", (denied,), "error", look, width)
     return tuple(lines)

@@ -13,7 +13,7 @@ from zconsole.actions.facts import with_temperatures
 from zconsole.actions.follow import leftover
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
-from zconsole.actions.replace import plan_batch, plan_replace
+from zconsole.actions.replace import being_replaced, plan_batch, plan_replace
 from zconsole.actions.scrub import EXAMPLE, plan_scrub_dates, read_dates
 from zconsole.actions.scrub_window import plan_window, plan_window_off, read_hours
 from zconsole.actions.target import Swap, Target, failed, find, key_of
@@ -37,6 +37,7 @@ from zconsole.ui.actions.plan_lines import (
     swap_lines,
 )
 from zconsole.ui.dialogs.screens import AskScreen, PickScreen
+from zconsole.ui.panes.reasons import way_out
 from zconsole.ui.widgets.draw import Line, Span
 
 BatchRan = Callable[[tuple[Swap, ...], Sequence[ExecutionEvent]], Awaitable[None]]
@@ -51,7 +52,7 @@ async def replace_flow(context: FlowContext, key: str) -> bool:
     Like every flow it goes back a step where a plan is only read; False when its first is left.
     """
     situation = situation_shown(context)
-    target = _device(situation, key)
+    target = _device(context, situation, key)
 
     def _ways(new: str) -> list[Planner]:
         swap = Swap(target.key, new)
@@ -169,9 +170,19 @@ async def _pick_device(
             listed = await _candidates(context, await situation_now(context), target, taken)
         return row
 
+    def _unusable() -> list[int]:
+        return [n for n, each in enumerate(listed or ()) if not each.usable]
+
     while True:
         screen = PickScreen(
-            look.text(title), _lines, start=row, wide=True, about=_about, fill=_fill
+            look.text(title),
+            _lines,
+            start=row,
+            wide=True,
+            about=_about,
+            fill=_fill,
+            behind=_unusable,
+            rest="that can't be used here",
         )
         chosen = await picked(context, screen)
         if chosen is None or listed is None:
@@ -223,7 +234,7 @@ def _vdev(context: FlowContext, key: str) -> tuple[Situation, Target]:
     return situation, target
 
 
-def _device(situation: Situation, key: str) -> Target:
+def _device(context: FlowContext, situation: Situation, key: str) -> Target:
     """The device a replace is about: the one at the cursor, or the only failed one below it.
 
     Of a spare or replacing group it is the one that failed.
@@ -234,22 +245,34 @@ def _device(situation: Situation, key: str) -> Target:
         target = find(situation.pool, first) if first else None
     if target is not None and not target.vdev.children:
         return target
-    return _only_failed(situation, target)
+    return _only_failed(context, situation, target)
 
 
-def _only_failed(situation: Situation, below: Target | None) -> Target:
+def _only_failed(context: FlowContext, situation: Situation, below: Target | None) -> Target:
     """The one failed device of a vdev or the pool. Raises ZconsoleError unless it is one."""
-    where = below.name if below else situation.pool.name
     found = failed(situation.pool, below.key if below else None)
     if len(found) == 1:
         return found[0]
     if not found:
-        root = below.vdev if below else situation.pool.root
-        replaced = any(leaf.state in FAILED for leaf in root.leaves())
-        what = f"has failed{' without a replacement' * replaced}"
-        raise ZconsoleError(f"no device of {where} {what}. Select a device to replace")
+        raise ZconsoleError(_why_none(context, situation, below))
     names = ", ".join(target.name for target in found)
     raise ZconsoleError(f"{names} have failed: select one of them")
+
+
+def _why_none(context: FlowContext, situation: Situation, below: Target | None) -> str:
+    """Why no failed device waits for a replacement, and what to do instead."""
+    if context.frame is not None and (way := way_out(context.frame, context.look, 80)):
+        return f"{situation.pool.name} is suspended: {way}"
+    where, root = (below.name, below.vdev) if below else (situation.pool.name, situation.pool.root)
+    lost = [leaf for leaf in root.leaves() if leaf.state in FAILED]
+    groups = [
+        v for v in root.walk() if v.kind == "replacing" and any(x in lost for x in v.leaves())
+    ]
+    if said := "; ".join(being_replaced(situation, group) for group in groups):
+        way = context.look.keys.way("swap")
+        return f"{said}. {way} follows it; to replace another, select a device"
+    what = f"has failed{' without a replacement' * bool(lost)}"
+    return f"no device of {where} {what}. Select a device to replace"
 
 
 _DATES = (

@@ -23,6 +23,7 @@ from zconsole.ui.keys import bindings, shown
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Confirmation:
     """What the button that does it says."""
     commands: tuple[str, ...] = ()
     """What it runs, for a shell."""
+    checks: Sequence[str] = ()
+    """What must hold, and is checked again when it runs."""
     leaves: bool = False
     """Whether the screen closes once it has run; else its output stays to be read."""
 
@@ -63,6 +66,7 @@ class ConfirmScreen(ButtonScreen[None]):
         self._output: list[Span] = []
         self._state = "asking"
         """asking, running or over."""
+        self._checks_shown = False
         self._warning: Line = ()
         """What the last key did not do, until the next one."""
 
@@ -141,8 +145,18 @@ class ConfirmScreen(ButtonScreen[None]):
             self._confirm()
 
     def on_key(self, event: events.Key) -> None:
-        """Put what is typed where it belongs, wherever the focus is: letters are no keys now."""
-        if self._asks_for_word and event.is_printable and event.character:
+        """Put what is typed where it belongs, wherever the focus is: letters are no keys now.
+
+        Enter on the text shows the preconditions, which one line counts.
+        """
+        if event.key == "enter" and self._state == "asking" and self.focused is self._view:
+            if self._checks_shown or not self.confirmation.checks:
+                self._warn("Tab goes to the buttons")
+            else:
+                self._checks_shown = True
+                self.update()
+                self._view.edge(1)
+        elif self._asks_for_word and event.is_printable and event.character:
             event.stop()
             event.prevent_default()
             self.set_focus(self._typed)  # at once: the next key may be here already
@@ -202,7 +216,11 @@ class ConfirmScreen(ButtonScreen[None]):
         view = self._view
         title, *more = wrapped(confirmation.title, "title", self._look, width, " ")
         said = self._output or [Span(self._look.glyphs.ellipsis, "dim")]
-        lines = confirmation.body(width) if asking else said_lines(said, self._look, width)
+        lines = (
+            (*confirmation.body(width), *self._checks(width))
+            if asking
+            else said_lines(said, self._look, width)
+        )
         view.show((*more, *lines), title)
         self._typed.display = self._asks_for_word
         self._typed.placeholder = f'type "{self._look.text(confirmation.typed)}" to confirm'
@@ -214,6 +232,17 @@ class ConfirmScreen(ButtonScreen[None]):
             self.set_focus(view)
             view.edge(1)
         self._show_hint()
+
+    def _checks(self, width: int) -> Sequence[Line]:
+        """The preconditions, or the line that counts them and says which keys show them."""
+        checks = self.confirmation.checks
+        if not checks:
+            return ()
+        if self._checks_shown:
+            head: Line = (Span(" Preconditions (rechecked at run)", "bold"),)
+            return (head, *said_lines([Span(text, "dim") for text in checks], self._look, width))
+        said = f"{counted(len(checks), 'precondition')}, rechecked at run (Shift+Tab, Enter: show)"
+        return tuple(wrapped(said, "dim", self._look, width, " "))
 
     def _show_hint(self) -> None:
         width, typing = self.app.size.width, self._asks_for_word

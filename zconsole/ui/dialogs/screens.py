@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, cast
 
@@ -30,6 +30,10 @@ About = Callable[[int, int], Sequence[Line]]
 """What there is to say of the line at an index, for a width."""
 Fill = Callable[[], Awaitable[int]]
 """Finds out what a list does not say yet; returns the index to begin at. Raises ZconsoleError."""
+Behind = Callable[[], Collection[int]]
+"""The lines of a list that stand behind one, which opens them."""
+_REST = -1
+"""The index of that one."""
 _ABOUT_SHARE = 3
 """The part of the screen that may tell of the line at the cursor: one in so many."""
 
@@ -168,12 +172,15 @@ class PickScreen(TextScreen[int | None]):
         topics: Sequence[tuple[str, str]] = (),
         fill: Fill | None = None,
         offers: Callable[[int], Offers] = lambda _: (),
+        behind: Behind = tuple,
+        rest: str = "",
     ) -> None:
         """``moved`` is told where the cursor goes; without ``about`` the lines say all there is.
 
         ``barred``: lines that can't be picked now, each with the reason. ``fill`` finds out what
         the lines do not say yet; nothing is picked before it has, and without lines no key acts.
         ``offers``: what can be copied of the line at an index.
+        The lines ``behind`` one, where there are several, come last; ``rest``: what they are.
         """
         self.failed: ZconsoleError | None = None
         """Why it could not be filled in; it was left then."""
@@ -185,11 +192,15 @@ class PickScreen(TextScreen[int | None]):
         self._preview = moved
         self._about = about
         self._barred = barred or {}
+        self._behind, self._rest, self._opened = behind, rest, False
+        self._listed: Sequence[int] = ()
+        """The index of each line as it is shown."""
 
     def compose(self) -> ComposeResult:
         """The list, and below it what there is to say of the line at the cursor."""
+        self._list(self.app.size.width)
         with Vertical(id="picked"):
-            yield PickView(self._start, self._moved)
+            yield PickView(self._line_of(self._start), self._moved)
             yield LinesView(id="about")
         yield FooterView(id="keys")
 
@@ -215,7 +226,7 @@ class PickScreen(TextScreen[int | None]):
     def draw(self) -> None:
         """Draw the lines anew."""
         width = self.view.size.width or self.app.size.width
-        self.view.show(self._make(width), self.aged_title(width))
+        self.view.show(self._list(width), self.aged_title(width))
         # As high as its lines with a blank one, so that what is said of them stands close by.
         self.view.styles.max_height = self.view.line_count() + 2
         heights = [len(self._said(index)) for index in range(self.view.line_count())]
@@ -223,6 +234,28 @@ class PickScreen(TextScreen[int | None]):
         self.query_one("#about").styles.height = max(heights, default=0)
         self._show_about()
         self.show_keys()
+
+    def _list(self, width: int) -> Sequence[Line]:
+        """The lines as they are shown, what stands behind one at the end."""
+        lines, behind = self._make(width), sorted(self._behind())
+        shown = [index for index in range(len(lines)) if index not in behind]
+        folded = len(behind) > 1 and not self._opened
+        self._listed = [*shown, *([_REST] if folded else behind)]
+        more: Line = (Span(f"  {len(behind)} more {self._rest}", "dim"),)
+        return [more if index == _REST else lines[index] for index in self._listed]
+
+    def _line_of(self, index: int) -> int:
+        """Where an index is shown now; what stands behind the one line is opened for it."""
+        if index in self._behind():
+            self._opened = True
+            self._list(self.app.size.width)
+        return self._listed.index(index) if index in self._listed else max(index, 0)
+
+    @property
+    def _index(self) -> int:
+        """The index of the line at the cursor."""
+        line = self.view.cursor
+        return self._listed[line] if line < len(self._listed) else line
 
     def on_mount(self) -> None:
         """Begin to fill in what is not known yet; textual then calls the handler of Dialog."""
@@ -237,9 +270,10 @@ class PickScreen(TextScreen[int | None]):
             self.failed = error
             self.dismiss(None)
             return
+        at = self._index if self._touched else start
         self._fill, self.holds = None, False
-        if not self._touched:
-            self.view.cursor = start
+        self._list(self.app.size.width)
+        self.view.cursor = self._line_of(at)
         self.update()
         self.view.reveal()
         if self._picked:
@@ -250,18 +284,21 @@ class PickScreen(TextScreen[int | None]):
         """Draw for the new width, once the list has it."""
         self.call_after_refresh(self.update)
 
-    def _moved(self, index: int) -> None:
+    def _moved(self, line: int) -> None:
         self._touched = True
         self._show_about()
         if self._preview is not None:
-            self._preview(index)
+            self._preview(self._listed[line])
 
     def _show_about(self) -> None:
         self.query_one("#about", LinesView).show(self._said(self.view.cursor))
 
-    def _said(self, index: int) -> Sequence[Line]:
-        if self._about is None:
+    def _said(self, line: int) -> Sequence[Line]:
+        if self._about is None or line >= len(self._listed):
             return ()
+        index = self._listed[line]
+        if index == _REST:
+            return ((Span(" Enter lists them, each with the reason"),),)
         width, height = self.view.size.width or self.app.size.width, self.app.size.height
         free = height - self.view.line_count() - 3  # its title, the gap and the keys
         most = max(1, free, height // _ABOUT_SHARE)
@@ -272,10 +309,14 @@ class PickScreen(TextScreen[int | None]):
         if self._fill is not None:
             self._picked = self.holds = True
             return
-        if why := self._barred.get(self.view.cursor):
+        index = self._index
+        if index == _REST:
+            self._opened = True
+            self.update()
+        elif why := self._barred.get(index):
             self.app.notify(f"not now: {why}", markup=False)
-            return
-        self.dismiss(self.view.cursor)
+        else:
+            self.dismiss(index)
 
 
 class Prompt(Input):
