@@ -330,6 +330,12 @@ def _places(words: Collection[str], situation: Situation) -> Iterator[str]:
             yield from _said(device.path.rpartition("/")[2], _of_device(device))
 
 
+def called(path: str, situation: Situation) -> str:
+    """How people call the device of the machine that a path names: see ``LeafDisk.called``."""
+    device = situation.facts.disk(path)
+    return _of_device(device).called(path) if device is not None and device.bay else path
+
+
 def _said(name: str, disk: LeafDisk, more: str = "") -> Iterator[str]:
     """Its place and serial number, where those tell more than its name; ``more`` behind them."""
     if text := disk.words(name if disk.bay == name else ""):

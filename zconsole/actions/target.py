@@ -27,12 +27,9 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The name ``zpool status`` prints, with where it was when that is a GUID."""
-        return (
-            f"{self.vdev.name} ({self.vdev.note})"
-            if self.vdev.note.startswith("was ")
-            else (self.vdev.name)
-        )
+        """How people call it: see ``Vdev.called``; with where it was when its name is a GUID."""
+        name, note = self.vdev.called, self.vdev.note
+        return f"{name} ({note})" if name == self.vdev.name and note.startswith("was ") else name
 
     @property
     def group(self) -> Vdev | None:

@@ -163,9 +163,14 @@ class Vdev(NamedTuple):
 
     @property
     def located(self) -> str:
-        """Its name, with where its disk sits and which it is: ``sda (Slot 05, serial ZC1A)``."""
-        words = self.disk.words(self.name) if self.disk is not None else ""
-        return f"{self.name} ({words})" if words else self.name
+        """As people find it: ``Slot 05 (serial ZC1A)``, see ``LeafDisk.called``."""
+        return self.disk.called(self.name) if self.disk is not None else self.name
+
+    @property
+    def called(self) -> str:
+        """The same where its name doesn't tell the bay that is known, else its name."""
+        bay = self.disk.bay if self.disk is not None else ""
+        return self.name if bay in ("", self.name) else self.located
 
     def walk(self) -> Iterator[Vdev]:
         """The vdev and everything below it, in the order ``zpool status`` prints."""

@@ -273,7 +273,7 @@ def cable_advice(view: MachineView, target: Target) -> str:
     """What to do before the disk is replaced; empty unless its cable is the likely cause."""
     if cause_of(view, target) != "cable":
         return ""
-    name = target.argument if target.vdev.state in FAILED else target.name
+    name = target.argument if target.vdev.state in FAILED else target.vdev.name
     clear = shlex.join(("zpool", "clear", view.situation.pool.name, name))
     return (
         f"{SUSPECTS['cable']}: check the cable and port, then clear the errors ({clear});"

@@ -202,6 +202,8 @@ async def test_it_stops_at_the_target():
 async def test_a_new_job_stops_where_the_vdevs_are_even():
     async with acting(SCENARIO) as a:
         await to_tree(a, mark=False)
+        assert "Enter choose all of /storage" in await a.read(a.press("g"))
+        assert "Enter choose this" in await a.read(a.press("j"))
         said = await a.read(a.press("g", "enter"))
         assert "5 % (even), else all files move" in said
         await a.press("G", "enter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from rich.cells import cell_len
@@ -69,6 +70,21 @@ def bays_of(frame: Frame) -> dict[str, str]:
     """The bays of devices whose names don't tell them, by name."""
     disks = ((row.vdev.name, row.vdev.disk) for row in frame.rows)
     return {name: disk.bay for name, disk in disks if disk and disk.bay and disk.bay != name}
+
+
+_WORD = re.compile(r"[\w/@+:.-]*\w")
+
+
+def called_names(frame: Frame) -> dict[str, str]:
+    """How devices are called whose names don't tell their bay, by name and by path."""
+    found = ((row.vdev, row.vdev.called) for row in frame.rows)
+    pairs = [(vdev, called) for vdev, called in found if called != vdev.name]
+    return {word: called for vdev, called in pairs for word in (vdev.name, vdev.path or "")}
+
+
+def as_called(text: str, names: Mapping[str, str]) -> str:
+    """A text, the devices in it called as ``called_names`` has them."""
+    return _WORD.sub(lambda word: names.get(word[0], word[0]), text) if names else text
 
 
 _NAME_TO_RECONNECT = 17
