@@ -419,4 +419,4 @@ async def test_plan_and_job_name_the_key_of_their_help():
 
 async def set_target(a: Acting, answer: str) -> None:
     """On the options: type another spread to stop at."""
-    await a.press("g", "j", "j", "enter", *answer, "enter")
+    await a.press("g", "j", "enter", *answer, "enter")

@@ -273,8 +273,8 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         here = self._at_cursor() or ""
         words = {} if marked else {"Enter": "choose this"}
         if not marked and here in self._folders.roots:
-            whole = middle(self._look.text(here), width // 3, self._look.glyphs.ellipsis)
-            words["Enter"] = f"choose all of {whole}"
+            name = middle(self._look.text(here), width // 3, self._look.glyphs.ellipsis)
+            words["Enter"] = f"choose all of {name}"
         if here in marked:
             words["Space"] = "unmark"
         parts = [hint(key, words.get(key, word)) for key, word in HINTS]
