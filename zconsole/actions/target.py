@@ -189,9 +189,9 @@ def doubts(
         return ()
     if not (others or healthy):
         return ()
-    said = [f"{target.vdev.name} shows no errors"]
+    said = [f"{target.name} shows no errors"]
     for verb, is_meant in (("failed", True), ("errors", False)):
-        names = [t.vdev.name for t in others if (t.vdev.state in FAILED) == is_meant]
+        names = [t.name for t in others if (t.vdev.state in FAILED) == is_meant]
         if names:
             said.append(f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {verb}")
     return ("; ".join(said),)

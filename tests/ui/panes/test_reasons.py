@@ -17,6 +17,7 @@ from zconsole.pool.model import MULTIHOST, BlockCounters, Event, Vdev
 from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.events import pane_lines
+from zconsole.ui.panes.overview import overview_about
 from zconsole.ui.panes.reasons import all_reasons, way_out
 from zconsole.ui.panes.scan import scan_lines
 
@@ -73,6 +74,22 @@ def test_what_is_said_of_a_disk_names_its_bay_first_then_its_serial_number():
     for told in (f"{note}{shown}", f"limit       {shown} is slow", f"check {shown}: errors"):
         assert told in whole
     assert f"trouble     {shown}: " in whole
+
+
+def test_the_health_names_bays_wherever_a_device_stands_in_it_also_in_the_overview():
+    base = frames.flaky()
+    name = base.troubles[0].name
+    rows = tuple(
+        replace(row, vdev=row.vdev._replace(disk=LeafDisk(bay="Slot 05")))
+        if row.vdev.name == name
+        else row
+        for row in base.rows
+    )
+    health = Health("ATTENTION", "warning", (f"the rebuild of {name}, as x{name}: new errors",))
+    made = replace(base, rows=rows, health=health)
+    said = f"the rebuild of Slot 05, as x{name}: new errors"
+    assert said in all_reasons(made, DisplayFormat(), 80)
+    assert said in text(overview_about(made, LOOK, 120))
 
 
 def test_a_name_that_tells_the_bay_stays():

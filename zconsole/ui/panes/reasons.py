@@ -26,10 +26,7 @@ def all_reasons(
     """
     found = (*frame.health.reasons, *_uncounted(frame))
     bays = bays_of(frame) if found or frame.problem else {}
-    reasons = []
-    for reason in found:  # the device it begins with is called by its bay, where that is known
-        name = next((n for n in bays if reason.startswith((f"{n} ", f"{n}: "))), "")
-        reasons.append(look.text(bays[name] + reason.removeprefix(name) if name else reason))
+    reasons = [look.text(as_called(reason, bays)) for reason in found]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
     more = _gone(frame, look, bays, gone_shown)
@@ -83,7 +80,7 @@ def called_names(frame: Frame) -> dict[str, str]:
 
 
 def as_called(text: str, names: Mapping[str, str]) -> str:
-    """A text, the devices in it called as ``called_names`` has them."""
+    """A text, the devices in it called as ``names`` has them."""
     return _WORD.sub(lambda word: names.get(word[0], word[0]), text) if names else text
 
 
