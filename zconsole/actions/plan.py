@@ -331,8 +331,8 @@ def _places(words: Collection[str], situation: Situation) -> Iterator[str]:
 
 
 def called(path: str, situation: Situation) -> str:
-    """How people call the device of the machine that a path names: see ``LeafDisk.called``."""
-    device = situation.facts.disk(path)
+    """How people call the disk of this path: see ``LeafDisk.called``; of others the path."""
+    device = next((d for d in situation.facts.devices if d.path == path), None)
     return _of_device(device).called(path) if device is not None and device.bay else path
 
 

@@ -93,6 +93,10 @@ class Progress(NamedTuple):
     errors: int | None = None
 
 
+_PARTITION = re.compile(r"-part\d+$|(?:^|/)(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)\d+$")
+"""The end of the name of a partition."""
+
+
 class Vdev(NamedTuple):
     """One node of the topology, nested and named as ``zpool status`` prints it."""
 
@@ -168,9 +172,13 @@ class Vdev(NamedTuple):
 
     @property
     def called(self) -> str:
-        """The same where its name doesn't tell the bay that is known, else its name."""
+        """The same where its name doesn't tell the bay that is known, else its name.
+
+        A partition keeps its name: others may be on the same disk.
+        """
         bay = self.disk.bay if self.disk is not None else ""
-        return self.name if bay in ("", self.name) else self.located
+        has_own = bay in ("", self.name) or _PARTITION.search(self.name)
+        return self.name if has_own else self.located
 
     def walk(self) -> Iterator[Vdev]:
         """The vdev and everything below it, in the order ``zpool status`` prints."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -83,9 +84,9 @@ async def test_a_plan_names_the_devices_whole(size):
         said = "".join(
             line.strip() for line in (await a.read(a.press("R", "enter"))).splitlines()[:2]
         )
-        assert "ata-WDC_WD30EZRX-00MMMB0_NT51PRJG with" in said
-        assert said.startswith("Replace ")
-        assert "ata-ST5000DM000-1FK178_9ZD1MSKA" in said
+        assert re.match(
+            r"Replace Slot \d\d \(serial NT51PRJG\) with ?Slot \d\d \(serial 9ZD1MSKA\)", said
+        )
 
 
 def test_a_name_in_an_entry_cannot_act_on_the_terminal() -> None:

@@ -97,6 +97,14 @@ def test_a_name_that_tells_the_bay_stays():
     assert Vdev("sda", "disk", disk=LeafDisk(serial="Z")).called == "sda"
 
 
+def test_partitions_keep_their_names_as_several_may_be_on_one_disk():
+    disk = LeafDisk(bay="Slot 05", serial="Z")
+    for name in ("ata-X-part3", "sda3", "nvme0n1p1", "/dev/sdb1"):
+        assert Vdev(name, "disk", disk=disk).called == name
+    for name in ("ata-X", "sda", "nvme0n1", "wwn-0x5000c500a1"):
+        assert Vdev(name, "disk", disk=disk).called == "Slot 05 (serial Z)"
+
+
 def test_of_many_disks_without_a_bay_two_are_named():
     base = frames.suspended()
     rows = tuple(
