@@ -32,7 +32,7 @@ PARAMETERS = "machine/sys/module/zfs/parameters"
 BOOT = "machine/proc/sys/kernel/random/boot_id"
 _FIGURES = re.compile(r'"(seconds|rate|mean_rate|eta_seconds)": [^,}]+')
 """What a job says of its pace, which is another in each run."""
-_SEEN_HERE = re.compile(r"^stderr\| (?:note: |it fits: ).*\n", re.MULTILINE)
+_SEEN_HERE = re.compile(r"^stderr\| (?:note: |enough space: ).*\n", re.MULTILINE)
 """What a plan says of this machine, not of the job."""
 _HERE = re.compile(r"\(\w+ has no rewrite\)")
 _ANOTHER = re.compile(r"filesystem now: .+, not ")

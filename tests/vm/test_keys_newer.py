@@ -222,8 +222,10 @@ def test_a_rewrite_keeps_incremental_sends_from_growing(pool: PoolFactory) -> No
 
 def planned(operator: Operator, option: str, said: str) -> None:
     """Turn to the next option of rewriting in place, and see its plan."""
+    operator.choose("More")
     operator.choose("Rewrite in place")
     operator.see(option)
+    operator.back("Show the plan")
     operator.choose("Show the plan")
     operator.see(said, 120)
 

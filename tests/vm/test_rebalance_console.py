@@ -147,7 +147,7 @@ def choose(console: Terminal) -> None:
 
 def plan(console: Terminal) -> None:
     """Limit the rate, and have the plan made."""
-    console.press("g", "j", "j", "j", "Enter")
+    console.press("g", "j", "j", "Enter")
     console.wait("RATE LIMIT")
     console.press("1", "0", "M", "Enter")
     console.wait("10M/s")

@@ -181,7 +181,7 @@ def _on_one_disk(target: Target, device: Device, facts: Facts) -> Iterator[Objec
         for leaf in target.top.leaves()
         if leaf.path in paths or (leaf.disk is not None and leaf.disk.serial in serials)
     ]
-    others = ", ".join(leaf.name for leaf in here if leaf is not target.vdev)
+    others = ", ".join(leaf.called for leaf in here if leaf is not target.vdev)
     if others:
         yield Objection(f"on one disk with {others}: {target.top.name} would lose both with it")
     elif here and target.vdev.state in ("ONLINE", "DEGRADED"):
@@ -251,7 +251,7 @@ def unfit_spare(spare: Vdev, target: Target) -> str | None:
     for group in target.top.walk():
         original = group.children[0] if group.kind == "spare" and group.children else None
         if original is not None and target.vdev in original.walk():
-            return f"{group.children[-1].name} stands in already: choose a disk that is no spare"
+            return f"{group.children[-1].called} stands in already: choose a disk that is no spare"
     return None
 
 
@@ -259,5 +259,5 @@ def _only_by_a_spare(target: Target) -> Iterator[Objection]:
     """Why a disk cannot take the place of a spare in use (zpool_vdev_attach, libzfs_pool.c)."""
     group = target.group
     if group is not None and group.kind == "spare" and group.children[0] is not target.vdev:
-        original = next(group.children[0].leaves()).name
+        original = next(group.children[0].leaves()).called
         yield Objection(f"{target.name} is a spare that stands in: replace {original} instead")

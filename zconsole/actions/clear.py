@@ -86,14 +86,23 @@ def _of_other_host(situation: Situation) -> str | None:
 
 
 def _not_back(situation: Situation) -> str | None:
-    """Why too few devices of a suspended pool are there, with labels that are this pool's."""
+    """Why too few devices of a suspended pool are there, with labels that are this pool's.
+
+    One that is being replaced is left out where others are missing: those are to be brought back.
+    """
     if not situation.suspended:
         return None
     for top in data_vdevs(situation.pool.root):
-        away = [problem for member in members(top) if (problem := _missing(situation, member))]
+        found = ((member, _missing(situation, member)) for member in members(top))
+        away = [(member, problem) for member, problem in found if problem]
         if len(away) > parity(top):
-            return "; ".join(away)
+            stay = [problem for member, problem in away if not _is_replaced(member)]
+            return "; ".join(stay or [problem for _, problem in away])
     return None
+
+
+def _is_replaced(member: Vdev) -> bool:
+    return any(vdev.kind == "replacing" for vdev in member.walk())
 
 
 def _missing(situation: Situation, member: Vdev) -> str:
@@ -107,7 +116,7 @@ def _away(situation: Situation, leaf: Vdev) -> str | None:
     """Why a leaf of a suspended pool is not usable yet; None when it is, or was not looked at."""
     label = situation.facts.labels.get(key_of(situation.pool, leaf) or "")
     if label == "":
-        return f"{leaf.name} is not back: no label can be read at {leaf.path}"
+        return f"{leaf.called} is not back: no label can be read at {leaf.path}"
     if label is not None and situation.pool.guid is not None and label != situation.pool.guid:
         return f"{leaf.path} carries the label of another pool ({label})"
     return None

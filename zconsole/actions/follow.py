@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zconsole.actions.plan import ActionOutcome, Follow, Situation
+from zconsole.actions.plan import ActionOutcome, Follow, Situation, called
 from zconsole.actions.target import Swap, Target, find, find_path, stands_in
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, is_complete
@@ -137,7 +137,9 @@ def _one_replace(
 ) -> ActionOutcome | None:
     old = find(now.pool, swap.old)
     if old is None:
-        gone = ActionOutcome(False, f"neither the old device nor {swap.new} is in the pool")
+        gone = ActionOutcome(
+            False, f"neither the old device nor {called(swap.new, now)} is in the pool"
+        )
         return _filled(now, swap.new, "in place", before, gone)
     if old.group is None:
         return ActionOutcome(False, f"backed out: only {old.name} is in its place")
@@ -171,6 +173,7 @@ def _filled(
     new = leaf_on(now, device)
     if new is None:
         return absent
+    device = called(device, now)
     if new.vdev.state in FAILED:
         return ActionOutcome(False, f"{device} is {place}, but {new.vdev.state}")
     if not is_complete(new.vdev) or any(

@@ -39,12 +39,12 @@ def plan_expand(situation: Situation, key: str) -> ActionPlan:
         return found is not None and (found.top.size_bytes or 0) > (top.size_bytes or 0)
 
     gain = space_gained(situation, top)
-    parts = [leaf.name for leaf in top.leaves() if partition_of(leaf) is not None]
+    parts = [leaf.called for leaf in top.leaves() if partition_of(leaf) is not None]
     only = f": {', '.join(parts)} must have been made larger first" if parts else ""
     steps = tuple(
         Step(
             situation.zpool("online", "-e", operands=(disk_path(pool, leaf, expands=True),)),
-            f"use the whole size of {leaf.name}",
+            f"use the whole size of {leaf.called}",
         )
         for leaf in top.leaves()
     )

@@ -143,7 +143,7 @@ def _no_redundancy_left(target: Target) -> tuple[str, ...]:
         return ()
     stay = (v for v in target.top.leaves() if is_complete(v) and v is not target.vdev)
     noisy = [v for v in stay if v.errors.total]
-    errors = (f"; {v.name} has {counted(v.errors.total, 'error')}" for v in noisy)
+    errors = (f"; {v.called} has {counted(v.errors.total, 'error')}" for v in noisy)
     return (
         f"leaves {target.top.name} with no redundancy: one more failure loses data"
         + "".join(errors),
@@ -197,7 +197,7 @@ def _detach_effect(target: Target) -> str:
         sides = counted(len(target.top.children) - 1, "side")
         left = may_fail(_redundancy_without(target))
         return f"{target.top.name} keeps {sides}: {left} without losing data"
-    others = ", ".join(v.name for v in group.children if v is not target.vdev)
+    others = ", ".join(v.called for v in group.children if v is not target.vdev)
     if group.kind != "spare":
         return f"{others} stays; this ends the replace"
     if target.spares:

@@ -330,6 +330,12 @@ def _places(words: Collection[str], situation: Situation) -> Iterator[str]:
             yield from _said(device.path.rpartition("/")[2], _of_device(device))
 
 
+def called(path: str, situation: Situation) -> str:
+    """How people call the disk of this path: see ``LeafDisk.called``; of others the path."""
+    device = next((d for d in situation.facts.devices if d.path == path), None)
+    return _of_device(device).called(path) if device is not None and device.bay else path
+
+
 def _said(name: str, disk: LeafDisk, more: str = "") -> Iterator[str]:
     """Its place and serial number, where those tell more than its name; ``more`` behind them."""
     if text := disk.words(name if disk.bay == name else ""):

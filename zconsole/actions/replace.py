@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from zconsole.actions import conditions as must
 from zconsole.actions.candidates import cautions, own_ashift, spares
 from zconsole.actions.follow import replaced
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, called, decide, refuse
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, doubts, find
 from zconsole.pool.model import Vdev
@@ -37,7 +37,7 @@ def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> 
         return refuse("replace", "Replace a device", situation, must.NOT_THERE)
     plan = ActionPlan(
         action="replace",
-        title=f"Replace {target.name} with {swap.new}",
+        title=f"Replace {target.name} with {called(swap.new, situation)}",
         steps=(_replace_step(situation, target, swap.new, sequential),),
         doubts=(*_joins(situation, target), *doubts(situation.pool, swap.old)),
         consequences=(
@@ -215,7 +215,9 @@ def _replace_step(situation: Situation, target: Target, new: str, sequential: bo
         requires.append(
             must.of_device(target, "the vdev can be rebuilt sequentially", _not_sequential)
         )
-    return Step(argv, f"replace {target.name} with {new}", requires=tuple(requires))
+    return Step(
+        argv, f"replace {target.name} with {called(new, situation)}", requires=tuple(requires)
+    )
 
 
 def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:

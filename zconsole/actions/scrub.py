@@ -261,7 +261,7 @@ def _nothing_to_resilver(situation: Situation) -> str | None:
 
 def _waiting(situation: Situation) -> list[str]:
     """Names of the devices that wait for the next resilver."""
-    return [leaf.name for leaf in situation.pool.root.leaves() if leaf.awaiting_resilver]
+    return [leaf.called for leaf in situation.pool.root.leaves() if leaf.awaiting_resilver]
 
 
 COSTLY = 10.0

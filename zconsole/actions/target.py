@@ -27,12 +27,9 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The name ``zpool status`` prints, with where it was when that is a GUID."""
-        return (
-            f"{self.vdev.name} ({self.vdev.note})"
-            if self.vdev.note.startswith("was ")
-            else (self.vdev.name)
-        )
+        """How people call it: see ``Vdev.called``; with where it was when its name is a GUID."""
+        name, note = self.vdev.called, self.vdev.note
+        return f"{name} ({note})" if name == self.vdev.name and note.startswith("was ") else name
 
     @property
     def group(self) -> Vdev | None:
@@ -192,9 +189,9 @@ def doubts(
         return ()
     if not (others or healthy):
         return ()
-    said = [f"{target.vdev.name} shows no errors"]
+    said = [f"{target.name} shows no errors"]
     for verb, is_meant in (("failed", True), ("errors", False)):
-        names = [t.vdev.name for t in others if (t.vdev.state in FAILED) == is_meant]
+        names = [t.name for t in others if (t.vdev.state in FAILED) == is_meant]
         if names:
             said.append(f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {verb}")
     return ("; ".join(said),)

@@ -30,6 +30,15 @@ class LeafDisk(NamedTuple):
     temperature: float | None = None
     """Degrees Celsius."""
 
+    def called(self, name: str) -> str:
+        """How people call the disk of the device ``name``: ``Slot 05 (serial ZC1A)``.
+
+        Without a bay it is called by its name; a mark that stands there already is not repeated.
+        """
+        mark = f"serial {self.serial}" if self.serial else self.wwn and f"WWN {self.wwn}"
+        spot = self.bay or name
+        return f"{spot} ({mark})" if mark and (self.serial or self.wwn) not in spot else spot
+
     def words(self, besides: str = "") -> str:
         """``bay A12, serial ZC1A2B3C``, as far as it is known and not said in ``besides``."""
         said = any(word in self.bay.lower() for word in ("bay", "slot"))

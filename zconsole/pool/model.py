@@ -93,6 +93,10 @@ class Progress(NamedTuple):
     errors: int | None = None
 
 
+_PARTITION = re.compile(r"-part\d+$|(?:^|/)(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)\d+$")
+"""The end of the name of a partition."""
+
+
 class Vdev(NamedTuple):
     """One node of the topology, nested and named as ``zpool status`` prints it."""
 
@@ -163,9 +167,18 @@ class Vdev(NamedTuple):
 
     @property
     def located(self) -> str:
-        """Its name, with where its disk sits and which it is: ``sda (Slot 05, serial ZC1A)``."""
-        words = self.disk.words(self.name) if self.disk is not None else ""
-        return f"{self.name} ({words})" if words else self.name
+        """As people find it: ``Slot 05 (serial ZC1A)``, see ``LeafDisk.called``."""
+        return self.disk.called(self.name) if self.disk is not None else self.name
+
+    @property
+    def called(self) -> str:
+        """The same where its name doesn't tell the bay that is known, else its name.
+
+        A partition keeps its name: others may be on the same disk.
+        """
+        bay = self.disk.bay if self.disk is not None else ""
+        has_own = bay in ("", self.name) or _PARTITION.search(self.name)
+        return self.name if has_own else self.located
 
     def walk(self) -> Iterator[Vdev]:
         """The vdev and everything below it, in the order ``zpool status`` prints."""

@@ -170,7 +170,7 @@ def _found(
     """What speaks for a failure, and what for its cause."""
     leaf = target.vdev
     note = f" ({leaf.note})" if leaf.note else ""
-    yield f"{leaf.name} is {leaf.state}{note}"
+    yield f"{leaf.called} is {leaf.state}{note}"
     if gone:
         yield "the machine no longer has the disk: it is out, without power, or its link is down"
     counts = (
@@ -203,7 +203,7 @@ def _ways(
     if device := next((each for each in free if not old.is_on(each)), None):
         new = disk_of(device)
         why = (
-            f"{new.words} is free: replace with it now, and pull {target.vdev.name} once the"
+            f"{new.words} is free: replace with it now, and pull {old.spot} once the"
             f" resilver is done. {kept_words(view.situation, target)}"
         )
         yield SwapWay(REPLACE_FIRST, why, new)
@@ -273,7 +273,7 @@ def cable_advice(view: MachineView, target: Target) -> str:
     """What to do before the disk is replaced; empty unless its cable is the likely cause."""
     if cause_of(view, target) != "cable":
         return ""
-    name = target.argument if target.vdev.state in FAILED else target.name
+    name = target.argument if target.vdev.state in FAILED else target.vdev.name
     clear = shlex.join(("zpool", "clear", view.situation.pool.name, name))
     return (
         f"{SUSPECTS['cable']}: check the cable and port, then clear the errors ({clear});"
@@ -291,7 +291,7 @@ def explained(choice: SwapChoice) -> dict[str, list[str]]:
     old, others = choice.old, dict.fromkeys(e.pool for e in choice.effects)
     others.pop(old.pool, None)
     stay = ", ".join(disk.words for disk in choice.untouchable)
-    out = f"With {old.name} out and no new disk filled, pulling any of these loses data: {stay}"
+    out = f"With {old.spot} out and no new disk filled, pulling any of these loses data: {stay}"
     # Of a device that still works nothing failed.
     wrong = "What failed" if choice.failed else "What is wrong" if choice.faulty else "State"
     judged = (f"Judged: {SUSPECTS[choice.cause]}",) if choice.faulty else ()

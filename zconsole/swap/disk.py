@@ -70,7 +70,8 @@ class SwapDisk:
     @property
     def words(self) -> str:
         """Where it sits and what its label says: ``bay07 (serial WD-1234)``."""
-        return f"{self.spot} ({self.mark})" if self.mark else self.spot
+        disk = LeafDisk(bay=self.place, serial=self.serial, wwn=self.wwn)
+        return disk.called(self.name)
 
     def is_on(self, device: Device) -> bool:
         """Whether it is this device: by serial and WWN, else by link, else by kernel name."""

@@ -8,14 +8,18 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.actions.acting import acting
-from tests.ui.drawn import LOOK
+from tests.ui.drawn import LOOK, text
 from tests.ui.frames.making import disk, frame, group
+from zconsole.diagnosis.bottleneck.finding import Suggestion, Verdict
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.health import Health
-from zconsole.pool.model import MULTIHOST, BlockCounters, Vdev
+from zconsole.pool.model import MULTIHOST, BlockCounters, Event, Vdev
 from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.events import pane_lines
+from zconsole.ui.panes.overview import overview_about
 from zconsole.ui.panes.reasons import all_reasons, way_out
+from zconsole.ui.panes.scan import scan_lines
 
 
 @rows(("repaired", "left", "told"), [(True, 0, True), (False, 0, False), (True, 1, False)])
@@ -44,6 +48,61 @@ def test_disks_are_named_by_their_bays_and_the_key_is_told():
     )
     said = way_out(replace(base, rows=rows), LOOK, 78)
     assert said == "reconnect Slots 04-05, then clear the pool (A)"
+
+
+def test_what_is_said_of_a_disk_names_its_bay_first_then_its_serial_number():
+    base, shown = frames.flaky(), "Slot 05 (serial ZC1A)"
+    name, note = base.troubles[0].name, "restarted 22:29 after "
+    bay = LeafDisk(bay="Slot 05", serial="ZC1A")
+    rows = tuple(
+        replace(row, vdev=row.vdev._replace(disk=bay)) if row.vdev.name == name else row
+        for row in base.rows
+    )
+    events = (Event(frames.NOW, "errors", f"{name}: 1 new read error", "warning", name),)
+    view = replace(base.scans[0], notes=(f"{note}{name} returned",))
+    limit = Verdict("slow-disk", f"{name} is slow", sure=1.0, disk=name)
+    advice = Suggestion(f"check {name}: errors, SMART, cable")
+    limit = limit._replace(suggestion=advice)
+    made = replace(base, rows=rows, events=events, scans=(view, *base.scans[1:]), limit=limit)
+    for said in (
+        *map(text, (scan_lines(made, LOOK, 160), scan_lines(made, LOOK, 80))),
+        text(pane_lines(made, None, LOOK, 100)),
+    ):
+        assert shown in said
+        assert name not in said
+    whole = text(scan_lines(made, LOOK, 160))
+    for told in (f"{note}{shown}", f"limit       {shown} is slow", f"check {shown}: errors"):
+        assert told in whole
+    assert f"trouble     {shown}: " in whole
+
+
+def test_the_health_names_bays_wherever_a_device_stands_in_it_also_in_the_overview():
+    base = frames.flaky()
+    name = base.troubles[0].name
+    rows = tuple(
+        replace(row, vdev=row.vdev._replace(disk=LeafDisk(bay="Slot 05")))
+        if row.vdev.name == name
+        else row
+        for row in base.rows
+    )
+    health = Health("ATTENTION", "warning", (f"the rebuild of {name}, as x{name}: new errors",))
+    made = replace(base, rows=rows, health=health)
+    said = f"the rebuild of Slot 05, as x{name}: new errors"
+    assert said in all_reasons(made, DisplayFormat(), 80)
+    assert said in text(overview_about(made, LOOK, 120))
+
+
+def test_a_name_that_tells_the_bay_stays():
+    assert Vdev("bay05", "disk", disk=LeafDisk(bay="bay05", serial="Z")).called == "bay05"
+    assert Vdev("sda", "disk", disk=LeafDisk(serial="Z")).called == "sda"
+
+
+def test_partitions_keep_their_names_as_several_may_be_on_one_disk():
+    disk = LeafDisk(bay="Slot 05", serial="Z")
+    for name in ("ata-X-part3", "sda3", "nvme0n1p1", "/dev/sdb1"):
+        assert Vdev(name, "disk", disk=disk).called == name
+    for name in ("ata-X", "sda", "nvme0n1", "wwn-0x5000c500a1"):
+        assert Vdev(name, "disk", disk=disk).called == "Slot 05 (serial Z)"
 
 
 def test_of_many_disks_without_a_bay_two_are_named():

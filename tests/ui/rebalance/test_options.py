@@ -15,43 +15,59 @@ from zconsole.rebalance.planning.settings import EVEN, HELP, Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.options import (
     AIM,
+    ASKED,
     ENTRIES,
     LIMITS,
     MIN_FREE,
+    MORE,
+    OTHERS,
+    RACES,
     RATE,
     TARGET,
     NewJob,
     OptionChoice,
+    entry_about,
+    entry_lines,
     option_about,
     option_lines,
 )
-from zconsole.ui.rebalance.options import PLAN as LAST
 
 
 def test_a_choice_that_is_cut_is_told_whole():
-    settings = replace(SETTINGS, rewrite_options="SC")
+    new, look = NewJob(replace(SETTINGS, rewrite_options="SC")), DisplayFormat()
     for width in (60, 80):
-        for index in range(LAST + 1):
-            whole = " ".join(
-                plain(line).strip()
-                for line in option_about(NewJob(settings), index, DisplayFormat(), width)
-            )
-            row = plain(option_lines(NewJob(settings), DisplayFormat(), width)[index])
-            label = row.strip()[:10]
-            assert whole.startswith(label) == ("…" in row and index < LAST)
-    lines = map(plain, option_about(NewJob(settings), LAST - 1, DisplayFormat(), 60))
+        shown = [
+            *zip(ENTRIES, (entry_about(entry, new, look, width) for entry in ENTRIES), strict=True),
+        ]
+        for (entry, about), row in zip(shown, entry_lines(ENTRIES, new, look, width), strict=True):
+            whole = " ".join(plain(line).strip() for line in about)
+            assert whole.startswith(entry.label[:10]) == ("…" in plain(row))
+    lines = map(plain, entry_about(MORE[-1], new, look, 60))
     assert "not what snapshots or clones hold (2.5)" in " ".join(" ".join(lines).split())
 
 
-@rows("index", range(LAST))
-def test_each_choice_says_what_it_is_for_as_the_help_of_its_option_does(index):
-    lines = option_about(NewJob(SETTINGS), index, DisplayFormat(), 100)
-    assert HELP[ENTRIES[index].name][1:] in " ".join(" ".join(map(plain, lines)).split())
+@rows("entry", ENTRIES)
+def test_each_choice_says_what_it_is_for_as_the_help_of_its_option_does(entry):
+    lines = entry_about(entry, NewJob(SETTINGS), DisplayFormat(), 100)
+    assert HELP[entry.name][1:] in " ".join(" ".join(map(plain, lines)).split())
+
+
+def test_three_things_are_asked_and_what_is_set_of_the_others_shows():
+    look = DisplayFormat()
+    said = [plain(line).strip() for line in option_lines(NewJob(SETTINGS), look, 80)]
+    assert [line.split("  ")[0] for line in said[:-1]] == [*(e.label for e in ASKED), "More"]
+    assert len(ASKED) == 3
+    new = NewJob(Settings(("/a",)))
+    assert plain(option_lines(new, look, 80)[OTHERS]).endswith("  8 options at their defaults")
+    new = NewJob(Settings(("/a",), "copy", limits=Limits(window="22:00-06:00")))
+    row = plain(option_lines(new, look, 80)[OTHERS])
+    assert row.endswith("  set: Engine, Only between")
+    about = " ".join(" ".join(map(plain, option_about(new, OTHERS, look, 80))).split())
+    assert all(entry.label in about for entry in MORE)
 
 
 def test_the_choice_of_lost_writes_says_when_it_applies():
-    index = [entry.name for entry in ENTRIES].index("accept_races")
-    lines = option_about(NewJob(SETTINGS), index, DisplayFormat(), 80)
+    lines = entry_about(RACES, NewJob(SETTINGS), DisplayFormat(), 80)
     assert "NFS or SMB" in " ".join(map(plain, lines))
 
 
@@ -63,7 +79,7 @@ def test_no_usual_choice_is_cut_on_a_small_screen_where_that_would_hide_the_way_
 
 def test_a_target_that_was_typed_does_not_read_like_the_default():
     default, typed = (
-        plain(option_lines(NewJob(SETTINGS, each), DisplayFormat(), 80)[2])
+        plain(option_lines(NewJob(SETTINGS, each), DisplayFormat(), 80)[1])
         for each in (False, True)
     )
     assert default.endswith("5 % (even), else all files move")
@@ -126,7 +142,7 @@ async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options()
         await to_plan(a)
         said = await a.read(a.press("escape"))
         assert "5 % (even) is out of reach for these directories: all their files move" in said
-        await a.press("g", "j", "j", "enter", "5", "enter")
+        await a.press("g", "j", "enter", "5", "enter")
         await a.press("G", "enter")
         assert "--until-spread=0.05" in await a.read(settled(a))
 
@@ -136,41 +152,47 @@ async def test_every_option_is_chosen_from_a_list_or_asked_for():
         await to_tree(a, mark=False)
         await a.press("enter", "g")
         assert "new parity width" in await a.read(a.press("enter", "j", "enter"))
-        assert "copy: verified copies" in await a.read(a.press("j", "enter", "j", "enter"))
         await a.press("j", "enter", *"10", "enter")
         assert "10 %" in a.screen
         assert "nonsense: not a size" in await a.read(a.press("j", "enter", *"nonsense", "enter"))
         await a.press("escape")
         assert "Rate limit                none" in a.screen
+        await a.press("j", "enter")
+        assert "copy: verified copies" in await a.read(a.press("enter", "j", "enter"))
         assert "-P: incremental sends do not grow" in await a.read(
-            a.press("G", "k", "enter", "j", "enter")
+            a.press("G", "enter", "j", "enter")
         )
         assert "all blocks" in await a.read(a.press("enter", "g", "enter"))
         await a.press("k", "enter", "j", "enter", "right", "enter")
         assert "accept if a write" in a.screen
+        said = await a.read(a.press("escape"))
+        assert "set: Engine, Risk (copy engine)" in said
         await a.press("G", "enter")
         said = await a.read(settled(a))
         assert "--engine=copy --aim=width --until-spread=0.1" in said
         assert "--accept-races" in said
 
 
-CHOICES = [index for index, entry in enumerate(ENTRIES) if isinstance(entry, OptionChoice)]
+CHOICES = [entry for entry in ENTRIES if isinstance(entry, OptionChoice)]
 
 
 async def test_a_choice_shows_all_its_values_and_esc_leaves_it_as_it_was():
     async with acting(SCENARIO, (60, 15)) as a:
         await to_options(a)
-        for index in CHOICES:
+        for entry in CHOICES:
+            if entry is MORE[0]:
+                await a.press("g", *["j"] * OTHERS, "enter")
+            index = (MORE if entry in MORE else ASKED).index(entry)
             before = await a.read(a.press("g", *["j"] * index))
             rows = (await a.read(a.press("enter"))).splitlines()
-            values = list(ENTRIES[index].values.values())
+            values = list(entry.values.values())
             shown = [row.strip(" ›").removesuffix("  (now)") for row in rows[1 : len(values) + 1]]
             assert shown == values
             (now,) = (row for row in rows if row.endswith("(now)"))
             assert now.startswith("›"), "Enter twice changes nothing"
             await a.press("G")
-            assert await a.read(a.press("escape")) == before, index
-            assert await a.read(a.press("enter", "enter")) == before, index
+            assert await a.read(a.press("escape")) == before, entry.name
+            assert await a.read(a.press("enter", "enter")) == before, entry.name
 
 
 async def test_options_stay_while_other_directories_are_chosen():
@@ -185,7 +207,8 @@ async def test_options_stay_while_other_directories_are_chosen():
 async def test_the_risk_of_a_lost_write_is_asked_about_and_taken_back_with_the_options():
     async with acting(SCENARIO) as a:
         await to_options(a)
-        before = await a.read(a.press("G", "k", "k"))
+        to_races = ("g", *["j"] * OTHERS, "enter", "G", "k")
+        before = await a.read(a.press(*to_races))
         assert "refuse if a write could be lost" in before
         said = " ".join((await a.read(a.press("enter", "j", "enter"))).split())
         assert "Accept that writes may be lost?" in said
@@ -200,5 +223,5 @@ async def test_the_risk_of_a_lost_write_is_asked_about_and_taken_back_with_the_o
             "the way back to safety needs no question"
         )
         assert "accept if a write" in await a.read(a.press("enter", "j", "enter", "right", "enter"))
-        await a.press("escape", "enter", "G", "k", "k")
+        await a.press("escape", "escape", "enter", *to_races)
         assert a.screen == before

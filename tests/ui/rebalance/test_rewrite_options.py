@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.rebalance.steps import settled, to_tree
-from zconsole.ui.rebalance.options import PLAN, REWRITES
+from zconsole.ui.rebalance.options import OTHERS, REWRITES
 
 
 async def planned(a: Acting, version: str, letters: str) -> str:
@@ -13,8 +13,8 @@ async def planned(a: Acting, version: str, letters: str) -> str:
     for pool in a.feed.world.pools:
         pool.version = version
     await to_tree(a)
-    await a.press("enter", "g", *["j"] * (PLAN - 1))
-    await a.press("enter", *["j"] * list(REWRITES).index(letters), "enter")
+    await a.press("enter", "g", *["j"] * OTHERS, "enter", "G")
+    await a.press("enter", *["j"] * list(REWRITES).index(letters), "enter", "escape")
     await a.press("G", "enter")
     return await a.read(settled(a))
 

@@ -12,7 +12,7 @@ async def test_the_way_back_puts_the_disk_online_and_then_closes():
     async with swapping() as s:
         await s.to_pull()
         assert "Switch on the light" in await s.read(s.do("Z"))
-        assert "Take ata-" in await s.read(s.do("Z"))
+        assert "Take Slot 07 (serial" in await s.read(s.do("Z"))
         assert ran(s) == ["offline", "light", "online"]
         assert "nothing to undo" in await s.read(s.press("Z"))
         assert "X     Give up this swap: nothing is left to undo" in s.screen

@@ -42,6 +42,7 @@ from zconsole.actions.scrub import (
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_work
 from zconsole.hardware.device import Device
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Activity, ErrorCounters, Progress, Vdev
 
 WAITING = disk("d00", 1000, awaiting_resilver=True)
@@ -323,6 +324,20 @@ def test_clear_of_a_suspended_pool_wants_enough_devices_back(labels, text):
     plan = plan_clear(at(pool(top("mirror", 0, 2)), replace(FACTS, labels=labels), suspended=True))
     assert "reboot" in said(plan)
     assert text is None if plan.refused is None else text in plan.refused
+
+
+def test_clear_names_the_disk_that_blocks_and_not_the_one_that_has_a_newcomer():
+    newcomer = disk("d09", 1009, unfilled=True)
+    group = Vdev("replacing-0", "replacing", children=(disk("d00", 1000), newcomer))
+    blocks = disk("d01", 1001, disk=LeafDisk(bay="Slot 05", serial="Z1"))
+    two = pool(top("raidz1", 0, 3, group, blocks))
+    facts = replace(FACTS, labels={"1000": "", "1001": ""})
+    refused = plan_clear(at(two, facts, suspended=True)).refused or ""
+    assert refused.startswith("Slot 05 (serial Z1) is not back")
+    assert "d00" not in refused
+    # With its newcomer alone it is the disk that is wanted.
+    plan = plan_clear(at(pool(group), replace(FACTS, labels={"1000": ""}), suspended=True))
+    assert "d00 is not back" in (plan.refused or "")
 
 
 def test_unknown_facts_are_said_not_guessed():

@@ -38,6 +38,15 @@ def test_offline_and_detach_name_the_bay_and_serial_number():
         assert said.endswith(": Slot 01, serial S1")
 
 
+def test_plans_call_disks_by_bay_and_serial_number_and_commands_by_what_they_take():
+    plan = plan_replace(situation(NEW), Swap("1001", NEW.path))
+    old, new = "Slot 01 (serial S1)", "Slot 09 (serial NEW1)"
+    assert plan.title == f"Replace {old} with {new}"
+    assert plan.steps[0].why == f"replace {old} with {new}"
+    assert plan.steps[0].argv[-2:] == ("1001", NEW.path)
+    assert plan_offline(situation(), "1001").title == f"Take {old} offline"
+
+
 def test_a_replace_names_the_old_disk_and_the_new_one():
     old, new = plan_replace(situation(NEW), Swap("1001", NEW.path)).where
     assert old.startswith("d01: Slot 01, serial S1")

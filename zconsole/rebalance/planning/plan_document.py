@@ -186,9 +186,10 @@ def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator
         yield f"order of files: {plan.order}", "dim"
     # What the job takes beside the files: copies in flight, and old blocks that stay.
     needs, has = sum(each.space_needed_bytes for each in plan.directories), plan.available_bytes
-    space = f"{show(needs)} of extra space at most, {show(has)} usable above the reserve"
-    fits, role = ("it fits", "dim") if needs <= has else ("it may not fit", "warning")
-    yield f"{fits}: needs {space} (sizes without parity)", role
+    extra = f"up to {show(needs)} extra" if needs else "no extra space"
+    fits, role = ("enough space", "dim") if needs <= has else ("space may run out", "warning")
+    free = f"{show(has)} is usable above the reserve"
+    yield f"{fits}: the move needs {extra}, {free} (parity not counted)", role
     if plan.fragmentation is not None:
         yield f"the pool's free space is {plan.fragmentation * 100:.0f} % fragmented", "dim"
 

@@ -131,8 +131,8 @@ def _said(candidate: Candidate) -> str:
     device = candidate.device
     heat = f"{device.temperature:.0f}C" if device.temperature is not None else ""
     bay, node = LeafDisk(bay=device.bay).words(), device.node.rpartition("/")[2]
-    facts = "  ".join(filter(None, (bay, node, device.serial, heat)))
-    return "; ".join((*candidate.problems, *candidate.cautions)) or f"{device.model}  {facts}"
+    facts = "  ".join(filter(None, (bay, device.serial, node, heat, device.model)))
+    return "; ".join((*candidate.problems, *candidate.cautions)) or facts
 
 
 def _start(candidate: Candidate, names: Mapping[str, str], look: DisplayFormat) -> str:

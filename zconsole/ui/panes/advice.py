@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zconsole.timeline.frame import AUTOPILOT, Frame
-from zconsole.ui.panes.reasons import way_out
+from zconsole.ui.panes.reasons import as_called, called_names, way_out
 from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine
 from zconsole.ui.widgets.draw import Line
 
@@ -62,7 +62,8 @@ def _limit(ink: Ink, rows: int) -> list[Line]:
         is_paused = scan is not None and scan.scan.state == "paused"
         return fixed("slowed by", "" if is_paused else "not known yet", 1, ink, "dim")
     doubt = "perhaps " if limit.sure < _SURE else ""
-    text = _with_short_names("slowed by", f"{doubt}{ink.look.rates(limit.text)}", 1, ink)
+    told = as_called(limit.text, called_names(ink.frame))
+    text = _with_short_names("slowed by", f"{doubt}{ink.look.rates(told)}", 1, ink)
     lines = fixed("slowed by", text, rows, ink)
     return [line for number, line in enumerate(lines) if line or not number]
 
@@ -107,7 +108,7 @@ def suggested(frame: Frame) -> Suggestion | None:
 def _suggestion(ink: Ink) -> str:
     """The suggestion with the keys of the console; empty where there is none."""
     found = suggested(ink.frame)
-    return found.by_key(ink.look.keys.way) if found else ""
+    return as_called(found.by_key(ink.look.keys.way), called_names(ink.frame)) if found else ""
 
 
 def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
@@ -161,8 +162,10 @@ def _quiet(ink: Ink) -> str:
 
 def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     """In full where there is room, else its first clauses: the detail of its row has the rest."""
-    if ink.whole or len(ink.paragraph("new errors", trouble.text)) <= rows:
-        return fixed("new errors", trouble.text, rows, ink, "warning")
-    name = ink.look.middle(trouble.name, _NAME)
+    names = called_names(ink.frame)
+    text = as_called(trouble.text, names)
+    if ink.whole or len(ink.paragraph("new errors", text)) <= rows:
+        return fixed("new errors", text, rows, ink, "warning")
+    name = names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
     said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
     return fixed("new errors", f"{name}: {said}", rows, ink, "warning")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -13,6 +13,7 @@ from zconsole.pool.health import explained
 from zconsole.pool.model import Event
 from zconsole.timeline.frame import DONE, OUTCOME, Frame
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.reasons import as_called, called_names
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung
 from zconsole.ui.widgets.short_names import middle
 from zconsole.zfs.sources.base import NO_READER, Capabilities
@@ -57,7 +58,8 @@ def pane_lines(
     One line each, or as many as it takes where ``room`` has lines enough for that, or is large;
     ``every``: all damaged files, whole.
     """
-    events = (_of_event(event, frame.t, look) for event in reversed(_combined(frame, look)))
+    names = called_names(frame)
+    events = (_of_event(event, frame.t, look, names) for event in reversed(_combined(frame, look)))
     shown = (*_damaged(frame, every=every), *events, *_words(frame, source))
     if not shown:
         return ((Span(" no events since the console started", "dim"),),)
@@ -92,7 +94,7 @@ def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
     return shown
 
 
-def _of_event(event: Event, now: float, look: DisplayFormat) -> _Message:
+def _of_event(event: Event, now: float, look: DisplayFormat, names: Mapping[str, str]) -> _Message:
     """When, how bad, what, and whether it was observed rather than told by zpool."""
     text = event.text or event.name
     if event.vdev and event.vdev not in event.text:
@@ -100,7 +102,7 @@ def _of_event(event: Event, now: float, look: DisplayFormat) -> _Message:
     seen = "" if event.origin == "zpool" or event.name in (DONE, OUTCOME) else "  observed"
     role = event.severity if event.severity in _MARKS else ""
     when = fit(look.when(event.t, now), _LABEL)
-    return _Message(when, text, role, _MARKS.get(event.severity, " "), seen)
+    return _Message(when, as_called(text, names), role, _MARKS.get(event.severity, " "), seen)
 
 
 def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:

@@ -16,6 +16,7 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
+from zconsole.ui.panes.reasons import as_called, bays_of
 from zconsole.ui.view_state import ViewState, place_of
 from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, width_of
 from zconsole.ui.widgets.graph import bar, scale, sparkline
@@ -135,7 +136,8 @@ def overview_about(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line,
 def _reasons(frame: Frame) -> tuple[str, ...]:
     """Why its health is what it is; then a scrub that is overdue, which changes no health."""
     overdue = (frame.scrub.words,) if frame.scrub.overdue else ()
-    return (*frame.health.reasons, *overdue)
+    bays = bays_of(frame) if frame.health.reasons else {}
+    return (*(as_called(reason, bays) for reason in frame.health.reasons), *overdue)
 
 
 class _Table(NamedTuple):

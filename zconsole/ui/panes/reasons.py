@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from rich.cells import cell_len
@@ -25,10 +26,7 @@ def all_reasons(
     """
     found = (*frame.health.reasons, *_uncounted(frame))
     bays = bays_of(frame) if found or frame.problem else {}
-    reasons = []
-    for reason in found:  # the device it begins with is called by its bay, where that is known
-        name = next((n for n in bays if reason.startswith((f"{n} ", f"{n}: "))), "")
-        reasons.append(look.text(bays[name] + reason.removeprefix(name) if name else reason))
+    reasons = [look.text(as_called(reason, bays)) for reason in found]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
     more = _gone(frame, look, bays, gone_shown)
@@ -69,6 +67,21 @@ def bays_of(frame: Frame) -> dict[str, str]:
     """The bays of devices whose names don't tell them, by name."""
     disks = ((row.vdev.name, row.vdev.disk) for row in frame.rows)
     return {name: disk.bay for name, disk in disks if disk and disk.bay and disk.bay != name}
+
+
+_WORD = re.compile(r"[\w/@+:.-]*\w")
+
+
+def called_names(frame: Frame) -> dict[str, str]:
+    """How devices are called whose names don't tell their bay, by name and by path."""
+    found = ((row.vdev, row.vdev.called) for row in frame.rows)
+    pairs = [(vdev, called) for vdev, called in found if called != vdev.name]
+    return {word: called for vdev, called in pairs for word in (vdev.name, vdev.path or "")}
+
+
+def as_called(text: str, names: Mapping[str, str]) -> str:
+    """A text, the devices in it called as ``names`` has them."""
+    return _WORD.sub(lambda word: names.get(word[0], word[0]), text) if names else text
 
 
 _NAME_TO_RECONNECT = 17

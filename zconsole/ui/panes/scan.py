@@ -26,6 +26,7 @@ from zconsole.timeline.scan_rate import PastRates
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.advice import advice_lines
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines
+from zconsole.ui.panes.reasons import as_called, called_names
 from zconsole.ui.panes.scan_parts import (
     Ink,
     barred,
@@ -221,7 +222,8 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
     restarts = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
     for i, note in enumerate(view.notes):
         if ink.whole or i not in restarts[1:]:  # the facts have their number
-            yield (Span(ink.look.text(note), "notice"),)
+            told = as_called(note, called_names(ink.frame))
+            yield (Span(ink.look.text(told), "notice"),)
 
 
 def _past(view: ScanView, ink: Ink) -> list[Line]:

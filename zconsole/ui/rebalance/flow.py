@@ -13,7 +13,9 @@ from zconsole.ui.rebalance.folder_screen import Folders, FoldersScreen
 from zconsole.ui.rebalance.job_screen import JobScreen, job_rows
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import (
-    ENTRIES,
+    ASKED,
+    MORE,
+    OTHERS,
     PLAN,
     Limit,
     NewJob,
@@ -21,6 +23,8 @@ from zconsole.ui.rebalance.options import (
     ask_choice,
     ask_limit,
     ask_races,
+    entry_about,
+    entry_lines,
     option_about,
     option_lines,
     option_topics,
@@ -98,8 +102,11 @@ class RebalanceFlow:
             if picked is None:
                 return None, new.kept()
             row = picked
+            if picked == OTHERS:
+                await self._more(new)
+                continue
             if picked != PLAN:
-                await self._set(new, ENTRIES[picked])
+                await self._set(new, ASKED[picked])
                 continue
             new.plan = None
             while await self._agreed(new):
@@ -109,6 +116,24 @@ class RebalanceFlow:
                     self.context.complain(error)
                 else:
                     return job, new.settings
+
+    async def _more(self, new: NewJob) -> None:
+        """The other options, until they are left."""
+        look, row = self.context.look, 0
+        while True:
+            screen = PickScreen(
+                "REBALANCE  more options",
+                lambda width: entry_lines(MORE, new, look, width),
+                start=row,
+                wide=True,
+                about=lambda index, width: entry_about(MORE[index], new, look, width),
+                topics=option_topics(),
+            )
+            picked = await self.context.app.push_screen_wait(screen)
+            if picked is None:
+                return
+            row = picked
+            await self._set(new, MORE[picked])
 
     async def _set(self, new: NewJob, entry: OptionChoice | Limit) -> None:
         """Ask for one entry's value; nothing changes where that is left."""

@@ -270,8 +270,12 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         if self._said:
             return tuple(wrapped(self._said, "warning", self._look, width, " "))
         marked = self._folders.marked
+        here = self._at_cursor() or ""
         words = {} if marked else {"Enter": "choose this"}
-        if self._at_cursor() in marked:
+        if not marked and here in self._folders.roots:
+            name = middle(self._look.text(here), width // 3, self._look.glyphs.ellipsis)
+            words["Enter"] = f"choose all of {name}"
+        if here in marked:
             words["Space"] = "unmark"
         parts = [hint(key, words.get(key, word)) for key, word in HINTS]
         if marked:

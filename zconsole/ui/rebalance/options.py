@@ -236,16 +236,21 @@ class OptionChoice:
 AIM = OptionChoice("aim", "Aim", AIMS)
 ENGINE = OptionChoice("engine", "Engine", ENGINES)
 RACES = OptionChoice("accept_races", "Risk (copy engine)", _RACES)
-FIRST = (AIM, ENGINE)
-LAST = (
+ASKED: tuple[OptionChoice | Limit, ...] = (AIM, TARGET, RATE)
+"""What every job asks for; the lines before "More"."""
+MORE: tuple[OptionChoice | Limit, ...] = (
+    ENGINE,
+    *LIMITS[2:],
     OptionChoice("during_scan", "Scrubs and resilvers", _SCANS),
     RACES,
     OptionChoice("rewrite_options", "Rewrite in place", REWRITES),
 )
-ENTRIES: tuple[OptionChoice | Limit, ...] = (*FIRST, *LIMITS, *LAST)
+ENTRIES = (*ASKED, *MORE)
 """What can be set, in the order of its lines."""
-PLAN = len(ENTRIES)
-"""Index of the line behind them, which goes on to the plan."""
+OTHERS = len(ASKED)
+"""Index of the line behind those that are asked for, which opens the others."""
+PLAN = OTHERS + 1
+"""Index of the last line, which goes on to the plan."""
 
 
 @dataclass(slots=True)
@@ -316,29 +321,61 @@ _PLAN_LABEL = 17
 
 
 def option_lines(new: NewJob, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """Every choice with its present value, and the way on."""
-    ellipsis = look.glyphs.ellipsis
-    rows: list[Line] = [
-        (
-            Span(f"  {fit(label, _LABEL)}", "dim"),
-            Span(fit(value, max(1, width - _LABEL - 3), ellipsis=ellipsis).rstrip()),
-        )
-        for label, value in _pairs(new, look)
-    ]
+    """What is asked for, the others that are set, and the way on."""
     room = max(4, width - _PLAN_LABEL - 1)
-    dirs = middle(_dirs(new.settings, look), room, ellipsis)
-    rows.append((Span(fit("  Show the plan", _PLAN_LABEL), "bold"), Span(dirs, "bold")))
-    return tuple(rows)
+    dirs = middle(_dirs(new.settings, look), room, look.glyphs.ellipsis)
+    return (
+        *entry_lines(ASKED, new, look, width),
+        _row("More", _set_words(new, look), look, width),
+        (Span(fit("  Show the plan", _PLAN_LABEL), "bold"), Span(dirs, "bold")),
+    )
+
+
+def entry_lines(
+    entries: Sequence[OptionChoice | Limit], new: NewJob, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """Entries, each with its present value."""
+    return tuple(_row(entry.label, _value(entry, new, look), look, width) for entry in entries)
+
+
+def _row(label: str, value: str, look: DisplayFormat, width: int) -> Line:
+    room = max(1, width - _LABEL - 3)
+    shown = fit(value, room, ellipsis=look.glyphs.ellipsis).rstrip()
+    return (Span(f"  {fit(label, _LABEL)}", "dim"), Span(shown))
+
+
+def _set_words(new: NewJob, look: DisplayFormat) -> str:
+    """Which of the other entries differ from what they are by default."""
+    usual = NewJob(Settings(()))
+    changed = [e.label for e in MORE if _value(e, new, look) != _value(e, usual, look)]
+    return f"set: {', '.join(changed)}" if changed else f"{len(MORE)} options at their defaults"
 
 
 def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """What a choice is for, and its whole value where its line had to cut it."""
-    if index < PLAN:
-        label, value = _pairs(new, look)[index]
-        whole, room, told = f"{label}: {value}", width - _LABEL - 3, _told(ENTRIES[index])
+    """What a line of ``option_lines`` is for, and its whole value where it had to be cut."""
+    if index < OTHERS:
+        return entry_about(ASKED[index], new, look, width)
+    if index == OTHERS:
+        label, room, value = "More", width - _LABEL - 3, _set_words(new, look)
+        whole, told = f"{label}: {value}", f"{', '.join(each.label for each in MORE)}."
     else:
         value = whole = _dirs(new.settings, look)
         room, told = width - _PLAN_LABEL - 1, "Counts the files and shows the plan; moves nothing."
+    return _about(value, room, whole, told, look, width)
+
+
+def entry_about(
+    entry: OptionChoice | Limit, new: NewJob, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """What an entry is for, and its whole value where its line had to cut it."""
+    value = _value(entry, new, look)
+    whole = f"{entry.label}: {value}"
+    return _about(value, width - _LABEL - 3, whole, _told(entry), look, width)
+
+
+def _about(
+    value: str, room: int, whole: str, told: str, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
     cut = "" if cell_len(value) <= room else whole
     return tuple(
         line for text in (cut, told) if text for line in wrapped(text, "", look, width, " ")
@@ -357,19 +394,15 @@ def _told(entry: OptionChoice | Limit) -> str:
     return f"{text[0].upper()}{text[1:]}.{asked}"
 
 
-def _pairs(new: NewJob, look: DisplayFormat) -> list[tuple[str, str]]:
-    """The label of every choice and its present value, in the order of ``ENTRIES``."""
-    settings = new.settings
-    limits = {limit.label: limit.shown(settings.limits, look) for limit in LIMITS}
-    if settings.limits.until_spread == EVEN and not new.typed:
-        limits[TARGET.label] += ", else all files move"
-    if new.short:
-        limits[TARGET.label] = f"{BEYOND}: all their files move"
-    return [
-        *((choice.label, choice.shown(settings)) for choice in FIRST),
-        *limits.items(),
-        *((choice.label, choice.shown(settings)) for choice in LAST),
-    ]
+def _value(entry: OptionChoice | Limit, new: NewJob, look: DisplayFormat) -> str:
+    """The present value of an entry, for people."""
+    if isinstance(entry, OptionChoice):
+        return entry.shown(new.settings)
+    if entry is TARGET and new.short:
+        return f"{BEYOND}: all their files move"
+    limits = new.settings.limits
+    is_default = entry is TARGET and limits.until_spread == EVEN and not new.typed
+    return entry.shown(limits, look) + ", else all files move" * is_default
 
 
 def _dirs(settings: Settings, look: DisplayFormat) -> str:

@@ -322,10 +322,10 @@ def test_what_holds_old_blocks_may_overlap_or_not(
 def test_what_may_not_fit_is_said_and_only_what_cannot_fit_refused() -> None:
     made = judged(Limits(), 3 * TIB, held_most=8 * TIB, snapshots=0)
     assert made.refused is None
-    assert "it may not fit: needs 8T" in "\n".join(plan_lines(made))
+    assert "space may run out: the move needs up to 8T" in "\n".join(plan_lines(made))
     assert any("up to 8T of old blocks may stay" in note for note in made.notes)
     limited = judged(Limits(max_bytes=TIB), 3 * TIB, held_most=8 * TIB, snapshots=0)
-    assert "it fits: needs 1T" in "\n".join(plan_lines(limited))
+    assert "enough space: the move needs up to 1T extra" in "\n".join(plan_lines(limited))
     assert any("up to 1T of old blocks may stay" in note for note in limited.notes)
 
 

@@ -151,8 +151,8 @@ def test_every_vdev_is_told_before_and_after() -> None:
         "  raidz1-1: 0.0% full now, 60.4% then",
         r"  mirror-2\x1b: 10.0% full now, 20.0% then at most (special)",
         "order of files: large before small",
-        "it fits: needs 0 of extra space at most, 3T usable above the reserve"
-        " (sizes without parity)",
+        "enough space: the move needs no extra space, 3T is usable above the reserve"
+        " (parity not counted)",
         "the pool's free space is 12 % fragmented",
     ]
 
@@ -160,8 +160,8 @@ def test_every_vdev_is_told_before_and_after() -> None:
 def test_without_a_pool_there_is_room_and_order() -> None:
     assert plan_lines(PlanDocument((), available_bytes=3 << 40, order="large before small")) == [
         "order of files: large before small",
-        "it fits: needs 0 of extra space at most, 3T usable above the reserve"
-        " (sizes without parity)",
+        "enough space: the move needs no extra space, 3T is usable above the reserve"
+        " (parity not counted)",
     ]
 
 
@@ -186,11 +186,11 @@ def test_a_plan_tells_of_files_that_are_open_for_writing(tmp_path: Path) -> None
     assert "1 open for writing" in "\n".join(plan_lines(made.document))
 
 
-@rows(("spare", "said"), [(-1, "it may not fit"), (0, "it fits")])
+@rows(("spare", "said"), [(-1, "space may run out"), (0, "enough space")])
 def test_whether_it_fits_is_said_by_what_it_needs_beside_the_files(spare, said):
     part = replace(directory("a", "copy"), in_flight=600).document(1000)
     needs = part.space_needed_bytes
     assert needs >= 600
     made = PlanDocument((part,), available_bytes=needs + spare)
     (line,) = (line for line in plan_lines(made) if "usable above the reserve" in line)
-    assert line.startswith(f"{said}: needs")
+    assert line.startswith(f"{said}: the move needs up to ")

@@ -485,11 +485,11 @@ def test_an_alert_of_a_device_names_its_bay_and_serial_number():
     rules = Only("device-error")
     rules.look([frame(in_a_bay(mirror_pool(), 0, disk), 1.0)])
     (errors,) = rules.look([frame(in_a_bay(noisy_pool(), 0, disk), 2.0)])
-    assert errors.text.startswith("sda (Slot 07, serial ZC1A): 12 new errors")
+    assert errors.text.startswith("Slot 07 (serial ZC1A): 12 new errors")
     rules = Only("device-error")
     rules.look([frame(in_a_bay(mirror_pool(), 1, disk), 1.0)])
     (gone,) = rules.look([frame(in_a_bay(degraded(FINISHED), 1, disk), 2.0)])
-    assert gone.text == "sdb (Slot 07, serial ZC1A) is FAULTED now"
+    assert gone.text == "Slot 07 (serial ZC1A) is FAULTED now"
     assert gone.next_step == "zconsole swap tank sdb"
 
 
