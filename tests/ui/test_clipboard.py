@@ -59,9 +59,10 @@ async def test_of_a_plan_the_command_is_copied():
 
 
 async def test_in_tmux_the_setting_that_lets_it_through_is_named():
-    async with view_state(frames.healthy(), in_tmux=True) as (_, pilot, read):
+    async with view_state(frames.healthy(), in_tmux=True) as (app, pilot, _):
         await pilot.press("y")
-        assert "tmux set -s set-clipboard on" in read()
+        (said,) = app.messages
+        assert "tmux set -s set-clipboard on" in said.message
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,9 @@ async def test_reports_kept_of_the_pool_time_a_resilver():
         await pilot.press("w", *"disk=4T")
         await pilot.pause()
         assert asked == ["7"]
-        assert "the last watched resilver (95.4M/s per disk)" in " ".join(screen_text(app).split())
+        assert "estimated from the last watched resilver's speed (95.4M/s per disk" in " ".join(
+            screen_text(app).split()
+        )
 
 
 def test_a_leaf_of_a_cache_or_spare_is_not_timed():

@@ -71,9 +71,9 @@ def test_what_is_said_of_a_disk_names_its_bay_first_then_its_serial_number():
         assert shown in said
         assert name not in said
     whole = text(scan_lines(made, LOOK, 160))
-    for told in (f"{note}{shown}", f"limit       {shown} is slow", f"check {shown}: errors"):
+    for told in (f"{note}{shown}", f"slowed by   {shown} is slow", f"check {shown}: errors"):
         assert told in whole
-    assert f"trouble     {shown}: " in whole
+    assert f"new errors  {shown}: " in whole
 
 
 def test_the_health_names_bays_wherever_a_device_stands_in_it_also_in_the_overview():

@@ -217,8 +217,7 @@ async def test_a_shelf_without_hands_offers_none():
         s.swap = replace(s.swap, hands=None)
         await s.begin()
         assert "Demo's hands" not in s.screen
-        before = s.screen
-        assert await s.read(s.press("O")) == before
+        assert "Key O does nothing here" in await s.read(s.press("O"))
 
 
 async def test_every_new_step_starts_at_its_top():

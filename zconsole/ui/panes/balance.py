@@ -19,6 +19,8 @@ _SHORT_NAME, _SHORT_NUMBER = 10, 7
 """Cells of a name, and at most of a size, where two vdevs share a line."""
 _FULL, _NEARLY = 0.96, 0.9
 _ROOMY, _WIDE = 80, 100
+_RULE = 5
+"""Cells of the title's rule at least: it has the marks of what is out of sight."""
 
 
 def balance_title(
@@ -34,7 +36,7 @@ def balance_title(
     facts = " BALANCE "
     if len(balance.vdevs) > 1:
         facts += f" spread {percent(balance.spread)} "
-        room = width - len(columns) - len(facts) - 3
+        room = width - len(columns) - len(facts) - _RULE
         facts += _evening(balance, look, room)
     return ruled(facts, columns, look.glyphs.rule, width)
 

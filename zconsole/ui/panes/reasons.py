@@ -69,7 +69,9 @@ def bays_of(frame: Frame) -> dict[str, str]:
     return {name: disk.bay for name, disk in disks if disk and disk.bay and disk.bay != name}
 
 
-_WORD = re.compile(r"[\w/@+:.-]*\w")
+_WORD = re.compile(r"[\w/@+:.-]+")
+_ENDS = "/@+:.-"
+"""What ends no name: the colon or the full stop behind it."""
 
 
 def called_names(frame: Frame) -> dict[str, str]:
@@ -81,7 +83,12 @@ def called_names(frame: Frame) -> dict[str, str]:
 
 def as_called(text: str, names: Mapping[str, str]) -> str:
     """A text, the devices in it called as ``names`` has them."""
-    return _WORD.sub(lambda word: names.get(word[0], word[0]), text) if names else text
+
+    def called(word: re.Match[str]) -> str:
+        name = word[0].rstrip(_ENDS)
+        return names.get(name, name) + word[0][len(name) :]
+
+    return _WORD.sub(called, text) if names else text
 
 
 _NAME_TO_RECONNECT = 17
