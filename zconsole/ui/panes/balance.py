@@ -19,8 +19,8 @@ _SHORT_NAME, _SHORT_NUMBER = 10, 7
 """Cells of a name, and at most of a size, where two vdevs share a line."""
 _FULL, _NEARLY = 0.96, 0.9
 _ROOMY, _WIDE = 80, 100
-_RULE = 5
-"""Cells of the title's rule at least: it has the marks of what is out of sight."""
+_MARKS = 2
+"""Cells of the title's rule that longer words leave to the marks of what is out of sight."""
 
 
 def balance_title(
@@ -36,7 +36,7 @@ def balance_title(
     facts = " BALANCE "
     if len(balance.vdevs) > 1:
         facts += f" spread {percent(balance.spread)} "
-        room = width - len(columns) - len(facts) - _RULE
+        room = width - len(columns) - len(facts) - 3
         facts += _evening(balance, look, room)
     return ruled(facts, columns, look.glyphs.rule, width)
 
@@ -51,11 +51,10 @@ def _evening(balance: Balance, look: DisplayFormat, room: int) -> str:
     if not balance.imbalance_bytes:
         return ""
     amount = look.size(balance.imbalance_bytes)
-    texts = (
-        f" {amount} {words} "
-        for words in ("to move for an even pool (raw)", "to move (raw)", "to move")
-    )
-    return next((text for text in texts if len(text) <= room), "")
+    short = f" {amount} to move "
+    longer = (f"{short}for an even pool (raw) ", f"{short}(raw) ")
+    fitting = (text for text in longer if len(text) <= room - _MARKS)
+    return next(fitting, short if len(short) <= room else "")
 
 
 def balance_lines(
