@@ -33,6 +33,7 @@ from zconsole.actions.scrub_window import plan_beside_window, plan_window, plan_
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap, Target, find
 from zconsole.actions.trim import CHANGES, plan_work
+from zconsole.pool.model import Vdev
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.pool.topology import FAILED, placed
 from zconsole.swap.effects import plan_offline_safely
@@ -53,6 +54,11 @@ class Wish:
     target: Target | None = None
 
 
+def _printed(vdev: Vdev) -> str:
+    """The name ``zpool status`` prints, with where it was when that is a GUID."""
+    return f"{vdev.name} ({vdev.note})" if vdev.note.startswith("was ") else vdev.name
+
+
 def wishes(s: Situation, every: bool = False) -> Iterator[Wish]:
     """Return everything that can be planned in a situation, also what must be refused.
 
@@ -64,7 +70,7 @@ def wishes(s: Situation, every: bool = False) -> Iterator[Wish]:
     leaves = [target for target in found if not target.vdev.children]
     for target in found if every else unlike(s):
         for name, plan in _of_vdev(s, target, leaves).items():
-            yield Wish(target.name, name, plan, target)
+            yield Wish(_printed(target.vdev), name, plan, target)
 
 
 def unlike(s: Situation) -> list[Target]:
