@@ -86,7 +86,7 @@ def _planned(words: Sequence[str], answer: str) -> Iterator[str]:
     # Reasons to skip files come in the order of the directory, which each kernel has its own of.
     for line in sorted(lines, key=lambda line: line if "skipped" in line else ""):
         if not line.startswith(tuple(f"note: {words}" for words in OF_THE_MACHINE)):
-            steady = re.sub(r"[\d.]+[KMGT]? usable", "SOME usable", line.replace(place, ""))
+            steady = re.sub(r"[\d.]+[KMGT]? is usable", "SOME is usable", line.replace(place, ""))
             yield safe(re.sub(r"^job [0-9a-f]{6}$", "job ID", steady))
     yield f"exit {done.returncode}"
 
