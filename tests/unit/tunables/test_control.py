@@ -17,6 +17,7 @@ from zconsole.system.audit import AuditError, MemoryLog
 from zconsole.system.patient import NoAnswerError
 from zconsole.system.record_file import MOST_BYTES
 from zconsole.system.state_dir import StateError, write_private
+from zconsole.tunables import parameters
 from zconsole.tunables.autopilot import PilotClaim
 from zconsole.tunables.catalog import TUNABLES
 from zconsole.tunables.control import Control
@@ -229,7 +230,7 @@ def test_who_may_not_write_is_told_why_and_nothing_is_remembered(
 
     opening = os.open
     monkeypatch.setattr(os, "open", refused)
-    monkeypatch.setattr(os, "geteuid", lambda: euid)
+    monkeypatch.setattr(parameters, "is_root", lambda: euid == 0)
     console, claim = kernel.console(), PilotClaim(kernel.state, "1:1")
     act = partial(claim.take, kernel.parameters) if steers else partial(console.set, {TIME: 5}, 1.0)
     with pytest.raises(UnavailableError) as caught:
