@@ -9,6 +9,7 @@ from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import view_state
 from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.dialogs.screens import PickScreen
 
 
 async def test_of_a_device_path_guid_and_name_are_offered():
@@ -56,6 +57,24 @@ async def test_of_a_plan_the_command_is_copied():
         said = await a.read(a.press("ctrl+y"))
         assert a.app.clipboard.startswith("zpool scrub")
         assert f"command sent to the terminal's clipboard: {a.app.clipboard}" in said
+
+
+async def test_of_a_folded_menu_the_command_of_the_line_at_the_cursor_is_copied():
+    async with acting("failed-disk", (200, 60)) as a:
+        await a.to("bay05")
+        await a.press("A", "g")
+        screen = a.app.screen
+        assert isinstance(screen, PickScreen)
+        seen = set()
+        for _ in range(screen.view.line_count()):
+            a.app.copy_to_clipboard("")
+            said = " ".join((await a.read(a.press("y"))).split())
+            copied = a.app.clipboard
+            assert bool(copied) == ("Runs:" in said), said
+            assert not copied or f"Runs: {copied}" in said, said
+            seen.add(bool(copied))
+            await a.press("j")
+        assert seen == {True, False}
 
 
 async def test_in_tmux_the_setting_that_lets_it_through_is_named():

@@ -115,7 +115,9 @@ class MainScreen(Screen[None]):
         self._drawn_for = self._sizes
         tabs = 1 if len(state.frames) > 1 else 0
         header = header_lines(frame, status, state.look, width, height)
-        if self._is_crowded(body, len(header) + tabs):
+        self._is_compact = False
+        self._is_compact = self._is_crowded(body, len(header) + tabs)
+        if self._is_compact and self._is_crowded(body, len(header) + tabs):
             header = header_lines(frame, status, state.look, width, height, brief=True)
         self._header = header
         scan, heights = self._arranged(body, len(header) + tabs)
@@ -337,18 +339,12 @@ class MainScreen(Screen[None]):
         return (self.app.size, *(view.region.size for view in self._views.values()))
 
     def _is_crowded(self, body: Frame, header: int) -> bool:
-        """Have the scan leave out what can be done without, if need be; whether that's too little.
+        """Whether devices and balance have too few lines beside the scan as it is drawn now.
 
         This follows from what runs and what the pool consists of, not from what is said.
         """
         height = self.app.size.height
-        for self._is_compact in (False, True):
-            if height >= TALL:
-                return False
-            wanted = self._wanted(body, header, self._scan(body, 1))
-            if not is_crowded(height, wanted):
-                return False
-        return True
+        return height < TALL and is_crowded(height, self._wanted(body, header, self._scan(body, 1)))
 
     def _wanted(self, body: Frame, header: int, scan: Sequence[Line]) -> WantedHeights:
         balance = len(body.balance.vdevs) + 1 if body.balance.vdevs else 0

@@ -18,7 +18,7 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.overview import overview_about
-from zconsole.ui.panes.reasons import all_reasons, way_out
+from zconsole.ui.panes.reasons import all_reasons, as_called, called_names, way_out
 from zconsole.ui.panes.scan import scan_lines
 
 
@@ -74,6 +74,14 @@ def test_what_is_said_of_a_disk_names_its_bay_first_then_its_serial_number():
     for told in (f"{note}{shown}", f"slowed by   {shown} is slow", f"check {shown}: errors"):
         assert told in whole
     assert f"new errors  {shown}: " in whole
+
+
+def test_a_device_without_a_path_is_called_nothing_where_no_name_stands():
+    base = frames.flaky()
+    bay = LeafDisk(bay="Slot 05")
+    rows = tuple(row._replace(vdev=row.vdev._replace(disk=bay, path=None)) for row in base.rows)
+    text = "no device - none / at all: ..."
+    assert as_called(text, called_names(replace(base, rows=rows))) == text
 
 
 def test_the_health_names_bays_wherever_a_device_stands_in_it_also_in_the_overview():

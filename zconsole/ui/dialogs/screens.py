@@ -221,7 +221,7 @@ class PickScreen(TextScreen[int | None]):
 
     def copies(self) -> Offers:
         """What can be copied of the line at the cursor."""
-        return self._offers(self.view.cursor)
+        return () if self._index == _REST else self._offers(self._index)
 
     def draw(self) -> None:
         """Draw the lines anew."""

@@ -26,7 +26,10 @@ _MARKS = 2
 def balance_title(
     balance: Balance, look: DisplayFormat, width: int, room: int | None = None
 ) -> Line:
-    """Spread and bytes to move; what the last columns are: raw free space counts parity."""
+    """Spread and bytes to move; what the last columns are: raw free space counts parity.
+
+    ``room``: lines below it, None where all vdevs have one.
+    """
     columns = " raw free" if width >= _ROOMY else " free"
     columns += "    frag" * (width >= _WIDE)
     if len(balance.vdevs) > 1:
@@ -36,8 +39,7 @@ def balance_title(
     facts = " BALANCE "
     if len(balance.vdevs) > 1:
         facts += f" spread {percent(balance.spread)} "
-        room = width - len(columns) - len(facts) - 3
-        facts += _evening(balance, look, room)
+        facts += _evening(balance, look, width - len(columns) - len(facts) - 3)
     return ruled(facts, columns, look.glyphs.rule, width)
 
 

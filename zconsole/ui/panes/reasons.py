@@ -78,7 +78,7 @@ def called_names(frame: Frame) -> dict[str, str]:
     """How devices are called whose names don't tell their bay, by name and by path."""
     found = ((row.vdev, row.vdev.called) for row in frame.rows)
     pairs = [(vdev, called) for vdev, called in found if called != vdev.name]
-    return {word: called for vdev, called in pairs for word in (vdev.name, vdev.path or "")}
+    return {word: called for vdev, called in pairs for word in (vdev.name, vdev.path) if word}
 
 
 def as_called(text: str, names: Mapping[str, str]) -> str:
