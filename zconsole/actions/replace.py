@@ -101,7 +101,7 @@ def being_replaced(situation: Situation, group: Vdev) -> str:
     Without the percent where that is unknown, or the new device still waits for its resilver.
     """
     old, *new = (next(vdev.leaves()) for vdev in group.children)
-    said = f"{old.name} is already being replaced by {', '.join(leaf.name for leaf in new)}"
+    said = f"{old.called} is already being replaced by {', '.join(leaf.called for leaf in new)}"
     rebuilt = {top.name for top in situation.pool.root.children if group in top.walk()}
     for scan in situation.running:
         fills = scan.function == "resilver" or (scan.function == "rebuild" and scan.vdev in rebuilt)

@@ -40,7 +40,7 @@ from zconsole.ui.widgets.draw import Line, Span, ruled
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, LinesView
 
-_FILTER = "show only: name, state, path, note"
+_FILTER = "show only: name, bay, serial, path, state, note"
 
 Details = Callable[[str, str], Awaitable[Pairs]]
 """Pool and key of a device to what its feed knows of it."""
