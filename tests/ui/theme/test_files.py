@@ -13,6 +13,7 @@ from tests.table import rows
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, screen_text
 from tests.ui.theme.contrast import contrast
+from zconsole.ui.dialogs.screens import Prompt
 from zconsole.ui.start import theme_problems
 from zconsole.ui.theme.files import (
     COLORS,
@@ -73,8 +74,9 @@ async def test_what_an_empty_input_says_can_be_read(name):
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("slash")
         await pilot.pause()
-        (strip,) = app.query_one("#prompt").render_lines(Region(0, 0, 80, 1))
-        style = next(s.style for s in strip if "state, path" in s.text)
+        prompt = app.query_one("#prompt", Prompt)
+        (strip,) = prompt.render_lines(Region(0, 0, 80, 1))
+        style = next(s.style for s in strip if s.text.strip() and s.text in str(prompt.placeholder))
         front, back = (c.get_truecolor().hex for c in (style.color, style.bgcolor))
         assert contrast(front, back) >= 4.5
 
