@@ -359,7 +359,7 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
         left = percent(view.spread_after)
         return f"Marking everything leaves a spread of {left}: some data returns to the full vdevs"
     size = look.size(view.rewrite_bytes * share)
-    return f"Mark about {size} (compressed) to balance; part moves back"
+    return f"Mark about {size} (compressed) to balance; some data returns to the full vdevs"
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
