@@ -25,18 +25,13 @@ _LONGEST = 64
 """Characters of a sequence that can mean something; numbers of this length fit everywhere."""
 _DIGITS = re.compile(r"\d{8}")
 """A number no terminal means, and more than a character or a coordinate can be."""
-_KNOWN = {FOCUSIN, FOCUSOUT, *(k for k in ANSI_SEQUENCES_KEYS if k[:2] in ("\x1b[", "\x1bO"))}
-_PREFIXES = {key[:end] for key in _KNOWN for end in range(1, len(key))}
-
-
-def _any(texts: Iterable[str]) -> str:
-    return "|".join(map(re.escape, sorted(texts, key=len)))
-
-
+_CSI = r"\x1b\[(?:[0-?]+[ -/]*[@-~]|M[^\x1b]{3})"
+"""A sequence with parameters, or the mouse of an old terminal."""
+_CSI_BEGUN = r"\x1b\[(?:[0-?]+[ -/]*|M[^\x1b]{0,2}|\[)"
 _REPLY = r"\x1b(?:\]\d+;|P[\d;]*[>!$+|]|_G)[^\0-\x1f\x7f-\x9f]*"
 """An OSC, DCS or APC up to its end: ST or BEL; a control character is a key, and ends it, too."""
-_CSI_BEGUN = r"\x1b\[(?:[0-?]+[ -/]*|M[^\x1b]{0,2}|\[)"
-_SEQUENCE = rf"{_any(_KNOWN)}|\x1b\[(?:[0-?]+[ -/]*[@-~]|M[^\x1b]{{3}})"
+_SHORT = (k for k in ANSI_SEQUENCES_KEYS if k[:2] in ("\x1b[", "\x1bO") and not re.match(_CSI, k))
+_SEQUENCE = "|".join((_CSI, *map(re.escape, (FOCUSIN, FOCUSOUT, *_SHORT))))
 _ENDED = re.compile(
     r"\x1b\[200~(?P<paste>.*?)\x1b\[201~"
     rf"|{_REPLY}(?:\x07|\x1b\\|(?=[\0-\x1a\x1c-\x1f\x7f-\x9f]|\x1b.))"
@@ -48,7 +43,7 @@ _ENDED = re.compile(
 _BEGUN = (
     (re.compile(r"\x1b\[200~(?P<paste>.*)", re.DOTALL), 5.0),  # a slow link may pause
     (re.compile(rf"(?:{_REPLY}\x1b?|{_CSI_BEGUN})", re.DOTALL), 1.0),
-    (re.compile(rf"(?P<escape>\x1b(?:\]\d*|P[\d;]*|_)?|{_any(_PREFIXES)})"), ESCAPE_DELAY),
+    (re.compile(r"(?P<escape>\x1b(?:[\[O_]|\]\d*|P[\d;]*)?)"), ESCAPE_DELAY),
 )
 """What may go on, and the seconds of silence after which nothing more is expected of it."""
 _KEPT = 65536
