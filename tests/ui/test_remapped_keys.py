@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from tests.table import rows
+from tests.ui.actions.acting import acting
 from tests.ui.fakes import screen_text
+from tests.ui.rebalance.steps import SCENARIO, to_tree
 from tests.ui.test_start import UTF8, made
 from zconsole.cli.config import FAULT
 from zconsole.config.file import Config, WrongEntry
@@ -106,3 +109,20 @@ def test_keys_to_press_one_after_another_are_those_of_this_console():
     table, _ = SHIPPED.remapped({"tunables": ["F"], "restore": ["ctrl+u"]})
     assert SHIPPED.way("tunables", "restore") == "T, then U"
     assert table.way("tunables", "restore") == "F, then ^U"
+
+
+async def test_dialogs_name_the_keys_that_they_have_here():
+    """Their last line named those of the table in any case."""
+    table, _ = SHIPPED.remapped({"mark": ["m"], "next-button": ["."], "press-button": ["e"]})
+    async with acting(SCENARIO) as a:
+        state = a.app.view_state
+        state.look = dataclasses.replace(state.look, keys=table)
+        a.app.set_keymap(table.keymap)
+        await to_tree(a, mark=False)
+        assert "m mark" in a.screen.splitlines()[-1]
+        await a.home()
+        await a.press("S", "enter")
+        line = a.screen.splitlines()[-1]
+        assert "e select  Left . buttons" in line
+        await a.press("full_stop")
+        assert a.app.screen.focused.id == "run"
