@@ -14,7 +14,7 @@ from tests.ui.rebalance.steps import SCENARIO, to_tree
 from tests.ui.test_start import UTF8, made
 from zconsole.cli.config import FAULT
 from zconsole.config.file import Config, WrongEntry
-from zconsole.ui.dialogs.help_screen import HelpScreen
+from zconsole.ui.dialogs.screens import HelpScreen
 from zconsole.ui.keys import SHIPPED, key_name, shown
 
 PATH = Path("/nonexistent/config.toml")

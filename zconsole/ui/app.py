@@ -27,7 +27,7 @@ from zconsole.timeline.feed import Feed, Update
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.dialogs.screens import Dialog, PickScreen
+from zconsole.ui.dialogs.screens import Dialog, HelpScreen, PickScreen
 from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
@@ -378,8 +378,6 @@ class Console(ThemedApp):
 
     def action_help(self) -> None:
         """Show the keys of the screen on top."""
-        from zconsole.ui.dialogs.help_screen import HelpScreen
-
         if not isinstance(self.screen, HelpScreen):
             about = self.screen if isinstance(self.screen, Dialog) else None
             self.push_screen(HelpScreen(self.view_state, about, self.feed.interval))

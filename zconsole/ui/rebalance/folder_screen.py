@@ -301,7 +301,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
 
     def _show_hint(self) -> None:
         lines = self._hint(self.app.size.width)
-        self.query_one("#hint", LinesView).show_whole(lines)
+        self.query_one("#hint", FooterView).show(lines)
 
     def _at_cursor(self) -> str | None:
         index = self.view.cursor
