@@ -202,7 +202,7 @@ def terms_made(record: Record, settings: Settings, made: RebalancePlan) -> JobTe
         settings=settings,
         engines={root: each.choice.engine or "" for root, each in by_root.items()},
         spaces=pool.spaces if pool else (),
-        raw_factor=pool.raw_factor if pool else 1.0,
+        raw_factor=made.raw_factor,
         floors={root: Floor(*each.found.floor) for root, each in by_root.items()},
         created=time.time(),
         rooms={root: each.found.room for root, each in by_root.items()},

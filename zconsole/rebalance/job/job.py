@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,7 +92,7 @@ class JobTerms:
     spaces: tuple[Space, ...]
     """The vdevs when the job began."""
     raw_factor: float
-    """Raw bytes an allocated byte takes."""
+    """Raw bytes that an allocated byte of its files takes where they lay."""
     floors: Mapping[str, Floor]
     """By root path."""
     created: float | None = None
@@ -109,7 +110,8 @@ class JobTerms:
 
     def document(self) -> dict[str, Any]:
         """What ``terms_of`` reads: the format of journals, which other versions have too."""
-        spaces = [[each.name, each.size, each.alloc, each.weight] for each in self.spaces]
+        fields = attrgetter("name", "size", "alloc", "weight", "data")
+        spaces = [list(fields(each)) for each in self.spaces]
         return {**asdict(self), "spaces": spaces}
 
     def reserves_at(self, min_free: float | None) -> dict[str, int]:

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError, UnavailableError
+from zconsole.pool import balance
 from zconsole.pool.allocator import Space
-from zconsole.pool.balance import FREE_BYTES_ONLY
 from zconsole.pool.model import Pool, Vdev, Version, parse_version
-from zconsole.pool.topology import disks_of
 from zconsole.system import mounts
 from zconsole.system.host import ROOT
 from zconsole.system.mounts import MountPoint
@@ -421,16 +420,14 @@ def spaces_of(
 
     Those of the ``idle`` ones count for nothing.
     """
-    by_disks = bool(version) and version[:2] < FREE_BYTES_ONLY
     found = []
     for row in listed.children:
         if row.vclass == wanted:
-            shape = draid_shape(row.name)
-            disks = disks_of(row.kind, row.width or 0, shape.spares if shape else 0) or 1
-            weight, alloc = float(disks) if by_disks else 1.0, row.alloc_bytes or 0
-            weight = 0.0 if row.name in idle else weight
-            found.append(Space(row.name, space_of(row) or 0, alloc, weight, row.width or 0))
-    return tuple(found)
+            top = row._replace(size_bytes=space_of(row), allocating=row.name not in idle)
+            if shape := draid_shape(row.name):
+                top = top._replace(data_disks=shape.data, spares_left=shape.spares)
+            found.append(top)
+    return balance.spaces_of(found, version)
 
 
 _TYPES = {

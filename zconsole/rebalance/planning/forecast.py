@@ -172,6 +172,17 @@ class RebalancePlan(NamedTuple):
         return sum(each.found.allocated for each in self.directories)
 
     @property
+    def raw_factor(self) -> float:
+        """Raw bytes that an allocated byte of the files takes on the vdevs where they lie."""
+        if self.pool is None:
+            return 1.0
+        spaces = self.pool.spaces
+        every = allocator.shares(spaces)
+        here = every if self.source is None else self.source
+        times = allocator.data_share(spaces, every) / allocator.data_share(spaces, here)
+        return max(1.0, self.pool.raw_factor * times)
+
+    @property
     def pinned(self) -> float:
         """Share of them whose old ones stay."""
         held = sum(each.pinned_least for each in self.directories)
@@ -358,7 +369,7 @@ def predicted(
     lies, estimate = source(plans, pool)
     made = RebalancePlan(plans, pool, told, lies)
     target = limits.until_spread if limits.until_spread is not None else EVEN
-    by_byte = made.stored * pool.raw_factor
+    by_byte = made.stored * made.raw_factor
     limit = by_byte * min(every, limits.max_bytes or every)
     raw = allocator.raw_to_target(pool.spaces, target, limit, lies, made.pinned)
     moved = limit if limits.until_spread is None or raw is None else raw
@@ -372,7 +383,7 @@ def predicted(
         bytes_to_target=None if raw is None or not by_byte else round(raw / by_byte),
         fragmentation=pool.fragmentation,
         scanning=pool.scanning,
-        raw_factor=pool.raw_factor,
+        raw_factor=made.raw_factor,
         vdevs=fills(pool.spaces, after),
         special=fills(pool.special, special(plans, pool)),
         estimate=estimate,

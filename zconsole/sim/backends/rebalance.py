@@ -305,6 +305,7 @@ def _spaces(pool: PoolState) -> tuple[Space, ...]:
             int(top.space),
             top.alloc,
             float((1 if even else top.groups) * top.allocating),
+            1.0 / top.inflation,
         )
         for index, top in enumerate(pool.tops)
         if top in pool.normal_tops()

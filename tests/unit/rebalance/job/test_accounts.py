@@ -18,7 +18,7 @@ from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
-from zconsole.rebalance.job.job import PUBLISH
+from zconsole.rebalance.job.job import PUBLISH, terms_of
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import Choice
@@ -234,13 +234,21 @@ def test_each_event_is_shown_and_the_newest_kept_without_what_is_only_printed(
 
 
 @rows(
-    ("source", "stored"),
-    [(None, 1.0), (None, 0.5), ([1.0, 0.0], 1.0), ([1.0, 0.0], 0.25), ([0.5, 0.5], 2.0)],
+    ("source", "stored", "data"),
+    [
+        (None, 1.0, 1.0),
+        (None, 0.5, 0.8),
+        ([1.0, 0.0], 1.0, 1.0),
+        ([1.0, 0.0], 0.25, 0.5),
+        ([0.5, 0.5], 2.0, 1.0),
+    ],
 )
-def test_a_job_begins_with_the_total_of_its_plan(source: list[float] | None, stored: float) -> None:
+def test_a_job_begins_with_the_total_of_its_plan(
+    tmp_path: Path, source: list[float] | None, stored: float, data: float
+) -> None:
     """Whatever the files compress to, wherever they lie, and whatever of them stays."""
     for pinned in (0, 25):
-        spaces = (Space("d0", 1000 * GIB, 800 * GIB), Space("d1", 1000 * GIB, 100 * GIB))
+        spaces = (Space("d0", 1000 * GIB, 800 * GIB, data=data), Space("d1", 1000 * GIB, 100 * GIB))
         pool = PoolFacts("tank", {"health": "ONLINE"}, spaces, (2, 4, 0), used=600 * GIB)
         found = Survey(b"/tank", Ages(), 9000 * GIB, allocated=500 * GIB)
         place, length = JobDirectory(b"/tank", "zfs", "tank", None), round(500 * GIB / stored)
@@ -250,7 +258,10 @@ def test_a_job_begins_with_the_total_of_its_plan(source: list[float] | None, sto
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(forecast, "source", lambda *_: (source, "made up"))
             made = plan.judged([each], pool, settings)
-        kept = creation.terms_made(Record("abc123", Path("/j"), Path("/f")), settings, made)
+        told = creation.terms_made(Record("abc123", Path("/j"), Path("/f")), settings, made)
+        with closing(Journal.create(tmp_path / f"{source}{stored}{pinned}")) as journal:
+            journal.set("job", told.document())
+            kept = terms_of(journal)
         watch = SpreadWatch(FactsReader(), "tank", kept, lambda: 0.0)
         planned = made.document.bytes_to_target
         assert planned is not None

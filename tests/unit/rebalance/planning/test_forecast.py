@@ -23,6 +23,7 @@ from zconsole.rebalance.planning.forecast import (
     layouts_of,
     narrowed,
 )
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.rebalance.planning.walk import Portion
@@ -233,3 +234,12 @@ def test_a_plain_disk_beside_special_ones_has_an_id_that_is_not_known(
 ) -> None:
     blocks = [Extent(vdev, "0", 10, 10, 10, 1, 10) for vdev in (0, 1)]
     assert (forecast.vdev_shares(blocks, names, others) is not None) == known
+
+
+def test_what_files_on_a_raidz_take_beside_a_mirror_counts_their_parity_alone() -> None:
+    """It was that of all data, of which half has no parity."""
+    spaces = (Space("raidz1-0", 900, 300, data=0.5), Space("mirror-1", 900, 300))
+    pool = PoolFacts("tank", {}, spaces, (2, 4, 0), used=450)
+    for lies, factor in (([1.0, 0.0], 2.0), ([0.0, 1.0], 1.0), (None, 600 / 450)):
+        plan = forecast.RebalancePlan([], pool, PlanDocument(()), lies)
+        assert plan.raw_factor == pytest.approx(factor)
