@@ -105,19 +105,30 @@ class Dataset:
         )
 
 
+class Condition(NamedTuple):
+    """How a pool is, and what it is busy with."""
+
+    state: str
+    """Its state word."""
+    scanning: str | None = None
+    """resilver or scrub while one runs."""
+    moving: str | None = None
+    """The removal of a vdev, or the expansion of a raidz, while one runs: what is written meanwhile
+    lies where it did, or as narrow as before."""
+    checkpoint: bool = False
+    """Whether a checkpoint keeps every freed block."""
+
+
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """A pool: its properties, its normal-class vdevs and what it is busy with."""
+    """A pool: its properties, its normal-class vdevs and how it is."""
 
     name: str
     properties: Mapping[str, str]
     spaces: tuple[Space, ...]
     version: Version
+    condition: Condition = field(default=Condition("ONLINE"))
     fragmentation: float | None = None
-    scanning: str | None = None
-    """resilver or scrub while one runs."""
-    moving: str | None = None
-    """What moves all blocks of a vdev by itself: see ``Condition``."""
     added: int | None = None
     """When the newest vdev was added, epoch seconds; None when there was none or not permitted."""
     special: tuple[Space, ...] = ()
@@ -126,11 +137,6 @@ class PoolFacts:
     """What the datasets have allocated, without parity, and without what is only reserved."""
     sector: int | None = None
     """Bytes of the smallest piece that is allocated; None where it is not known."""
-
-    @property
-    def health(self) -> str:
-        """The state word, ONLINE when all is well."""
-        return self.properties.get("health", "UNKNOWN")
 
     def number(self, name: str) -> int:
         """A property in bytes; 0 where this version has none."""
@@ -141,11 +147,6 @@ class PoolFacts:
         """Raw bytes an allocated byte takes: parity and padding."""
         alloc = sum(space.alloc for space in self.spaces)
         return max(1.0, alloc / self.used) if self.used and self.used > 0 else 1.0
-
-    @property
-    def checkpoint(self) -> bool:
-        """Whether a checkpoint keeps every freed block."""
-        return self.properties.get("checkpoint", "-") not in ("-", "0", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,19 +170,6 @@ class JobDirectory:
         """What identifies this filesystem on every boot: on ZFS, not just its name."""
         guid = self.dataset.properties.get("guid", "") if self.dataset else ""
         return f"{self.kind}:{self.source}:{guid}"
-
-
-class Condition(NamedTuple):
-    """How a pool is, and what it is busy with."""
-
-    state: str
-    """Its state word."""
-    scanning: str | None = None
-    """resilver or scrub while one runs."""
-    moving: str | None = None
-    """The removal of a vdev, or the expansion of a raidz, while one runs: what is written meanwhile
-    lies where it did, or as narrow as before."""
-    checkpoint: bool = False
 
 
 class Extent(NamedTuple):
@@ -248,7 +236,7 @@ class FactsReader:
         version = self.version()
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
         listed, status = self._capacity(name), self._status(name)
-        condition, idle = condition_of(status), idle_vdevs(status)
+        idle = idle_vdevs(status)
         # Not of the pool's dataset alone: that counts what is only reserved as used.
         columns = "usedbydataset,usedbysnapshots"
         used = self._ask("zfs", "list", "-Hp", "-o", columns, "-r", name).split()
@@ -259,9 +247,8 @@ class FactsReader:
             spaces=spaces_of(listed, version, idle=idle),
             special=spaces_of(listed, version, "special", idle),
             version=version,
+            condition=condition_of(status),
             fragmentation=listed.fragmentation,
-            scanning=condition.scanning,
-            moving=condition.moving,
             used=sum(_whole(word) or 0 for word in used) - cloned,
             sector=self._sector(name, properties),
         )

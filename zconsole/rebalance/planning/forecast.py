@@ -382,7 +382,7 @@ def predicted(
         target_spread=target,
         bytes_to_target=None if raw is None or not by_byte else round(raw / by_byte),
         fragmentation=pool.fragmentation,
-        scanning=pool.scanning,
+        scanning=pool.condition.scanning,
         raw_factor=made.raw_factor,
         vdevs=fills(pool.spaces, after),
         special=fills(pool.special, special(plans, pool)),

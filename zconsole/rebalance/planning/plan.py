@@ -215,7 +215,7 @@ def _pin(plan: DirectoryPlan, pool: PoolFacts | None) -> None:
     plan.pinned = {
         "snapshots": min(most, found.snapshot_allocated),
         "clones": min(most, found.clone_allocated),
-        "checkpoint": found.allocated if pool.checkpoint else 0,
+        "checkpoint": found.allocated if pool.condition.checkpoint else 0,
         "dedup": found.allocated if dataset.is_on("dedup") else 0,
         "block_clones": min(found.allocated, pool.number("bclonesaved")),
     }

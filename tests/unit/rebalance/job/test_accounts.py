@@ -249,7 +249,7 @@ def test_a_job_begins_with_the_total_of_its_plan(
     """Whatever the files compress to, wherever they lie, and whatever of them stays."""
     for pinned in (0, 25):
         spaces = (Space("d0", 1000 * GIB, 800 * GIB, data=data), Space("d1", 1000 * GIB, 100 * GIB))
-        pool = PoolFacts("tank", {"health": "ONLINE"}, spaces, (2, 4, 0), used=600 * GIB)
+        pool = PoolFacts("tank", {}, spaces, (2, 4, 0), used=600 * GIB)
         found = Survey(b"/tank", Ages(), 9000 * GIB, allocated=500 * GIB)
         place, length = JobDirectory(b"/tank", "zfs", "tank", None), round(500 * GIB / stored)
         held = {"snapshots": pinned * 5 * GIB}

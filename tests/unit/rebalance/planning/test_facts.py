@@ -237,8 +237,11 @@ def test_a_pool_called_online_with_a_lost_disk_is_degraded(
         "\ttank  ONLINE       0     0     0\n\t  raidz1-0  ONLINE       0     0     0\n"
         f"{row}\nerrors: No known data errors\n"
     )
-    run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
-    assert FactsReader(run, root=tmp_path).condition("tank") == Condition(state)
+    said = {"get": "health\tONLINE\n", "list": LIST, "status": text}
+    run = lambda argv, deadline: Completed(tuple(argv), 0, said[argv[1]], "")  # noqa: E731
+    reader = FactsReader(run, root=tmp_path)
+    assert reader.condition("tank") == Condition(state)
+    assert reader.pool("tank").condition == Condition(state), "a plan and its run see the same"
 
 
 def test_a_mount_by_its_number(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def judged(
 ) -> PlanDocument:
     """The plan of files of so many bytes, of which a compressed pool stores 10T."""
     spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
-    pool = PoolFacts("tank", {"health": "ONLINE"}, spaces, (2, 3, 9), used=15 * TIB)
+    pool = PoolFacts("tank", {}, spaces, (2, 3, 9), used=15 * TIB)
     found = Survey(b"/tank", Ages(), room, files=9, bytes=length, allocated=10 * TIB)
     place = JobDirectory(b"/tank", "zfs", "tank", dataset or Dataset("tank", {}))
     choice = Choice("rewrite", "")
@@ -290,7 +290,7 @@ def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
 
 def test_a_spread_is_out_of_reach_where_a_vdev_takes_no_writes() -> None:
     spaces = [Space(f"mirror-{n}", 10 * TIB, n * TIB, float(n != 1)) for n in (9, 1, 2)]
-    pool = PoolFacts("tank", {"health": "ONLINE"}, tuple(spaces), (2, 4, 0), used=12 * TIB)
+    pool = PoolFacts("tank", {}, tuple(spaces), (2, 4, 0), used=12 * TIB)
     found = Survey(b"/tank", Ages(), 9 * TIB, files=9, bytes=12 * TIB, allocated=12 * TIB)
     place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
     each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 12 * TIB)
