@@ -231,8 +231,10 @@ class Holds:
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
         self._of_pool: tuple[PeriodicCheck[PoolLook], PeriodicCheck[str | None]] | None = None
+        datasets = [place.dataset for place in places if place.dataset]
+        self._has_refquota = any(dataset.number("refquota") for dataset in datasets)
         if (pool := pool_of(places)) is not None:
-            names = sorted({place.dataset.name for place in places if place.dataset})
+            names = sorted({dataset.name for dataset in datasets})
             if "S" in job.terms.settings.rewrite_options:
                 names = []  # blocks that a new snapshot has stay where they are
             self._of_pool = (
@@ -268,10 +270,15 @@ class Holds:
         if self._of_pool is None:
             return None
         look, new_pins = self._of_pool
-        if (seen := look()) and seen.why:
+        seen = look()
+        if seen and seen.why:
             return seen.why
         if pin := new_pins():
             left, room = self.accounts.left() * self.job.terms.stored, self.job.space.room()
+            if self._has_refquota and seen and seen.free is not None:
+                # What only snapshots have does not count in it: there is as much as in the pool.
+                size = min(floor.size for floor in self.job.terms.floors.values())
+                room = max(room, round((seen.free - self.job.limits.floor) * size))
             if left > room:
                 return f"a new {pin} pins old blocks: {left:.0f} bytes left to move, {room} free"
         return None

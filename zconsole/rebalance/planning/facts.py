@@ -266,6 +266,13 @@ class FactsReader:
         free, size = [_whole(word) for word in figures] if len(figures) == 2 else (None, None)
         return free / size if free is not None and size else None
 
+    def available(self, dataset: str) -> int | None:
+        """Bytes available to a dataset and those below it; None where it is not told."""
+        with contextlib.suppress(UnavailableError):
+            asked = "zfs", "get", "-Hp", "-o", "value", "available", dataset
+            return _whole(self._ask(*asked).strip())
+        return None
+
     def condition(self, name: str) -> Condition:
         """How the pool is now; a suspended one is not asked."""
         if pool_state(name, self.root) == "SUSPENDED":

@@ -49,10 +49,17 @@ class DirectoryPlan:
     """Whether other hosts may have its files open."""
     in_flight: int = 0
     """Bytes that are there twice while the job runs, at most."""
+    pinned_room: int | None = None
+    """Free bytes for old blocks that stay, where a refquota leaves less to its files."""
     held_most: int = 0
     """Bytes of its blocks that snapshots may have: files may have changed since only in part."""
     listed: Listed = field(default_factory=dict)
     """Blocks of some of its files."""
+
+    @property
+    def room(self) -> int:
+        """Free bytes above the floor for what moves and what stays."""
+        return self.found.room if self.pinned_room is None else self.pinned_room
 
     @property
     def extents(self) -> list[Extent]:
@@ -360,7 +367,7 @@ def predicted(
     every = sum(plan.bytes for plan in plans)
     told = PlanDocument(
         tuple(plan.document(every) for plan in plans),
-        available_bytes=min(plan.found.room for plan in plans),
+        available_bytes=min(plan.room for plan in plans),
         estimate="size",
         order=OLD_FIRST if pool and pool.added else LARGE_FIRST,
     )
@@ -410,6 +417,21 @@ def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, t
         whole = pool.number("size") / pool.raw_factor
     room = max(0, room)
     return room, (free - room, whole)
+
+
+def room_beyond_refquota(
+    dataset: Dataset, above: int | None, pool: PoolFacts, limits: Limits
+) -> int:
+    """Bytes that blocks may take which only snapshots have.
+
+    A refquota counts what the files have, and not what is in snapshots alone (zfsprops(7)).
+    ``above``: what is available to the dataset above.
+    """
+    bounds = [above_floor(pool, limits)]
+    if quota := dataset.number("quota"):
+        bounds.append(quota - (dataset.number("used") or 0))
+    bounds += [] if above is None else [above]
+    return max(0, round(min(bounds)))
 
 
 def above_floor(pool: PoolFacts, limits: Limits) -> float:

@@ -181,6 +181,11 @@ def _directory_plan(
         found.allocated -= large.allocated
         found.old_allocated -= large.old_allocated
     _pin(plan, pool)
+    if (dataset := place.dataset) and pool and dataset.number("refquota"):
+        parent = dataset.name.rpartition("/")[0]
+        above = reader.available(parent) if parent else None
+        beyond = forecast.room_beyond_refquota(dataset, above, pool, settings.limits)
+        plan.pinned_room = max(found.room, beyond)
     plan.leave_alone(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
@@ -235,13 +240,14 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
 def _space_refusal(
     plan: PlanDocument, plans: Sequence[DirectoryPlan], limits: Limits
 ) -> str | None:
-    goal, free = plan.bytes_within(limits), plan.available_bytes
+    goal, free = plan.bytes_within(limits), min(each.found.room for each in plans)
     stored = max(1.0, *(each.stored for each in plans))
     lasting = min(sum(each.pinned_least for each in plans), round(goal * stored))
     lasting += sum(each.growth(goal) for each in plans)
     needed = lasting + max(each.in_flight for each in plans)
-    if needed > free and lasting:
-        return f"needs {size(needed)}, with only {size(free)} free above the reserve"
+    if lasting and needed > plan.available_bytes:
+        room = size(plan.available_bytes)
+        return f"needs {size(needed)}, with only {room} free above the reserve"
     if free <= 0:
         return "no free space above the reserve"
     too_large = any(each.found.skipped[TOO_LARGE] for each in plans)

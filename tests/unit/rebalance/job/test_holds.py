@@ -196,7 +196,12 @@ class Snapshotted:
     """Holds of a job with 20 bytes on tank/a to move, stored in 10; only snapshots matter."""
 
     def __init__(
-        self, run: Callable[[Sequence[str], float], Completed], clock: Clock, room: int
+        self,
+        run: Callable[[Sequence[str], float], Completed],
+        clock: Clock,
+        room: int,
+        refquota: bool = False,
+        pool_free: float | None = None,
     ) -> None:
         self.notes: list[str] = []
         self.status = ONLINE
@@ -210,9 +215,11 @@ class Snapshotted:
         self.check = pins_check(FactsReader(answer), "tank", ["tank/a"], note, clock)
         holds = cast("Any", object.__new__(Holds))
         holds.accounts = SimpleNamespace(left=lambda: 20)
-        terms = SimpleNamespace(stored=0.5)
-        holds.job = SimpleNamespace(space=SimpleNamespace(room=lambda: room), terms=terms)
-        holds._of_pool = (PoolLook, self.check)
+        terms = SimpleNamespace(stored=0.5, floors={"/tank/a": Floor(0, 100.0)})
+        space = SimpleNamespace(room=lambda: room)
+        holds.job = SimpleNamespace(space=space, terms=terms, limits=Limits(min_free=0.1))
+        holds._has_refquota = refquota
+        holds._of_pool = (lambda: PoolLook(free=pool_free), self.check)
         self.why: Callable[[], str | None] = holds._pool
 
     def later(self) -> str | None:
@@ -234,6 +241,22 @@ def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
     assert "tank/a" in gate.notes[0]
     clock.now += SNAPSHOT_INTERVAL
     assert gate.later() is None
+
+
+@rows(
+    ("refquota", "pool_free", "waits"),
+    [(False, 0.9, True), (True, 0.9, False), (True, 0.19, True), (True, None, True)],
+)
+def test_what_a_new_snapshot_pins_counts_in_no_refquota(
+    refquota: bool, pool_free: float | None, waits: bool
+) -> None:
+    clock = Clock()
+    run, ready = answering("50\n", "150\n50\n")
+    gate = Snapshotted(run, clock, 5, refquota, pool_free)
+    assert gate.why() is None
+    clock.now += SNAPSHOT_INTERVAL
+    ready.set()
+    assert (gate.later() is not None) == waits
 
 
 def test_a_new_checkpoint_that_would_pin_too_much_holds_the_job_up() -> None:
