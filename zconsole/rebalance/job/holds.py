@@ -19,7 +19,7 @@ from typing import Generic, NamedTuple, TypeVar
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.job import AT_FLOOR, Job
+from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
 from zconsole.rebalance.planning.plan import TOO_LARGE
 from zconsole.system.day_hours import day_hours
@@ -192,7 +192,7 @@ class SlowDisks:
             self._spell = min(8.0, max(0.5, self._spell * 2)) if slow else self._spell / 2
             if slow:
                 self._until = now + self._spell
-        return "disk latency is high" if now < self._until else None
+        return SLOW_DISKS if now < self._until else None
 
     def latency(self) -> float | None:
         """Mean wait of the requests completed since the last call, of the class that waits longest.

@@ -187,6 +187,7 @@ SPACE_INTERVAL = 0.5
 LEAST_ROOM = 16 << 20
 """Bytes free above the floor with which a portion is begun: two of the smallest. With a few KB one
 file after the other would be skipped as too large while somebody else fills the pool."""
+SLOW_DISKS = "disk latency is high"
 AT_FLOOR = "free space is at the floor"
 NO_SPACE = "No space left on device"
 QUOTA = "Disk quota exceeded"

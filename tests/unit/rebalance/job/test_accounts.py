@@ -286,3 +286,50 @@ def test_the_end_of_a_job_that_works_at_night_is_nights_away(
         now[0] += 10.0
         accounts.work(10)
         assert accounts.status().eta_seconds == pytest.approx(hours * 3600)
+
+
+def test_waits_for_slow_disks_are_part_of_the_pace(tmp_path: Path) -> None:
+    """The end was that of a job that nothing slows down, and unknown at every second look."""
+    now = 0.0
+    with closing(Journal.create(tmp_path / "j")) as journal:
+        accounts = accounts_of(journal, lambda: now)
+        accounts.bytes_total = 1 << 30
+        ends = list[float | None]()
+        accounts.work(0)
+        for _ in range(20):
+            now += 2.0
+            accounts.work(2000)
+            accounts.wait("disk latency is high")
+            ends.append(accounts.status().eta_seconds)
+            now += 2.0
+            accounts.wait(None)
+            ends.append(accounts.status().eta_seconds)
+        left = (1 << 30) - 40_000
+        assert ends[-1] == pytest.approx(left / 500)
+        assert None not in ends[1:]
+        assert ends[-2] == pytest.approx(left / 550, rel=0.11)
+        assert accounts.status().mean_rate == pytest.approx(1000)
+
+
+@rows("waits", [False, True])
+def test_a_job_that_waits_for_its_hours_has_an_end(tmp_path: Path, waits: bool) -> None:
+    """By day its end was unknown; then it was that of a job whose disks are never busy."""
+    now, hour = 0.0, [22]
+    clocks = JobClocks(
+        lambda: now, lambda: now, local=lambda: datetime(2026, 3, 1, hour[0], tzinfo=UTC)
+    )
+    with closing(Journal.create(tmp_path / f"{waits}")) as journal:
+        accounts = accounts_of(journal, lambda: now, clocks)
+        accounts.bytes_total, accounts.job.limits = 10_000 + 3600, Limits(window="22:00-06:00")
+        accounts.work(0)
+        now += 10_000.0
+        accounts.work(10_000)
+        if waits:
+            accounts.wait("disk latency is high")
+            now += 10_000.0
+            accounts.wait(None)
+        hour[0] = 7
+        accounts.wait("outside 22:00-06:00")
+        found = accounts.status()
+        assert (found.state, found.rate) == ("waiting", None)
+        assert found.eta_seconds == pytest.approx((15 + (2 if waits else 1)) * 3600)
