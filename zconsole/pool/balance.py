@@ -88,6 +88,23 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     )
 
 
+def move_share(found: Balance, passes: int) -> float:
+    """Bytes that a rebalance moves at most while a scan reads one.
+
+    ``passes`` go over what is written: the write, and reads of the copy. A scan reads of all vdevs
+    at once, as long as the one with most data takes; so much a vdev can do while the bytes are
+    moved that the allocator gives to one of them, perhaps nearly all.
+    """
+    usual = 1 / (1 + passes)  # one pass waits for the other
+    every = sum(vdev.alloc_bytes or 0 for vdev in found.vdevs)
+    if not every:
+        return usual
+    held = [(vdev.alloc_bytes or 0) / every for vdev in found.vdevs]
+    given = [vdev.new_write_share or 0.0 for vdev in found.vdevs]
+    works = max(old + passes * new for old, new in zip(held, given, strict=True))
+    return min(usual, max(held) / works)
+
+
 def spaces_of(vdevs: Sequence[Vdev], release: Version) -> tuple[Space, ...]:
     """Top-level vdevs as predictions take them: what their free bytes count for in a release."""
     return tuple(
