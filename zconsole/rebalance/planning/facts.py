@@ -46,8 +46,13 @@ _CALLED = {"rebuild": "resilver", "errorscrub": "scrub"}
 """What ``zpool status`` calls some scans."""
 _MOVING = {"removal": "vdev removal", "expansion": "raidz expansion"}
 _EXTENT = re.compile(
-    r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P", re.MULTILINE
+    r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P"
+    r"(?: F=\d+ B=\d+/(\d+))?",
+    re.MULTILINE,
 )
+_TOP_LEVEL = "\n            children["
+_FIELD = re.compile(r"^ {16}(create_txg|is_log|alloc_bias): '?(\w+)'?$", re.MULTILINE)
+"""Of a top-level vdev in ``zdb -C``; those of its devices are indented further."""
 _OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
 
 Run = Callable[[Sequence[str], float], Completed]
@@ -186,6 +191,8 @@ class Extent(NamedTuple):
     copies: int
     raw: int
     """Of all copies."""
+    birth: int = 0
+    """The txg in which it was written where it is; a rewrite in place keeps its file's ctime."""
 
 
 Listed = Mapping[int, Sequence[Extent]]
@@ -304,6 +311,16 @@ class FactsReader:
             return None
         return last_addition(text)
 
+    def added_txg(self, name: str) -> int | None:
+        """The txg in which the newest data vdev was added (root); None where zdb does not tell."""
+        try:
+            text = self.run(["zdb", "-C", name], ZDB_DEADLINE).stdout
+        except (OSError, DeadlineError):
+            return None
+        tops = [dict(_FIELD.findall(part)) for part in text.split(_TOP_LEVEL)[1:]]
+        data = [top for top in tops if top.get("is_log") != "1" and "alloc_bias" not in top]
+        return max((int(top["create_txg"]) for top in data if "create_txg" in top), default=None)
+
     def blocks(self, dataset: str, inodes: Sequence[int]) -> Listed:
         """What zdb lists of files, by inode (root); empty where it cannot list anything.
 
@@ -319,12 +336,13 @@ class FactsReader:
         found: dict[int, list[Extent]] = {}
         for inode, text in zip(parts[::2], parts[1::2], strict=True):
             extents = found[int(inode)] = []
-            for addresses, length, stored in _EXTENT.findall(text):
+            for addresses, length, stored, birth in _EXTENT.findall(text):
                 copies = [address.split(":") for address in addresses.split()]
                 raw = [int(size, 16) for _, _, size in copies]
                 vdev, offset, _ = copies[0]
                 sizes = int(length, 16), int(stored, 16)
-                extents.append(Extent(int(vdev), offset, raw[0], *sizes, len(raw), sum(raw)))
+                held = raw[0], *sizes, len(raw), sum(raw)
+                extents.append(Extent(int(vdev), offset, *held, int(birth or 0)))
         return found
 
     def sync(self, pool: str) -> None:

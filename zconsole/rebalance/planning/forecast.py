@@ -55,6 +55,8 @@ class DirectoryPlan:
     """Bytes of its blocks that snapshots may have: files may have changed since only in part."""
     listed: Listed = field(default_factory=dict)
     """Blocks of some of its files."""
+    rewritten: float = 0.0
+    """Share of the old files' blocks looked at that were rewritten since the newest vdev came."""
 
     @property
     def room(self) -> int:
@@ -113,6 +115,18 @@ class DirectoryPlan:
         """Bytes that the blocks of a byte of its files take."""
         return self.found.allocated / self.bytes if self.bytes else 0.0
 
+    def note_rewritten(self, added: int) -> None:
+        """Take what was rewritten in place for new, as its files' ctimes do not tell.
+
+        ``added``: the txg in which the newest vdev came.
+        """
+        moment = self.found.ages.addition or 0.0
+        old = {file.st_ino for file in self.found.sample.files if file.st_ctime < moment}
+        blocks = [each for inode in old for each in self.listed.get(inode, ())]
+        if every := sum(each.raw for each in blocks):
+            self.rewritten = sum(each.raw for each in blocks if each.birth >= added) / every
+            self.found.old_allocated = round(self.found.old_allocated * (1 - self.rewritten))
+
     def leave_out(self, reason: str, files: int, size: int) -> None:
         """Skip some files of so many bytes."""
         self.found.skipped[reason] += files
@@ -141,7 +155,8 @@ class DirectoryPlan:
     def document(self, goal: int) -> PlannedDirectory:
         """What is shown of it in a plan to move so many bytes of files."""
         lasting = self.within(goal, self.pinned_most) + self.growth(goal)
-        known = self.found.ages.addition is not None
+        # In part: which of its directories, the files looked at do not tell.
+        known = self.found.ages.addition is not None and self.rewritten in (0.0, 1.0)
         return PlannedDirectory(
             dir=os.fsdecode(self.place.root),
             dataset=self.place.dataset.name if self.place.dataset else None,
@@ -160,7 +175,7 @@ class DirectoryPlan:
             allocated_bytes=self.found.allocated,
             differs=self.differs,
             old_bytes=self.found.old_allocated if known else None,
-            below=tuple(self.found.below.best(known)),
+            below=tuple(self.found.below.best(known and not self.rewritten)),
         )
 
 
@@ -286,13 +301,20 @@ SAMPLED_BLOCKS = 1 << 16
 """Of the files whose blocks are listed: zdb has a line for every block."""
 
 
-def look_at_blocks(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> None:
+def look_at_blocks(
+    reader: FactsReader, plans: Sequence[DirectoryPlan], pool: PoolFacts | None
+) -> None:
     """Have the blocks of the sampled files of each directory listed (root)."""
-    for plan in plans if os.geteuid() == 0 else ():
+    if pool is None or os.geteuid() != 0:
+        return
+    added = reader.added_txg(pool.name) if pool.added is not None else None
+    for plan in plans:
         if (dataset := plan.place.dataset) is None:
             continue
         if inodes := plan.found.sample.inodes(SAMPLED_BLOCKS):
             plan.listed = reader.blocks(dataset.name, inodes)
+        if added is not None:
+            plan.note_rewritten(added)
 
 
 def source(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> tuple[list[float] | None, str]:

@@ -88,7 +88,7 @@ def make(
     for root, linked, held in split:
         if plans[root].choice.engine == "copy":  # which cannot keep links to names elsewhere
             plans[root].leave_out("hard links outside the set", linked, held)
-    forecast.look_at_blocks(reader, plans)
+    forecast.look_at_blocks(reader, plans, pool)
     for each in plans:
         each.differs = tuple(plan_notes.differing(settings.aim, each, pool))
     made = judged(plans, pool, settings)
