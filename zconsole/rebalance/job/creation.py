@@ -40,7 +40,6 @@ from zconsole.rebalance.job.job import (
     JobTerms,
     Request,
     of_key,
-    read_requests,
     request_file,
     requested,
     walking_settings,
@@ -134,7 +133,6 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
         settings = walking_settings(journal, alive=False)
         if settings is None:
             raise NotUnderstoodError(f"{record.journal}: the walk was not finished; delete it")
-        read_requests(journal)
         limits = settings.limits.changed(requested(journal).limits)
         settings = replace(settings, limits=limits)
         found = plan.places(settings.dirs, reader)
