@@ -441,21 +441,6 @@ def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, t
     return room, (free - room, whole)
 
 
-def room_beyond_refquota(
-    dataset: Dataset, above: int | None, pool: PoolFacts, limits: Limits
-) -> int:
-    """Bytes that blocks may take which only snapshots have.
-
-    A refquota counts what the files have, and not what is in snapshots alone (zfsprops(7)).
-    ``above``: what is available to the dataset above.
-    """
-    bounds = [above_floor(pool, limits)]
-    if quota := dataset.number("quota"):
-        bounds.append(quota - (dataset.number("used") or 0))
-    bounds += [] if above is None else [above]
-    return max(0, round(min(bounds)))
-
-
 def above_floor(pool: PoolFacts, limits: Limits) -> float:
     """Bytes that may be written to a pool before the free-space floor is reached."""
     return (pool.number("free") - limits.floor * pool.number("size")) / pool.raw_factor

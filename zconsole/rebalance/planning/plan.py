@@ -27,7 +27,7 @@ from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.forecast import BATCH_BYTES, DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Limits, Settings
-from zconsole.rebalance.planning.survey import Ages, Sink, Survey
+from zconsole.rebalance.planning.survey import Ages, Sink, Survey, TooLarge
 from zconsole.system.mounts import is_inside, mount_at
 from zconsole.units import percent, size
 
@@ -173,19 +173,19 @@ def _directory_plan(
     unseen = unleased(version if place.dataset else ()) if found.sampled[NO_LEASES] else exported
     chosen = engine_choice.choose(settings, place, version, unseen, in_use, namespaces.is_nested())
     chosen = engine_choice.checked(chosen, settings.rewrite_options, version, pool)
-    plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
-    plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
-    large = found.too_large
-    if chosen.engine == "copy" and large.files:  # a copy needs room for a whole file
-        plan.leave_out(TOO_LARGE, large.files, large.bytes)
-        found.allocated -= large.allocated
-        found.old_allocated -= large.old_allocated
-    _pin(plan, pool)
-    if (dataset := place.dataset) and pool and dataset.number("refquota"):
-        parent = dataset.name.rpartition("/")[0]
-        above = reader.available(parent) if parent else None
-        beyond = forecast.room_beyond_refquota(dataset, above, pool, settings.limits)
-        plan.pinned_room = max(found.room, beyond)
+    # A copy needs room for a whole file.
+    large = found.too_large if chosen.engine == "copy" else TooLarge()
+    found.allocated -= large.allocated
+    found.old_allocated -= large.old_allocated
+    if large.files:
+        found.skipped[TOO_LARGE] += large.files
+    pinned, held_most = _pinned(place.dataset, pool, found)
+    plan = DirectoryPlan(
+        place, found, chosen, found.files - large.files, found.bytes - large.bytes, pinned,
+        shared=bool(engine_choice.why_shared(place.dataset, exported)),
+        pinned_room=_pinned_room(reader, place.dataset, pool, settings.limits, found.room),
+        held_most=held_most,
+    )  # fmt: skip
     plan.leave_alone(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
@@ -205,25 +205,48 @@ def _overlay(sys: Sys, files: FilesInUse, root: bytes) -> str | None:
         sys.close(fd)
 
 
-def _pin(plan: DirectoryPlan, pool: PoolFacts | None) -> None:
-    dataset, found = plan.place.dataset, plan.found
+def _pinned(
+    dataset: Dataset | None, pool: PoolFacts | None, found: Survey
+) -> tuple[dict[str, int | None], int]:
+    """Bytes that stay, by what holds them; and those that snapshots may hold at most."""
     if dataset is None or pool is None:
         causes = ("snapshots", "clones", "checkpoint", "dedup", "block_clones")
-        plan.pinned = dict.fromkeys(causes)
-        return
+        return dict.fromkeys(causes), 0
     # What was not written since the newest snapshot, or a clone's origin, is what that can have.
     referenced, written = dataset.number("referenced"), dataset.number("written")
     most = found.allocated
     if referenced is not None and written is not None:
         most = min(most, max(0, referenced - written))
-    plan.held_most = most if dataset.snapshots or dataset.is_on("origin") else 0
-    plan.pinned = {
+    pinned: dict[str, int | None] = {
         "snapshots": min(most, found.snapshot_allocated),
         "clones": min(most, found.clone_allocated),
         "checkpoint": found.allocated if pool.condition.checkpoint else 0,
         "dedup": found.allocated if dataset.is_on("dedup") else 0,
         "block_clones": min(found.allocated, pool.number("bclonesaved")),
     }
+    return pinned, most if dataset.snapshots or dataset.is_on("origin") else 0
+
+
+def _pinned_room(
+    reader: FactsReader,
+    dataset: Dataset | None,
+    pool: PoolFacts | None,
+    limits: Limits,
+    room: int,
+) -> int | None:
+    """Free bytes for old blocks that stay; None where they are those for files.
+
+    A refquota counts what files have, and not what is in snapshots alone (zfsprops(7)).
+    """
+    if dataset is None or pool is None or not dataset.number("refquota"):
+        return None
+    bounds = [forecast.above_floor(pool, limits)]
+    if quota := dataset.number("quota"):
+        bounds.append(quota - (dataset.number("used") or 0))
+    parent = dataset.name.rpartition("/")[0]
+    if parent and (above := reader.available(parent)) is not None:
+        bounds.append(above)
+    return max(room, round(min(bounds)))
 
 
 def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Settings) -> str | None:

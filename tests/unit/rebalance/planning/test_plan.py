@@ -322,7 +322,8 @@ def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
     dataset = Dataset("tank", {k: str(v) for k, v in properties.items()}, (Snapshot(1, 0, False),))
     place = JobDirectory(b"/tank", "zfs", "tank", dataset)
     each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 10)
-    plan._pin(each, PoolFacts("tank", {}, (), (2, 3, 9)))
+    pool = PoolFacts("tank", {}, (), (2, 3, 9))
+    each.pinned, each.held_most = plan._pinned(dataset, pool, found)
     assert (each.pinned_least, each.pinned_most) == (least * TIB, most)
     told = list(plan.plan_notes.of_pins(1 << 60, "", [each]))
     assert bool(told) == (least * TIB < most), told
