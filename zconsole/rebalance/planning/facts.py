@@ -47,7 +47,7 @@ _CALLED = {"rebuild": "resilver", "errorscrub": "scrub"}
 _MOVING = {"removal": "vdev removal", "expansion": "raidz expansion"}
 _EXTENT = re.compile(
     r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P"
-    r"(?: F=\d+ B=\d+/(\d+))?",
+    r"(?: F=\d+ B=(\d+)/(\d+))?",
     re.MULTILINE,
 )
 _TOP_LEVEL = "\n            children["
@@ -336,13 +336,14 @@ class FactsReader:
         found: dict[int, list[Extent]] = {}
         for inode, text in zip(parts[::2], parts[1::2], strict=True):
             extents = found[int(inode)] = []
-            for addresses, length, stored, birth in _EXTENT.findall(text):
+            for addresses, length, stored, logical, physical in _EXTENT.findall(text):
                 copies = [address.split(":") for address in addresses.split()]
                 raw = [int(size, 16) for _, _, size in copies]
                 vdev, offset, _ = copies[0]
                 sizes = int(length, 16), int(stored, 16)
                 held = raw[0], *sizes, len(raw), sum(raw)
-                extents.append(Extent(int(vdev), offset, *held, int(birth or 0)))
+                birth = int(physical or 0) or int(logical or 0)  # 0: the same as the other
+                extents.append(Extent(int(vdev), offset, *held, birth))
         return found
 
     def sync(self, pool: str) -> None:

@@ -110,6 +110,16 @@ def test_what_is_kept_free_is_all_that_may_not_be_written(monkeypatch: pytest.Mo
     assert forecast.room_in(b"/", pool, Limits(min_free=0.1)) == (2500, (3500, 5000.0))
 
 
+@rows(
+    ("births", "birth"),
+    [(" F=1 B=9/23 cksum=1", 23), (" F=1 B=9/0 cksum=1", 9), ("", 0), (" F=1 B=30/23", 23)],
+)
+def test_a_block_is_as_old_as_where_it_lies(births: str, birth: int) -> None:
+    """A rewrite that spares incremental sends keeps the first txg, and a clone the second."""
+    (extent,) = listed({7: f"  0  L0 0:1000:200 200L/200P{births}\n"})[7]
+    assert extent.birth == birth
+
+
 KIB = 1 << 10
 LINES = """\
                0 L1  0:cbe2200:400 20000L/400P F=2 B=23/23 cksum=1
