@@ -43,10 +43,10 @@ def session(
         notes.append(f"no history kept: {error}")
         directory = None
     writer = AsyncWriter()
-    kept = ReportStore(directory, readable, writer.write)
+    kept = ReportStore(directory, readable, writer)
     return Session(
         zone=local_zone(),
-        store=HistoryStore(directory, readable, writer.write),
+        store=HistoryStore(directory, readable, writer),
         reports=ReportKeeper(kept),
         writer=writer,
         notes=notes,
