@@ -205,7 +205,7 @@ def ask(record: Record, order: str | None, limits: Mapping[str, Any] | None = No
     Raises NotFoundError, NotUnderstoodError, StateError.
     """
     file = request_file(record.journal)
-    with closing(Journal.open(record.journal)) as journal:
+    with job_store.asking(record), closing(Journal.open(record.journal)) as journal:
         before = requested(journal)
         request = Request(order or before.order, {**before.limits, **(limits or {})})
         if job_store.is_alive(record) and not file.exists():
