@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
 
 from zconsole.cli.output import local_zone
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
@@ -13,9 +12,9 @@ from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.patient import Patient, made_state_dir
+from zconsole.system.patient import made_state_dir
 from zconsole.system.record_file import AsyncWriter, LockedStore
-from zconsole.system.state_dir import StateError, state_dir, state_dirs
+from zconsole.system.state_dir import StateError, state_dirs
 from zconsole.timeline.alerts.alerting import SentAlerts
 from zconsole.timeline.devices import DeviceProber
 from zconsole.timeline.feed import SessionFeed, Update
@@ -40,7 +39,7 @@ def session(
     readable = state_dirs()
     notes: list[str] = []
     try:
-        directory = Patient().call(partial(state_dir, create=True)) if keep else None
+        directory = made_state_dir() if keep else None
     except StateError as error:
         notes.append(f"no history kept: {error}")
         directory = None

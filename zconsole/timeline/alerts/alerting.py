@@ -127,10 +127,11 @@ class SentAlerts:
         sent = tuple(sorted(self._sent | self._recalled))
         kept = self._kept or _SentFile(t, ())
         changed = set(sent) != set(kept.sent) or (bool(sent) and t - kept.t >= REFRESH)
-        lock = f"{self._name}.lock"
-        if changed and self._store.mine(lock):
-            self._kept = _SentFile(t, sent)
-            self._store.put(self._name, encoded(self._kept), lock)
+        if changed:
+            self._kept = _SentFile(t, sent)  # first: a disk that fails is not asked every second
+            lock = f"{self._name}.lock"
+            if self._store.mine(lock):
+                self._store.put(self._name, encoded(self._kept), lock)
 
     def close(self) -> None:
         """Wait a moment for what is being written."""
