@@ -18,13 +18,11 @@ from zconsole.cli.terminal import has_terminal
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
 from zconsole.output import json
-from zconsole.swap.checklist import DONE, OPEN, Checklist, SwapStage
-from zconsole.swap.choice import choose, explained
-from zconsole.swap.disk import MachineView, device_named, proposed
-from zconsole.swap.report import checklist_record, choice_record, markdown
-from zconsole.swap.session import SwapSession
-from zconsole.swap.steps import STEPS
-from zconsole.swap.store import SwapStore, live_swap
+from zconsole.swap.choice import choose
+from zconsole.swap.disk import DONE, OPEN, Checklist, MachineView, device_named, proposed
+from zconsole.swap.report import checklist_record, choice_record, explained, markdown
+from zconsole.swap.steps import STEPS, SwapStage
+from zconsole.swap.store import SwapSession, SwapStore, live_swap
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import is_root
 from zconsole.system.printable import clean

@@ -23,15 +23,10 @@ from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import left_behind
 from zconsole.pool.topology import FAILED
-from zconsole.swap.checklist import (
+from zconsole.swap.disk import (
     PULL_FIRST,
     REPLACE_FIRST,
     SPARE_FIRST,
-    WAYS,
-    needed_steps,
-    sentence,
-)
-from zconsole.swap.disk import (
     STACKED,
     MachineView,
     SwapDisk,
@@ -50,8 +45,7 @@ from zconsole.swap.effects import (
     redundancy_words,
     untouchable,
 )
-from zconsole.timeline.eta.estimate import Estimate
-from zconsole.units import duration
+from zconsole.swap.steps import needed_steps
 
 KERNEL_LINES = 2
 """Newest lines of the kernel's log that are shown as a reason."""
@@ -279,71 +273,6 @@ def cable_advice(view: MachineView, target: Target) -> str:
         f"{SUSPECTS['cable']}: check the cable and port, then clear the errors ({clear});"
         " replace it if they come back"
     )
-
-
-def explained(choice: SwapChoice) -> dict[str, list[str]]:
-    """Everything to know, by headings, the danger before the ways; none is without lines."""
-    by_hand = [choice.refused] if choice.way is None else []
-    if choice.refusal is not None:
-        by_hand += [f"{n}. {line}" for n, line in enumerate(choice.refusal.manual, 1)]
-        if choice.refusal.title:  # all else comes after it
-            return {"Not guided": [choice.refusal.title, *by_hand]}
-    old, others = choice.old, dict.fromkeys(e.pool for e in choice.effects)
-    others.pop(old.pool, None)
-    stay = ", ".join(disk.words for disk in choice.untouchable)
-    out = f"With {old.spot} out and no new disk filled, pulling any of these loses data: {stay}"
-    # Of a device that still works nothing failed.
-    wrong = "What failed" if choice.failed else "What is wrong" if choice.faulty else "State"
-    judged = (f"Judged: {SUSPECTS[choice.cause]}",) if choice.faulty else ()
-    own = "needs a swap of its own afterwards; it is offered at the end of this one"
-    parts = {
-        "First": [sentence(choice.advice)] if choice.advice else [],
-        f"Swap {old.words}": [*_disk(choice)],
-        wrong: [*choice.found, *judged],
-        "Redundancy now": [*choice.redundancy],
-        "What a pull does now": [
-            *(effect.text for effect in choice.effects),
-            *(f"{pool} {own}" for pool in others),
-        ],
-        "Must stay": [
-            *((out,) * bool(stay)),
-            f"Pull {old.words} only; every other disk stays where it is",
-        ],
-        "Ways": [way_text(way) for way in choice.ways],
-        "Not guided": by_hand,
-    }
-    return {heading: lines for heading, lines in parts.items() if lines}
-
-
-def _disk(choice: SwapChoice) -> Iterator[str]:
-    old = choice.old
-    yield f"{old.name} in {choice.vdev} of {old.pool}"
-    if old.model:
-        yield f"Model {old.model}"
-    if not old.place:
-        yield "Its bay is unknown: find it by its serial number"
-    if not old.mark:
-        yield "Its serial number is unknown: a wrong disk in its place isn't noticed"
-
-
-def way_text(way: SwapWay) -> str:
-    """A way in one line: what it is called, and why it is or isn't possible."""
-    return f"{WAYS[way.mode].title}: {f'not now: {way.refused}' if way.refused else way.why}"
-
-
-def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = None) -> str:
-    """How long the resilvers of a way take, and what that is based on.
-
-    ``left``: seconds of the resilver that runs, by its own ETA; None where unknown.
-    """
-    if way.begun and left is not None:
-        return f"Time: {duration(left)} left of the resilver that runs"
-    times = 2 if way.mode == SPARE_FIRST else 1
-    runs = "two resilvers" if times > 1 else "one resilver"
-    if estimate is None or estimate.eta is None:
-        return f"Time: {runs} of unknown duration: no completed scan recorded"
-    each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""
-    return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"
 
 
 class Refusal(NamedTuple):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from zconsole.actions.candidates import held, judge_device
 from zconsole.actions.offline import plan_offline
 from zconsole.actions.plan import ActionPlan, Precondition, Situation
 from zconsole.actions.running_scans import describe
-from zconsole.actions.target import Target, find, members, others_missing, stands_in
+from zconsole.actions.target import Target, find, members, others_missing, partition_of, stands_in
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import (
@@ -22,11 +24,13 @@ from zconsole.pool.redundancy import (
 )
 from zconsole.pool.topology import FAILED, is_group
 from zconsole.swap.disk import (
+    Checklist,
     MachineView,
     SwapDisk,
     disk_of_leaf,
     leaf_device,
     leaves_of,
+    partition_on,
     same_unit,
 )
 
@@ -285,3 +289,64 @@ def _without(vdev: Vdev, leaf: Vdev) -> Vdev:
     if not vdev.children:
         return vdev
     return vdev._replace(children=tuple(_without(child, leaf) for child in vdev.children))
+
+
+class Inserted(NamedTuple):
+    """The disk that came after the pull, judged."""
+
+    device: Device
+    verdict: str = "fits"
+    """fits, unnamed (by udev), shown (the old one, said to be out), elsewhere or unfit."""
+    problems: tuple[str, ...] = ()
+    """Why it is unfit."""
+
+
+def inserted(swap: Checklist, view: MachineView) -> Inserted | None:
+    """The disk that came after the pull: the old one again, one in its place, or one elsewhere."""
+    old = swap.old
+    disks = [device for device in view.devices if device.kind == "disk"]
+    in_place = [d for d in disks if old.shares_place(d) or old.is_on(d)]
+    fresh = [d for d in disks if not any(known.is_on(d) for known in swap.around)]
+    found = next(iter((*in_place, *fresh)), None)
+    if found is None:
+        return None
+    if found.unnamed:  # it has no path that lasts
+        return Inserted(found, "unnamed")
+    if old.is_on(found):
+        if swap.unseen:
+            return Inserted(found, "shown")
+    elif old.shares_place(found) is False and "elsewhere" not in swap.passed:
+        return Inserted(found, "elsewhere")
+    problems = _unfit(swap, view, found)
+    return Inserted(found, "unfit" if problems else "fits", problems)
+
+
+def is_same(swap: Checklist, view: MachineView, found: Device) -> bool:
+    """Whether it is the old disk again; without serial and WWN, whether it has the pool's label."""
+    marked = swap.old.is_marked(found)
+    if marked is not None:
+        return marked
+    return swap.old.is_on(found) and found.contents.zfs_pool == view.pool.name
+
+
+def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]:
+    """Why an inserted disk can't be used; () when it can, or is the old one."""
+    target = view.target(swap.old.key)
+    if target is None or is_same(swap, view, found):
+        return ()
+    part = partition_of(target.vdev)
+    inside = None if part is None else partition_on(found, part)
+    device = found if inside is None else inside
+    judged = judge_device(view.pool, target, device, view.situation.facts)
+    # zpool also overwrites what is on a disk with the path of the old one: that is not wanted.
+    problems = list(dict.fromkeys((*judged.problems, *held(view.pool, device))))
+    smart = view.counts(found)
+    if smart is not None and smart.passed is False:
+        problems.append(f"SMART reports a failing disk: {smart.words()}")
+    if part is not None and inside is None:
+        problems.append(
+            f"{target.vdev.name} is partition {part} of its disk: make the same partitions on the"
+            f" new one (sgdisk --replicate={found.node} /dev/OTHER, sgdisk --randomize-guids"
+            f" {found.node})"
+        )
+    return tuple(problems)

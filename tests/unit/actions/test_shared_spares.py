@@ -23,8 +23,7 @@ from zconsole.swap.choice import choose
 from zconsole.swap.disk import MachineView, device_named, disk_of_leaf, leaves_of
 from zconsole.swap.effects import effects
 from zconsole.swap.report import still_out, undone
-from zconsole.swap.session import started
-from zconsole.swap.several import in_turn, together, urgent_first
+from zconsole.swap.several import in_turn, started, together, urgent_first
 from zconsole.swap.store import SwapStore
 from zconsole.swap.watch import is_back
 from zconsole.zfs.decode import decode

@@ -13,12 +13,11 @@ from zconsole.hardware.device import Contents, Device
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.sim import lifecycle
-from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
-from zconsole.swap.choice import SwapChoice, cause_of, choose, explained, time_words
-from zconsole.swap.disk import MachineView
+from zconsole.swap.choice import SwapChoice, cause_of, choose
+from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST, MachineView
 from zconsole.swap.effects import Effect
-from zconsole.swap.session import started
-from zconsole.swap.several import SwapOrder, together
+from zconsole.swap.report import explained, time_words
+from zconsole.swap.several import SwapOrder, started, together
 from zconsole.swap.store import SwapStore
 from zconsole.timeline.eta.estimate import Estimate
 

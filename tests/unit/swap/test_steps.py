@@ -14,11 +14,12 @@ from zconsole.hardware.device import Contents, Device
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.disk import CANT_OPEN
 from zconsole.sim.state import Checkpoint
-from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST
-from zconsole.swap.choice import choose, explained
-from zconsole.swap.report import markdown, taken_offline
-from zconsole.swap.session import Guide, started
-from zconsole.swap.store import SwapStore
+from zconsole.swap.choice import choose
+from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST
+from zconsole.swap.report import explained, markdown
+from zconsole.swap.several import started
+from zconsole.swap.store import Guide, SwapStore
+from zconsole.swap.way_back import taken_offline
 
 pytestmark = pytest.mark.slow
 

@@ -55,7 +55,8 @@ from zconsole.ui.widgets.draw import Span
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-    from zconsole.swap.checklist import Checklist, SwapStage
+    from zconsole.swap.disk import Checklist
+    from zconsole.swap.steps import SwapStage
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
 

@@ -14,16 +14,17 @@ from zconsole.errors import ZconsoleError
 from zconsole.hardware.location import PARTITION
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
-from zconsole.swap.checklist import WAYS, Checklist, sentence
-from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose, time_words
+from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose
 from zconsole.swap.disk import (
+    Checklist,
     MachineView,
     SwapDisk,
     free_to_go,
     is_being_replaced,
     proposed,
+    sentence,
 )
-from zconsole.swap.session import started
+from zconsole.swap.report import time_words
 from zconsole.swap.several import (
     SwapOrder,
     assigned,
@@ -31,10 +32,11 @@ from zconsole.swap.several import (
     begin_replaced,
     estimated,
     in_turn,
+    started,
     together,
     urgent_first,
 )
-from zconsole.swap.steps import STEPS
+from zconsole.swap.steps import STEPS, WAYS
 from zconsole.swap.store import SwapStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError

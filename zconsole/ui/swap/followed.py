@@ -10,10 +10,9 @@ from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import situation_of
 from zconsole.errors import ZconsoleError
-from zconsole.swap.checklist import Answer, Checklist, SwapStage
-from zconsole.swap.disk import MachineView
-from zconsole.swap.session import Guide, SwapSession
-from zconsole.swap.store import SwapStore
+from zconsole.swap.disk import Checklist, MachineView
+from zconsole.swap.steps import Answer, SwapStage, comes_before
+from zconsole.swap.store import Guide, SwapSession, SwapStore
 from zconsole.swap.watch import current
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
@@ -105,8 +104,8 @@ class FollowedSwap:
         except ZconsoleError:
             return
         found = current(self.checklist, seen, self._context.backend.clock())
-        steps = self.checklist.steps
-        if not found.alarm and (found.over or found.step in steps[steps.index("replace") :]):
+        begun = found.over or not comes_before(self.checklist, found.step, "replace")
+        if begun and not found.alarm:
             self.stage = found
 
     async def _peek(self) -> None:

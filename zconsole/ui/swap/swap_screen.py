@@ -14,11 +14,11 @@ from textual.binding import BindingType
 
 from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
-from zconsole.swap.checklist import DONE, Checklist, SwapStage, sentence
-from zconsole.swap.disk import SwapDisk
-from zconsole.swap.report import light_words, markdown
-from zconsole.swap.steps import plan_light
+from zconsole.swap.disk import DONE, Checklist, SwapDisk, sentence
+from zconsole.swap.report import markdown
+from zconsole.swap.steps import SwapStage
 from zconsole.swap.store import Hands
+from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirmation_of
 from zconsole.ui.actions.context import FlowContext

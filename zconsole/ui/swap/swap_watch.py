@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import placed
-from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, Checklist
+from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist
 from zconsole.swap.steps import STEPS
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import ActivityView, Frame
 
 if TYPE_CHECKING:
-    from zconsole.swap.checklist import SwapStage
-    from zconsole.swap.session import SwapSession
-    from zconsole.swap.store import SwapBackend, SwapStore
+    from zconsole.swap.steps import SwapStage
+    from zconsole.swap.store import SwapBackend, SwapSession, SwapStore
 
     Peek = Callable[[Sequence[Checklist], Checklist], Awaitable[tuple[Checklist, SwapStage]]]
     """Sees a checklist as it is now, given all that are kept."""
