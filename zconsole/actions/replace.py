@@ -13,6 +13,7 @@ from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, called, decide, refuse
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, doubts, find
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
 from zconsole.pool.topology import FAILED, is_group
@@ -117,7 +118,8 @@ def _joins(situation: Situation, target: Target) -> tuple[str, ...]:
         return ()
     more = "a third" if len(group.children) == 2 else "another"
     said = being_replaced(situation, group)
-    return (f"{said}; {more} disk joins. C follows the one that runs.",)
+    act = KeyedText("zconsole swap", "{keys}", "swap")
+    return (f"{said}; {more} disk joins. " + act + " follows the one that runs.",)
 
 
 def _enough_left(targets: tuple[Target, ...]) -> Precondition:

@@ -19,6 +19,7 @@ from zconsole.diagnosis.device_errors.faults import (
     judge,
 )
 from zconsole.hardware.device import Device
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import left_behind
@@ -47,6 +48,7 @@ from zconsole.swap.effects import (
 )
 from zconsole.swap.steps import needed_steps
 
+IN_ACTIONS = KeyedText("", " ({keys} has it)", "actions")
 KERNEL_LINES = 2
 """Newest lines of the kernel's log that are shown as a reason."""
 
@@ -288,7 +290,7 @@ class Refusal(NamedTuple):
     def manual(self) -> tuple[str, ...]:
         """The steps by hand, a line each."""
         return tuple(
-            f"{text}: {', then '.join(commands)}" if commands else text
+            text + f": {', then '.join(commands)}" if commands else text
             for text, *commands in self.by_hand
         )
 
@@ -321,13 +323,15 @@ def _checkpointed(situation: Situation, why: str) -> Refusal:
     going = checkpoint is not None and checkpoint.discarding
     ended = left_behind(situation.pool.root) and situation.active("resilver") is None
     quoted = shlex.quote(pool)
-    again = "then resilver again, which ends the replace that was begun (S has it)"
+    again = "then resilver again, which ends the replace that was begun" + KeyedText(
+        "", " ({keys} has it)", "scans"
+    )
     return Refusal(
         f"{why}. A resilver doesn't complete beside one either",
         (
             ("wait until the checkpoint is discarded",)
             if going
-            else ("discard the checkpoint (A has it)", f"zpool checkpoint -d {quoted}"),
+            else ("discard the checkpoint" + IN_ACTIONS, f"zpool checkpoint -d {quoted}"),
             *(((again, f"zpool resilver {quoted}"),) * ended),
         ),
         f"{pool} HAS A CHECKPOINT: {'it is being discarded' if going else 'discard it first'}",
@@ -446,7 +450,7 @@ def _suspended(view: MachineView) -> Refusal:
         f" zpool clear. {f'Out: {listed}' if out else 'Which disks are out is not known'}",
         (
             (bring,),
-            ("then resume the pool (A has it)", f"zpool clear {shlex.quote(pool)}"),
+            ("then resume the pool" + IN_ACTIONS, f"zpool clear {shlex.quote(pool)}"),
             ("pull nothing until then",),
         ),
         f"{pool} IS SUSPENDED: {title}",

@@ -167,7 +167,8 @@ class ActionController:
 
     async def _look_at_swaps(self) -> None:
         if text := await self.context.swaps.look(partial(_peeked, self.context)):
-            self.context.app.notify(text, severity="warning", timeout=15, markup=False)
+            said = self.context.look.said(text)
+            self.context.app.notify(said, severity="warning", timeout=15, markup=False)
 
     def _set_here(self, frame: Frame) -> tuple[ActivityView, ...]:
         """The tunables that were set, while no scan tells of them."""

@@ -44,7 +44,7 @@ def choice_lines(
     ]
     if way is None:
         manual = choice.refusal.manual if choice.refusal else ()
-        steps = [f"{number}. {text}" for number, text in enumerate(manual, 1)]
+        steps = [f"{number}. " + text for number, text in enumerate(manual, 1)]
         blocks += [("Not guided", (choice.refused,), "error"), ("By hand", steps, "bold")]
     else:
         afterwards = ("Pull the old disk once the resilver is done",)
@@ -214,7 +214,7 @@ def _stage(
     yield from _doing(stage, look, width)
     if stage.final:
         yield from _said(stage.final_line, "warning")
-    if line := stage.undo_line(_key(look, "undo")):
+    if line := stage.undo_line(key_of(look, "undo")):
         yield from _said(line)
     for disk in stage.then[:1]:
         yield from _keyed(look, "other_pool", f"Begin the swap of {disk.pool}", width)
@@ -244,11 +244,12 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
 
 def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterable[Line]:
     """A key and what it does now; a click does it as well."""
-    head = Span(f" {fit(_key(look, action), 6)}", "key", f"screen.{action}")
+    head = Span(f" {fit(key_of(look, action), 6)}", "key", f"screen.{action}")
     return beside(head, look.text(text), width - 1)
 
 
-def _key(look: DisplayFormat, action: str) -> str:
+def key_of(look: DisplayFormat, action: str) -> str:
+    """The key that does something on the screen of a checklist."""
     return shown(next(key for key in look.keys.of("Swap") if key.name == action).keys[0])
 
 

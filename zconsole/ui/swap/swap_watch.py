@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.errors import ZconsoleError
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import placed
 from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist
@@ -94,7 +95,10 @@ class SwapWatch:
                 self.stages.pop(swap.id, None)
         first, self._looked = not self._looked, True
         words = ", ".join(swap.old.words for swap in self.open)
-        return f"Disk swap unfinished: {words}. C continues it." if first and words else ""
+        if not (first and words):
+            return ""
+        act = KeyedText("zconsole swap", "{keys}", "swap")
+        return f"Disk swap unfinished: {words}. " + act + " continues it."
 
     async def _look_at_closed(self, peek: Peek) -> None:
         """What the newest closed checklists left undone, as far as it is so still."""
@@ -170,7 +174,7 @@ def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = Non
     ``frame``: the newest one, which shows that a replace has begun before the machine is looked at.
     """
     if stage is not None and stage.alarm:
-        note = f"{stage.brief or stage.title}  (C)"
+        note = f"{stage.brief or stage.title}" + KeyedText("", "  ({keys})", "swap")
     else:
         step = stage.step if stage is not None else swap.at
         if step == "replace" and frame is not None and frame.root is not None:
@@ -178,5 +182,6 @@ def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = Non
             old = places.get(swap.old.key)
             above = None if old is None or old.parent is None else places[old.parent].vdev
             step = "resilver" if above is not None and above.kind == "replacing" else step
-        note = f"{swap.old.spot}: {STEPS[step].title}  (C continues)"
+        continues = KeyedText("", "  ({keys} continues)", "swap")
+        note = f"{swap.old.spot}: {STEPS[step].title}" + continues
     return ActivityView(Activity(KIND, "unfinished:", note=note))
