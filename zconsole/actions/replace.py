@@ -279,11 +279,11 @@ def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> 
 
 def _of_spares(situation: Situation, target: Target, new: str) -> Iterator[str]:
     """What becomes of a spare that stands in, and that a hot spare only does that."""
-    if names := ", ".join(spare.name for spare in target.spares if not spare.shared):
+    if names := ", ".join(spare.called for spare in target.spares if not spare.shared):
         yield f"when it is done, {names} is available again"
     if spare := spares(situation.pool).get(new):
         yield (
-            f"hot spare {spare.name} only stands in: {situation.pool.name} stays DEGRADED and the"
+            f"hot spare {spare.called} only stands in: {situation.pool.name} stays DEGRADED and the"
             f" spare INUSE until {target.name} is replaced by another disk, or detached"
         )
 

@@ -100,7 +100,7 @@ class SwapChoice:
     @property
     def along(self) -> bool:
         """Whether other devices of pools are on the disk, and go with it."""
-        return any((e.pool, e.key) != (self.old.pool, self.old.key) for e in self.effects)
+        return not all(effect.is_of(self.old) for effect in self.effects)
 
     def steps(self, way: SwapWay) -> tuple[str, ...]:
         """The steps of a way that this machine needs, as its checklist lists them."""
@@ -230,15 +230,15 @@ def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) 
     """Pull first: allowed where the disk is out already, or every pool on it can do without it."""
     top, reads = target.top.name, target.vdev.state not in FAILED
     if target.group is not None and stands_in(target):
-        names = ", ".join(spare.name for spare in target.spares)
+        names = ", ".join(spare.called for spare in target.spares)
         return SwapWay(PULL_FIRST, f"{names} stands in for it: pull it, and insert a new one")
     # What the disk no longer gives can't be lost by pulling it; another pool on it may still read.
-    bad = [e.text for e in lost if e.left < 0 and (reads or e.key != target.key)]
+    bad = [e.text for e in lost if e.left < 0 and (reads or e.target.key != target.key)]
     refused = "; ".join(bad)
-    along = [effect.key for effect in lost if effect.pool == situation.pool.name]
+    along = [effect.target.key for effect in lost if effect.pool == situation.pool.name]
     if reads and (hindered := hindrance(situation, target, along)):
         refused = f"{hindered}: wait for that resilver, or replace that device first"
-    left = max(0, min(effect.left for effect in lost if effect.vdev == top))
+    left = max(0, min(effect.left for effect in lost if effect.target.top.name == top))
     why = (
         f"no other disk is needed: take it offline, pull it, insert a new one. Until the resilver"
         f" is done, {may_fail(left)} in {top}"
@@ -348,17 +348,17 @@ def _no_disk(pool: str, name: str, target: Target) -> Refusal | None:
         return Refusal(f"{leaf.name} is not a device: name one of its devices")
     if leaf.kind == "file":
         return Refusal(
-            f"{leaf.name} is a file, not a disk",
+            f"{leaf.called} is a file, not a disk",
             (
                 ("make a new file of the same size",),
                 ("replace by it", f"zpool replace {pool} {name} NEWFILE"),
             ),
         )
     if leaf.kind == "dspare":
-        return Refusal(f"{leaf.name} is space on the other disks of its dRAID: nothing to pull")
+        return Refusal(f"{leaf.called} is space on the other disks of its dRAID: nothing to pull")
     if leaf.vclass in ("spare", "cache"):
         return Refusal(
-            f"{leaf.name} is a {leaf.vclass} device: it holds no data of its own",
+            f"{leaf.called} is a {leaf.vclass} device: it holds no data of its own",
             (
                 ("take it out of the pool", f"zpool remove {pool} {name}"),
                 ("pull the old disk and insert the new one",),
@@ -366,10 +366,10 @@ def _no_disk(pool: str, name: str, target: Target) -> Refusal | None:
             ),
         )
     if group is not None and leaf is not group.children[0]:
-        first = group.children[0].name
+        first = group.children[0].called
         return Refusal(
-            f"{leaf.name} takes the place of {first}: name {first} to swap that one",
-            ((f"where {leaf.name} is the bad one", f"zpool detach {pool} {name}"),),
+            f"{leaf.called} takes the place of {first}: name {first} to swap that one",
+            ((f"where {leaf.called} is the bad one", f"zpool detach {pool} {name}"),),
         )
     return None
 

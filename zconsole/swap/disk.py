@@ -481,7 +481,7 @@ def device_named(view: MachineView, word: str) -> str:
     if not found:
         raise NotFoundError(f"{pool} has no device {word!r}: name it by bay, serial, path or GUID")
     if len({target.vdev.guid or target.vdev.name for target in found}) > 1:
-        names = ", ".join(target.vdev.name for target in found)
+        names = ", ".join(target.name for target in found)
         raise UsageError(f"{word!r} means {names}: name it by GUID or serial")
     return found[0].key
 

@@ -39,30 +39,40 @@ from zconsole.swap.disk import (
 class Effect:
     """One leaf that goes with the disk."""
 
-    pool: str
-    key: str
-    name: str
-    vdev: str
+    situation: Situation
+    """Its pool."""
+    target: Target
     left: int
     """How many more devices its top-level vdev may lose afterwards; below 0, data is lost."""
-    state: str = ""
-    """The state of the leaf now, where it has failed already; else empty."""
+
+    @property
+    def pool(self) -> str:
+        """The name of its pool."""
+        return self.situation.pool.name
+
+    @property
+    def failed(self) -> bool:
+        """Whether the leaf has failed already."""
+        return self.target.vdev.state in FAILED
+
+    def is_of(self, disk: SwapDisk) -> bool:
+        """Whether it is the very leaf that a disk is remembered by."""
+        return (self.pool, self.target.key) == (disk.pool, disk.key)
 
     @property
     def text(self) -> str:
         """The effect in one sentence."""
-        if self.state and self.left >= 0:
+        leaf, top = self.target.vdev, self.target.top.name
+        if self.failed and self.left >= 0:
             return (
-                f"nothing more: {self.name} is {self.state} already, and"
-                f" {may_fail(self.left)} in {self.vdev} of {self.pool}"
+                f"nothing more: {leaf.called} is {leaf.state} already, and"
+                f" {may_fail(self.left)} in {top} of {self.pool}"
             )
-        if self.state:  # what it no longer gives can't be lost by pulling it
-            return f"nothing more: {self.name} of {self.pool} is {self.state} already"
+        if self.failed:  # what it no longer gives can't be lost by pulling it
+            return f"nothing more: {leaf.called} of {self.pool} is {leaf.state} already"
         if self.left < 0:
-            return f"pulling it loses data of {self.vdev} in {self.pool}: no device may go there"
-        return (
-            f"without it, {may_fail(self.left)} in {self.vdev} of {self.pool} without losing data"
-        )
+            return f"pulling it loses data of {top} in {self.pool}: no device may go there"
+        return f"without it, {may_fail(self.left)} in {top} of {self.pool} without losing data"
 
 
 def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
@@ -77,12 +87,9 @@ def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
             if target.vdev.vclass not in ("spare", "cache")
             if (pool, target.key) == (old.pool, old.key) or _goes(situation, target, old, device)
         ]
-        for target in lost:
-            left = left_without(target, *(other.vdev for other in lost))
-            state = target.vdev.state if target.vdev.state in FAILED else ""
-            name, top = target.vdev.name, target.top.name
-            found.append(Effect(pool, target.key, name, top, left, state))
-    return tuple(sorted(found, key=lambda e: (e.pool, e.key) != (old.pool, old.key)))
+        along = [target.vdev for target in lost]
+        found += (Effect(situation, each, left_without(each, *along)) for each in lost)
+    return tuple(sorted(found, key=lambda effect: not effect.is_of(old)))
 
 
 def _goes(situation: Situation, target: Target, old: SwapDisk, device: Device | None) -> bool:
@@ -115,7 +122,7 @@ def hindrance(situation: Situation, target: Target, along: Collection[str] = ())
     beside = {id(each.vdev) for each in leaves_of(situation.pool) if each.key in along}
     others = [leaf for leaf in target.top.leaves() if leaf is not target.vdev]
     missing = [
-        member.name
+        member.called
         for member in others_missing(target)
         if not beside & {id(vdev) for vdev in member.walk()}
     ]
@@ -266,7 +273,7 @@ def kept_words(situation: Situation, target: Target) -> str:
         return "Redundancy stays as it is: none left"
     # Where ZFS repairs it, what it lacks is unknown: see is_complete.
     if target.vdev.errors.total and is_complete(target.vdev):
-        name = target.vdev.name
+        name = target.name
         return f"{name} counts for redundancy meanwhile, unless ZFS has to repair blocks on it"
     reduced = entry is not None and entry.left < parity(target.top)
     return f"Redundancy {'does not drop further' if reduced else 'never drops'}"
@@ -345,7 +352,7 @@ def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]
         problems.append(f"SMART reports a failing disk: {smart.words()}")
     if part is not None and inside is None:
         problems.append(
-            f"{target.vdev.name} is partition {part} of its disk: make the same partitions on the"
+            f"{target.name} is partition {part} of its disk: make the same partitions on the"
             f" new one (sgdisk --replicate={found.node} /dev/OTHER, sgdisk --randomize-guids"
             f" {found.node})"
         )

@@ -39,7 +39,7 @@ def explained(choice: SwapChoice) -> dict[str, list[str]]:
         by_hand += [f"{n}. {line}" for n, line in enumerate(choice.refusal.manual, 1)]
         if choice.refusal.title:  # all else comes after it
             return {"Not guided": [choice.refusal.title, *by_hand]}
-    old, others = choice.old, dict.fromkeys(e.pool for e in choice.effects)
+    old, others = choice.old, dict.fromkeys(effect.pool for effect in choice.effects)
     others.pop(old.pool, None)
     stay = ", ".join(disk.words for disk in choice.untouchable)
     out = f"With {old.spot} out and no new disk filled, pulling any of these loses data: {stay}"
@@ -159,10 +159,9 @@ def beside_left(swap: Checklist, view: MachineView) -> tuple[tuple[SwapDisk, str
         leaf = view.leaf_of(disk)
         if leaf is None or is_complete(leaf[1].vdev) or stands_in(leaf[1]):
             continue
-        where = f" in {disk.place}" if disk.place else ""
         guided = shlex.join(("zconsole", "swap", disk.pool, disk.name))
         said = (
-            f"{disk.name} of {disk.pool} was on the same disk{where} and is {leaf[1].vdev.state}:"
+            f"{disk.words} also held {disk.name} of {disk.pool}, which is {leaf[1].vdev.state}:"
             f" it needs a swap of its own ({guided})"
         )
         if (part := partition_of(leaf[1].vdev)) is not None and swap.new is not None:
@@ -224,7 +223,7 @@ def entry_words(entry: SwapEntry) -> str:
 
 
 def _lines(swap: Checklist, zone: tzinfo | None) -> Iterator[str]:
-    yield f"# Disk swap in {swap.pool}: {swap.old.name}"
+    yield f"# Disk swap in {swap.pool}: {swap.old.words}"
     yield ""
     yield from (f"{line}  " for line in summary(swap))
     yield ""
@@ -313,8 +312,13 @@ def choice_record(choice: SwapChoice) -> dict[str, Any]:
         "redundancy": list(choice.redundancy),
         "must_stay": [_disk(disk) for disk in choice.untouchable],
         "effects": [
-            {"pool": e.pool, "device": e.name, "vdev": e.vdev, "left": e.left}
-            for e in choice.effects
+            {
+                "pool": effect.pool,
+                "device": effect.target.vdev.name,
+                "vdev": effect.target.top.name,
+                "left": effect.left,
+            }
+            for effect in choice.effects
         ],
         "ways": [
             {

@@ -213,7 +213,7 @@ def started(
         if known.state == OPEN and here and known.old.key == choice.old.key:
             return Guide(known, store)
     old = choice.old
-    elsewhere = (effect for effect in choice.effects if effect.pool != old.pool)
+    elsewhere = [(each.pool, each.target) for each in choice.effects if each.pool != old.pool]
     swap = Checklist(
         secrets.token_hex(4),
         old.pool,
@@ -230,8 +230,8 @@ def started(
         spared=choice.spared or way.mode == SPARE_FIRST,
         along=choice.along,
         beside=tuple(
-            replace(old, name=effect.name, key=effect.key, pool=effect.pool, path="")
-            for effect in elsewhere
+            replace(old, name=leaf.vdev.name, key=leaf.key, pool=pool, path="")
+            for pool, leaf in elsewhere
         ),
         was_gone=choice.gone,
         around=around(view, old),

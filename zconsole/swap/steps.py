@@ -22,7 +22,7 @@ from zconsole.actions.plan import (
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.running_scans import describe
 from zconsole.actions.scrub import plan_resilver, plan_scrub
-from zconsole.actions.target import Swap, Target, find, find_path, partition_of, stands_in
+from zconsole.actions.target import Swap, Target, find_path, partition_of, stands_in
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 from zconsole.pool.redundancy import is_complete
@@ -217,7 +217,7 @@ def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
         return None
     if target.group is not None:
         return SwapStage(
-            f"Wait until {target.group.children[-1].name} is filled",
+            f"Wait until {target.group.children[-1].called} is filled",
             ("Leave every disk where it is: the old disk is still read.",),
             waits=filling(situation),
         )
@@ -238,18 +238,17 @@ def look_offline(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
         return None
     lost = effects(view, swap.old)
     for effect in lost:
-        situation = view.of(effect.pool)
-        target = None if situation is None else find(situation.pool, effect.key)
-        if situation is None or target is None or target.vdev.state in FAILED:
+        if effect.failed:
             continue
-        ours = effect.key == swap.old.key
-        whose = "" if ours else f" It is on the same disk as {swap.old.name}: one pull takes both."
-        along = [each.key for each in lost if each.pool == effect.pool]
+        situation, target = effect.situation, effect.target
+        ours = effect.is_of(swap.old)
+        whose = "" if ours else f" It is on {swap.old.words}, too: one pull takes both."
+        along = [each.target.key for each in lost if each.pool == effect.pool]
         return SwapStage(
             f"Take {target.name} of {situation.pool.name} offline",
             (f"Then nothing is written to the disk when you pull it.{whose}",),
             warnings=(f"{effect.text}.",) if not stands_in(target) else (),
-            plan=plan_offline_safely(situation, effect.key, along),
+            plan=plan_offline_safely(situation, target.key, along),
         )
     return None
 
@@ -423,7 +422,7 @@ def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
     return SwapStage(
         f"Replace {old.mark} with {new.mark} in {new.spot}"
         if labels
-        else f"Replace {old.name} with {new.words}",
+        else f"Replace {old.words} with {new.words}",
         (
             "The new disk is overwritten: what is on it is lost. Compare its serial number once"
             " more.",
@@ -508,7 +507,7 @@ def _waiting(swap: Checklist, view: MachineView, leaf: Target | None) -> SwapSta
     else:
         meanwhile = f"{stay}, though ZFS doesn't read from it: the pull can only be checked then."
     return SwapStage(
-        f"Wait until {swap.new.words if swap.new else swap.old.name} is filled",
+        f"Wait until {(swap.new or swap.old).words} is filled",
         (meanwhile,),
         waits=filling(view.situation, vdev),
         deferred=waits_its_turn(view.situation, vdev),
@@ -534,7 +533,7 @@ def look_return_spare(swap: Checklist, view: MachineView, _: float) -> SwapStage
     if standing is None or standing.guid is None:
         return None
     return SwapStage(
-        f"Return the hot spare {standing.name}",
+        f"Return the hot spare {standing.called}",
         (f"{leaf.name} is complete: the spare isn't needed there any more.",),
         plan=plan_detach(view.situation, standing.guid),
     )

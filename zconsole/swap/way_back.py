@@ -38,7 +38,7 @@ def stands_spare(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     group = None if target is None or swap.spare is None else target.group
     if group is not None and group.kind == "spare":
         yield _detaching(
-            view, group, f"hot spare {group.children[-1].name} still stands in for it:"
+            view, group, f"hot spare {group.children[-1].called} still stands in for it:"
         )
 
 
@@ -130,7 +130,7 @@ def stands_replace(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     if target is None:
         return
     if (group := replacing(target)) is not None:
-        left = f"{group.children[-1].name} still takes the place of {swap.old.words}"
+        left = f"{group.children[-1].called} still takes the place of {swap.old.words}"
         yield _detaching(view, group, f"{left}: let the resilver go on, nothing is lost; or")
     elif swap.same and target.vdev.state not in FAILED:
         plan = plan_offline_safely(view.situation, target.key)
@@ -174,11 +174,11 @@ def plan_light(situation: Situation, disk: SwapDisk, on: bool) -> ActionPlan:
         device = device_of(disk, now.facts.devices)
         if device is None or disk.shares_place(device) is not False:
             return None
-        return f"{disk.mark or disk.name} is in another bay now: {device.bay or device.port}"
+        return f"{disk.mark or disk.words} is in another bay now: {device.bay or device.port}"
 
     remembered = Device(
         disk.whole, disk.node, serial=disk.serial, bay=disk.bay, locate=disk.light or None
     )
-    in_place = Precondition(f"{disk.name} is in the same bay, or out", _same_bay)
+    in_place = Precondition(f"{disk.words} is in the same bay, or out", _same_bay)
     title = f"Switch the light of {disk.spot} {'on' if on else 'off'}"
     return locate.plan_light(situation, title, remembered, on, in_place)

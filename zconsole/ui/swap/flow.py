@@ -98,7 +98,7 @@ class SwapFlow:
     async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
         """One of those that are open, or a new one for the device at the cursor."""
         vdevs = (row.vdev for row in self.frame.rows if row.key == self.key)
-        leaf = next((vdev.name for vdev in vdevs if not vdev.children), None)
+        leaf = next((vdev.called for vdev in vdevs if not vdev.children), None)
         if len(known) == 1 and leaf is None:
             return known[0]
         alarms = map(self.context.swaps.alarm, known)
