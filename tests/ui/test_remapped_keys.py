@@ -122,7 +122,7 @@ def test_keys_to_press_one_after_another_are_those_of_this_console():
 def test_no_plan_has_a_key_in_its_words():
     """Keys can be remapped: a plan, or a swap, names the act, and the screen its keys."""
     key = re.compile(
-        r"\([A-Z](, then [A-Z])?[ )]|(^|[.;:,] )[A-Z] (has|follows|continues|would|shows) "
+        r"\([A-Z](, [\w ]+)?[ )]|(^|[.;:,] )[A-Z] (has|follows|continues|would|shows) "
     )
     found = [
         f"{module}: {node.value}"

@@ -133,19 +133,18 @@ def _no_last_txg(situation: Situation) -> str | None:
     return "no scrub has completed on OpenZFS 2.3 or later: scrub the whole pool first"
 
 
+_STOP = "stop it first (" + KeyedText("", "{keys}, ", "scans") + "Stop the scrub)"
+
+
 def _instead(situation: Situation) -> tuple[str, ...]:
     """What can be done where a scan is in the way: a paused one would never end by itself."""
     if situation.active("resilver") or situation.active("rebuild"):
         return ("wait for the resilver",)
     paused = next((scan for scan in situation.running if scan.state == "paused"), None)
     if paused is None:
-        return (
-            ("wait for the scrub, or stop it first (S, Stop the scrub)",)
-            if situation.running
-            else ()
-        )
+        return ("wait for the scrub, or " + _STOP,) if situation.running else ()
     word = WORDS.get(paused.function, paused.function)
-    return (f"resume the {word} and wait for it, or stop it first (S, Stop the scrub)",)
+    return (f"resume the {word} and wait for it, or " + _STOP,)
 
 
 def plan_pause(situation: Situation) -> ActionPlan:
