@@ -1,4 +1,7 @@
-"""One disk as a checklist remembers it: what tells it from others, and where it sits."""
+"""What a checklist remembers, its disks and what was done, and the machine it is held against.
+
+A disk is told from others by serial number, WWN and place.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pulling a disk does to every pool on it, which disks must stay, what is being filled."""
+"""What a disk is to the pools: what its pull does, what is being filled, whether a new one fits."""
 
 from __future__ import annotations
 

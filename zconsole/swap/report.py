@@ -1,4 +1,4 @@
-"""What a swap leaves: the way back, what stays undone, a report in Markdown, JSON for scripts."""
+"""What people and scripts read of a swap: before it begins, what it leaves, and its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several disks to swap: in which order, and what each choice costs in time and redundancy."""
+"""Several disks to swap: in which order, what each choice costs, and how checklists begin."""
 
 from __future__ import annotations
 

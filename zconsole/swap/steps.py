@@ -1,7 +1,8 @@
 """The steps of a swap: when each is done, its plan or question, its words and its way back.
 
-A step looks at pool and machine each time and remembers nothing. What only a person or the past can
-tell is kept in the checklist.
+``STEPS``, at the end, has a row for each, and ``WAYS`` their order; above stand the functions of
+the rows, in that order. A step looks at pool and machine each time and remembers nothing. What only
+a person or the past can tell is kept in the checklist.
 """
 
 from __future__ import annotations
@@ -16,9 +17,7 @@ from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.follow import leftover
 from zconsole.actions.offline import plan_detach, plan_online
-from zconsole.actions.plan import (
-    ActionPlan,
-)
+from zconsole.actions.plan import ActionPlan
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.running_scans import describe
 from zconsole.actions.scrub import plan_resilver, plan_scrub

@@ -1,6 +1,7 @@
-"""Checklists on disk, one file each: they survive the session and a reboot.
+"""Checklists on disk, one file each, and who leads them: they survive the session and a reboot.
 
-Whoever holds the lock of a checklist leads it; others read it.
+Whoever holds the lock of a checklist leads it; others read it. What it is judged by is asked of the
+machine here, too.
 """
 
 from __future__ import annotations

@@ -55,8 +55,6 @@ from zconsole.ui.widgets.draw import Span
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-    from zconsole.swap.disk import Checklist
-    from zconsole.swap.steps import SwapStage
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
 
@@ -166,7 +164,7 @@ class ActionController:
         self.context.watch.did(pool, now, news.text, OUTCOME, severity)
 
     async def _look_at_swaps(self) -> None:
-        if text := await self.context.swaps.look(partial(_peeked, self.context)):
+        if text := await self.context.swaps.look():
             said = self.context.look.said(text)
             self.context.app.notify(said, severity="warning", timeout=15, markup=False)
 
@@ -404,12 +402,3 @@ def _rebalance_flow() -> type[RebalanceFlow]:
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
     return RebalanceFlow
-
-
-async def _peeked(
-    context: FlowContext, kept: Sequence[Checklist], checklist: Checklist
-) -> tuple[Checklist, SwapStage]:
-    """See ``followed.peeked``, which is loaded once there is a checklist to look at."""
-    from zconsole.ui.swap.followed import peeked
-
-    return await peeked(context, kept, checklist)

@@ -45,7 +45,7 @@ from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.wizards import replace_together
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.swap.followed import FollowedSwap, peeked, session_of
+from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.swap_lines import choice_lines
 from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen, pick
 from zconsole.ui.widgets.draw import Line, Span
@@ -62,7 +62,7 @@ async def swap_flow(context: FlowContext, key: str) -> None:
             "a swap looks at every pool of the machine: start zconsole without pool names, or run"
             f" zconsole swap {pools[0]}"
         )
-    await context.swaps.look(partial(peeked, context))
+    await context.swaps.look()
     await SwapFlow(context, frame, key).run()
 
 
@@ -118,7 +118,7 @@ class SwapFlow:
         Raises ZconsoleError where there is none to choose.
         """
         chosen = self.key
-        view_of = session_of(self.context).view
+        view_of = self.context.swaps.session.view
         while True:
             view = await view_of(self._is_shown)
             if view is None:

@@ -5,7 +5,7 @@ Does not import textual.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,12 +22,9 @@ from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import ActivityView, Frame
 
 if TYPE_CHECKING:
+    from zconsole.actions.backend import ActionBackend
     from zconsole.swap.steps import SwapStage
     from zconsole.swap.store import SwapBackend, SwapSession, SwapStore
-
-    Peek = Callable[[Sequence[Checklist], Checklist], Awaitable[tuple[Checklist, SwapStage]]]
-    """Sees a checklist as it is now, given all that are kept."""
-
 
 MOST_CLOSED = 3
 """Closed checklists that are looked at for what they left undone, the newest: each look costs."""
@@ -41,11 +38,13 @@ NOT_UNDONE = "not undone:"
 class SwapWatch:
     """What is known of checklists; ``make_backend`` is None where no disk can be swapped."""
 
-    make_backend: Callable[[], SwapBackend] | None = None
+    make_backend: Callable[[], SwapBackend] | None
+    machine: ActionBackend = field(repr=False)
+    frames: Callable[[], Sequence[Frame]] = field(repr=False)
+    """The newest frame of every pool."""
     stages: dict[str, SwapStage] = field(default_factory=dict)
     """The current step of each open one, by its id, as far as it could be seen."""
-    session: SwapSession | None = field(default=None, repr=False)
-    """What looks at the checklists for the main screen; made at the first look."""
+    _session: SwapSession | None = field(default=None, repr=False)
     _kept: tuple[Checklist, ...] = ()
     """Every one, as of the newest look."""
     _backend: SwapBackend | None = None
@@ -71,11 +70,23 @@ class SwapWatch:
         return self._backend
 
     @property
+    def session(self) -> SwapSession:
+        """What looks at pools and disks; one, as it remembers what disks said of themselves."""
+        from zconsole.swap.store import SwapSession  # lazy: wanted when there is a checklist
+
+        async def _frames() -> Sequence[Frame]:
+            return self.frames()
+
+        if self._session is None:
+            self._session = SwapSession(self.machine, self.backend, _frames)
+        return self._session
+
+    @property
     def may_change(self) -> bool:
         """Whether another look can find anything new though no checklist was changed."""
         return bool(self.open or self._left)
 
-    async def look(self, peek: Peek) -> str:
+    async def look(self) -> str:
         """Look at the checklists again; what to announce of those found at the start."""
         if self.make_backend is None:
             return ""
@@ -83,12 +94,12 @@ class SwapWatch:
             self._kept = await in_daemon_thread(self._read)
         except StateError:  # whoever opens one is told
             return ""
-        await self._look_at_closed(peek)
+        await self._look_at_closed()
         names = {swap.id for swap in self.open}
         self.stages = {name: stage for name, stage in self.stages.items() if name in names}
         for swap in self.open:
             try:
-                seen, stage = await peek(self._kept, swap)
+                seen, stage = await self.session.peek(swap, self._kept)
                 # Who only looks doesn't end it: until somebody leads it to its end, it is open.
                 self.saw(seen if seen.state == OPEN else swap, stage)
             except ZconsoleError:  # it stays as it is kept
@@ -100,7 +111,7 @@ class SwapWatch:
         act = KeyedText("zconsole swap", "{keys}", "swap")
         return f"Disk swap unfinished: {words}. " + act + " continues it."
 
-    async def _look_at_closed(self, peek: Peek) -> None:
+    async def _look_at_closed(self) -> None:
         """What the newest closed checklists left undone, as far as it is so still."""
         begun = {(swap.pool, swap.old.key) for swap in self.open}
         closed = [swap for swap in self._kept if swap.state != OPEN and (swap.undone or swap.lit)]
@@ -108,7 +119,7 @@ class SwapWatch:
         for swap in closed[:MOST_CLOSED]:
             if (swap.pool, swap.old.key) not in begun:
                 with suppress(ZconsoleError):
-                    _, stage = await peek(self._kept, swap)
+                    _, stage = await self.session.peek(swap, self._kept)
                     self._left += tuple((swap, text) for text in stage.reminders)
 
     def saw(self, swap: Checklist, stage: SwapStage) -> None:
