@@ -7,6 +7,7 @@ ZFS keeps the progress of a paused scrub over a reboot (zpool-scrub(8), ``-p``).
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -130,7 +131,8 @@ def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = 
         f"hours are set ({window.hours}): outside them the scrub is paused again; to scrub now,"
         " choose Scrub at any hour again first ("
     )
-    said += KeyedText(f"zconsole scrub off {situation.pool.name}", "{keys}", "scans") + ")"
+    by_hand = shlex.join(("zconsole", "scrub", "off", situation.pool.name))
+    said += KeyedText(by_hand, "{keys}", "scans") + ")"
     return replace(made, warnings=(said, *made.warnings))
 
 
