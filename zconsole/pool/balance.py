@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from zconsole.pool.allocator import Space
 from zconsole.pool.model import Vdev, Version, parse_version
 from zconsole.pool.redundancy import parity
 from zconsole.pool.topology import data_vdevs, disks_of
@@ -71,10 +72,8 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     known = [v for v in vdevs if v.alloc_bytes is not None and v.size_bytes]
     size = sum(v.size_bytes or 0 for v in known)
     target = sum(v.alloc_bytes or 0 for v in known) / size if size else None
-    weights = [float(_free(v) or 0) if v.allocating is not False else 0.0 for v in vdevs]
-    if weighs_disks(parse_version(version), vdevs):
-        disks = map(data_disks, vdevs)
-        weights = [free * (count or 1) for free, count in zip(weights, disks, strict=True)]
+    counts = _weights(vdevs, parse_version(version))
+    weights = [(_free(v) or 0) * count for v, count in zip(vdevs, counts, strict=True)]
     every = sum(weights)
     entries = tuple(
         _entry(vdev, target, weight, every) for vdev, weight in zip(vdevs, weights, strict=True)
@@ -89,24 +88,59 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     )
 
 
-def data_disks(vdev: Vdev) -> int | None:
-    """Devices that hold data, parity taken off; None where the layout is unknown."""
-    return disks_of(vdev.kind, len(vdev.children), vdev.spares_left or 0)
+def move_share(found: Balance, passes: int) -> float:
+    """Bytes that a rebalance moves at most while a scan reads one.
+
+    ``passes`` go over what is written: the write, and reads of the copy. A scan reads of all vdevs
+    at once, as long as the one with most data takes; so much a vdev can do while the bytes are
+    moved that the allocator gives to one of them, perhaps nearly all.
+    """
+    usual = 1 / (1 + passes)  # one pass waits for the other
+    every = sum(vdev.alloc_bytes or 0 for vdev in found.vdevs)
+    if not every:
+        return usual
+    held = [(vdev.alloc_bytes or 0) / every for vdev in found.vdevs]
+    given = [vdev.new_write_share or 0.0 for vdev in found.vdevs]
+    works = max(old + passes * new for old, new in zip(held, given, strict=True))
+    return min(usual, max(held) / works)
 
 
-def data_share(vdev: Vdev) -> float | None:
+def spaces_of(vdevs: Sequence[Vdev], release: Version) -> tuple[Space, ...]:
+    """Top-level vdevs as predictions take them: what their free bytes count for in a release."""
+    return tuple(
+        Space(
+            vdev.name,
+            vdev.size_bytes or 0,
+            float(vdev.alloc_bytes or 0),
+            weight,
+            _data_share(vdev) or 1.0,
+            _devices(vdev),
+        )
+        for vdev, weight in zip(vdevs, _weights(vdevs, release), strict=True)
+    )
+
+
+def _weights(vdevs: Sequence[Vdev], release: Version) -> list[float]:
+    """What a free byte of each vdev counts for when the allocator of a release shares writes."""
+    disks = [disks_of(v.kind, _devices(v), v.spares_left or 0) for v in vdevs]
+    if len(release) < 2 or release[:2] >= FREE_BYTES_ONLY or None in disks:
+        disks = [1] * len(vdevs)
+    pairs = zip(vdevs, disks, strict=True)
+    return [0.0 if vdev.allocating is False else float(count or 1) for vdev, count in pairs]
+
+
+def _devices(vdev: Vdev) -> int:
+    """Devices in a vdev, spares of a dRAID included; 0 where they are not listed."""
+    return vdev.width or len(vdev.children)
+
+
+def _data_share(vdev: Vdev) -> float | None:
     """The share of a vdev's bytes that is not parity; padding is left out of account."""
     if not vdev.kind.startswith(("raidz", "draid")):
         return 1.0  # a mirror's size is that of one side
-    disks = len(vdev.children) - parity(vdev)
+    disks = _devices(vdev) - parity(vdev)
     data = vdev.data_disks if vdev.kind.startswith("draid") else disks
     return data / (data + parity(vdev)) if data and data > 0 else None
-
-
-def weighs_disks(release: Version, vdevs: Sequence[Vdev]) -> bool:
-    """Whether the allocator of a release counts data disks, and those of all vdevs are known."""
-    known = all(data_disks(vdev) is not None for vdev in vdevs)
-    return len(release) > 1 and release[:2] < FREE_BYTES_ONLY and known
 
 
 def _free(vdev: Vdev) -> int | None:
@@ -133,5 +167,5 @@ def _entry(vdev: Vdev, target: float | None, weight: float, weights: float) -> V
         frag=vdev.fragmentation,
         surplus_bytes=surplus,
         new_write_share=weight / weights if free is not None and weights else None,
-        data_share=data_share(vdev),
+        data_share=_data_share(vdev),
     )

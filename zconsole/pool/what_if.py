@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.errors import UsageError
-from zconsole.pool.allocator import Space, raw_to_target, rewritten, spread
-from zconsole.pool.balance import Balance, balance, data_disks, weighs_disks
+from zconsole.pool.allocator import raw_to_target, rewritten, spread
+from zconsole.pool.balance import Balance, balance, spaces_of
 from zconsole.pool.model import Vdev, parse_version
 from zconsole.pool.spares import LEAST_DEVICE
 from zconsole.pool.topology import data_vdevs
@@ -169,12 +169,7 @@ def _new(shape: Shape, index: int) -> Vdev:
 def outlook(root: Vdev, after: Vdev, version: str | None = None) -> Outlook:
     """Both balances, and the bytes a rebalance would have to rewrite afterwards."""
     tops = [v for v in data_vdevs(after) if v.vclass == "normal" and v.size_bytes]
-    by_disks = weighs_disks(parse_version(version), tops)
-    spaces = []
-    for vdev in tops:
-        weight = float(data_disks(vdev) or 1) if by_disks else 1.0
-        takes = 0.0 if vdev.allocating is False else weight
-        spaces.append(Space(vdev.name, vdev.size_bytes or 0, float(vdev.alloc_bytes or 0), takes))
+    spaces = spaces_of(tops, parse_version(version))
     total = sum(space.alloc for space in spaces)
     need = raw_to_target(spaces, LEVEL, total) if total else 0.0
     left = spread(rewritten(spaces, total if need is None else need))

@@ -89,7 +89,7 @@ def test_the_list_of_tunables_says_it_of_its_line(found, text, said):
 @rows("act", ACTS)
 def test_an_act_is_told_whole_to_whoever_asks(act):
     found = Suggestion("{act}", act, WRITES, 8)
-    for told in (found.text, found.beside, found.by_key(DisplayFormat().keys.way)):
+    for told in (found.text, found.beside, DisplayFormat().text(found.text)):
         assert told
         assert not set(told) & set("{}")
     assert WRITES not in found.beside

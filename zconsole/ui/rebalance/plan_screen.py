@@ -14,6 +14,7 @@ from textual.widgets import Button
 
 from zconsole import units
 from zconsole.errors import ZconsoleError
+from zconsole.pool.balance import Balance, move_share
 from zconsole.rebalance.backend import Counted, JobView, by_hand
 from zconsole.rebalance.planning.plan_document import (
     PlanDocument,
@@ -45,26 +46,33 @@ JobPace = tuple[float, str]
 
 
 def pace_of(
-    plan: PlanDocument, limit: float | None, jobs: Sequence[JobView], scan_rate: float | None
+    plan: PlanDocument,
+    limit: float | None,
+    jobs: Sequence[JobView],
+    scan_rate: float | None,
+    found: Balance,
 ) -> JobPace | None:
     """The pace to expect of a job with a rate limit (bytes/s); None where nothing is known.
 
     A job's own pace goes before that of the last one of the same engine, and that before the mean
-    rate of the pool's last scan (allocated bytes/s), of which a rewrite gets about half, as it
-    writes what it reads. A rate limit bounds any of them. ``jobs``: the newest first.
+    rate of the pool's last scan (allocated bytes/s), of which a rewrite gets at most half, as it
+    writes what it reads, a copy a third, as it is read back, and both less where one vdev of the
+    pool as ``found`` takes most of it. A rate limit bounds any of them. ``jobs``: the newest first.
     """
     engine = ",".join(sorted({part.engine for part in plan.directories if part.engine}))
     alike = [job for job in jobs if job.engine == engine and job.limits.rate is None]
-    found: JobPace | None = None
+    pace: JobPace | None = None
     if rates := [job.rate for job in jobs if job.rate]:
-        found = rates[0], "pace of another job"
+        pace = rates[0], "pace of another job"
     elif means := [job.mean_rate for job in alike if job.mean_rate]:
-        found = means[0], "as the last job did"
+        pace = means[0], "as the last job did"
     elif scan_rate:
-        found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the last scan's rate"
-    if limit is not None and (found is None or limit < found[0]):
+        share = move_share(found, 1 if engine == "rewrite" else 2)
+        words = "half" if share == 0.5 else f"{percent(share, 0)} of"
+        pace = scan_rate * share / (plan.raw_factor or 1.0), f"{words} the last scan's rate"
+    if limit is not None and (pace is None or limit < pace[0]):
         return limit, "the rate limit"
-    return found
+    return pace
 
 
 def scan_pace(frame: Frame) -> float | None:
@@ -315,8 +323,8 @@ class PlanScreen(ButtonScreen[bool | None]):
         if self.plan is not None:
             frame, settings = self._flow.frame_of(self._pool), self._new.settings
             jobs = self._watch.jobs.get(self._pool, ())
-            scan_rate = scan_pace(frame) if frame else None
-            pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate)
+            scan_rate, found = (scan_pace(frame), frame.balance) if frame else (None, Balance())
+            pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate, found)
             return plan_lines(
                 self.plan, settings, pace, self._command, self._denied, self._look, width
             )
