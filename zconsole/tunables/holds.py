@@ -28,7 +28,7 @@ LEFT_BY = {
     Setter.CONSOLE: "a console",
     Setter.GUARD: "a guard",
     Setter.AUTOPILOT: "an autopilot",
-    Setter.COMMAND: "a console",  # one with key E (restore after scan) took over the value
+    Setter.COMMAND: "a console",  # whose key E (until the scan ends) was to restore it
 }
 """The process that is gone, of a value that was left."""
 
