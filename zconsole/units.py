@@ -82,7 +82,7 @@ def size(value: float | None, unknown: str = "-") -> str:
     unit = SUFFIXES[index] if index else ""
     if index == 0 or number == int(number):
         return f"{sign}{int(number)}{unit}"
-    for decimals in (2, 1):
+    for decimals in (2, 1):  # as many as fit, as zfs_nicenum_format does
         text = f"{number:.{decimals}f}{unit}"
         if len(text) <= 5:
             return sign + text

@@ -41,6 +41,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
 
     Bytes, seconds and epoch seconds are numbers, shares are 0…1, unknown values are None.
     """
+    # "scan" repeats the first of "scans", and has all its keys even without a scan.
     scans = [scan_object(view) for view in frame.scans]
     first = scans[0] if scans else scan_object(_NO_SCAN)
     if not scans and not frame.seen.scans_told:

@@ -229,7 +229,7 @@ class Autopilot:
         self._seen = now
         active = scanning(pools)
         self._idle = 0 if active else self._idle + 1
-        if self._idle > 1:
+        if self._idle > 1:  # a single sample may fall between a rebuild and the scrub after it
             return "no scan runs any more"
         # A paused scan delays no application: the tunables stay as they are until it resumes.
         running = [p for p in active if any(scan.state == "running" for scan in p.scans)]
@@ -290,12 +290,14 @@ class PilotClaim:
 
         Raises ZconsoleError or OSError if there is another, or nothing can be set here.
         """
-        for name in levers(parameters):
+        for name in levers(parameters):  # fail now if one may not be written, not during a scan
             os.close(parameters.open(name))
         claim = parameters.claim()
         if claim is None:
             raise ZconsoleError(RUNS)
         self.locks = (claim,)
+        # The claim covers the kernel. This lock's file also has our mark, by which consoles tell
+        # the autopilot's values from others.
         lock = try_lock(self.state / PILOT)
         if lock is None:
             raise ZconsoleError(RUNS)

@@ -364,6 +364,7 @@ class Control:
             if before is None or before == value:
                 continue
             changes.append(Change(record.t, name, before, value))
+            # A value that somebody else set meanwhile is the new original.
             original = entry.original if entry and saved.has_set(name, before) else before
             if value != original:
                 saved.values[name] = SavedTunable(original, value, record.t, self._owner)

@@ -86,7 +86,7 @@ def measure(
         latency_after=_middle(waits[1]),
         issue_clear=_is_clear(*rates),
         latency_clear=_is_clear(*waits),
-        over=is_seen or len(rates[0]) < ENOUGH,
+        over=is_seen or len(rates[0]) < ENOUGH,  # no samples are added to the past
     )
 
 

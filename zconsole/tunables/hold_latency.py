@@ -99,7 +99,7 @@ def quantile(counts: Sequence[int], share: float = SHARE) -> float:
     for index, count in enumerate(counts):
         after = left - count / every if count else left
         if count and after <= 1.0 - share:
-            last = max(after, 0.5 / every)
+            last = max(after, 0.5 / every)  # half a request: a tail down to none has no end
             inside = math.log(left / max(1.0 - share, last)) / math.log(left / last)
             return float(2.0**index * (1.0 + inside)) / 1e9
         left = after

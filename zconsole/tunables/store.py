@@ -162,6 +162,7 @@ class TunableStore:
     def _remember(self, found: SavedTunables) -> None:
         self._last = found
         if self._shared is not None:
+            # Of the changes, `has_set` needs only the newest of each tunable.
             newest = {c.name: c for c in found.changes if c.name in found.values}
             file = _File(found.era, found.values, tuple(newest.values()))
             os.pwrite(self._shared, json.dumps(asdict(file)).encode("ascii") + b"\n", 0)

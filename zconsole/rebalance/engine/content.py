@@ -71,7 +71,7 @@ class ChangedError(Exception):
 
 
 def fastest(clock: Callable[[], float] = time.perf_counter) -> Maker:
-    """Measure which hash is fastest here: SHA-256 if the processor has instructions for it."""
+    """Return the hash that a short measurement finds fastest: SHA-256 with processor support."""
 
     def seconds(make: Maker) -> float:
         began = clock()

@@ -89,7 +89,7 @@ class CopyPipeline:
             for item in self.leases.live:
                 self.withdrawal.drop(item)
             self.withdrawal.discard_all(self.leases.service)
-            self.directories.restore_times()
+            self.directories.restore_times()  # last: removing copies changes the times, too
         return self.results.outcomes
 
     def _open(self, row: FileRow) -> None:
@@ -129,6 +129,7 @@ class CopyPipeline:
     def _copy_all(self) -> None:
         items = self.leases.live
         ahead = items if self.admission.policy.ahead else ()
+        # Sizes are asked late: an item given up by then is not read any more.
         front = ReadAhead(iter(ahead), lambda item: 0 if item.done else item.size, self._ask)
         for item in items:
             front.step()

@@ -27,13 +27,13 @@ def raise_limit() -> int:
 
 
 def batch_files() -> int:
-    """Return how many files a batch may hold open, after raising this process's own limit."""
+    """Return how many files a batch may hold open; raises this process's own limit first."""
     limit = raise_limit()
     return max(1, min(BATCH_FILES, (limit - OTHERS) // A_FILE))
 
 
 def batch_directories(files: int) -> int:
-    """Return how many directories a batch of so many files may hold open, as ``batch_files``."""
+    """Return how many directories a batch of so many files may hold open; raises the limit first."""
     limit = _raised(files * A_FILE + KEPT + MOST_DIRECTORIES)
     return max(1, min(MOST_DIRECTORIES, limit - files * A_FILE - KEPT))
 

@@ -176,12 +176,12 @@ class Directories:
             yield
         finally:
             self._announce(0.0)
-            directory.last_ns = None
+            directory.last_ns = None  # unknown, in case the next call fails
             with contextlib.suppress(OSError):
                 directory.last_ns = self._sys.fstat(directory.fd).st_mtime_ns
 
     def _announce(self, least: float) -> None:
-        """Announce changes to the journal unless they are announced for ``least`` seconds yet."""
+        """Announce changes to the journal, unless ``least`` seconds ahead are announced already."""
         now = self._now()
         if self._until - now < least:
             self._until = now + OURS
@@ -224,7 +224,7 @@ class Directories:
             self._found_changed(self._open[number])
 
     def _compare(self, directory: OpenDirectory) -> None:
-        """Detect times set by other processes, of which inotify reports nothing here."""
+        """Detect times set by other processes: the watch reports changes of names only."""
         if directory.last_ns not in (None, self._sys.fstat(directory.fd).st_mtime_ns):
             self._found_changed(directory)
 

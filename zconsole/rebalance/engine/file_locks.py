@@ -37,6 +37,7 @@ _LOCK = re.compile(
     r"^\d+:(?: *->)? (?:FLOCK|POSIX|OFDLCK) .* (-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$",
     re.MULTILINE,
 )
+"""Process, device and inode in a line of /proc/locks; ``->`` marks a process that waits."""
 
 
 Locks = Set[tuple[int, int]]

@@ -197,7 +197,7 @@ def _held(table: int, place: str, number: str, process: str) -> HeldFile:
     flags = os.O_RDONLY | os.O_CLOEXEC
     fd = os.open(f"{place}/fdinfo/{number}", flags, dir_fd=table)
     try:
-        text = os.read(fd, 256)
+        text = os.read(fd, 256)  # pos, flags, mnt_id and ino are the first lines (seq_show)
     finally:
         os.close(fd)
     mount, inode = _value(text, b"mnt_id:"), _value(text, b"\nino:")

@@ -99,9 +99,9 @@ UPDATE files SET state = 0 WHERE id IN (
     JOIN dirs here ON here.id = other.dir AND here.dev = ended.dev
     GROUP BY ended.ino, ended.dev HAVING sum(other.state IN (0, 1, 2)) = 0)
 """
-"""Queues the first LINKED name of each inode of the given files whose other names have all ended.
+"""Queues the first LINKED name of each given file's inode, if none of its names is still to do.
 
-States are numbers of ``State``: 6 is LINKED; 0, 1 and 2 are those of files not ended.
+States are numbers of ``State``: 6 is LINKED; 0, 1 and 2 are still to do.
 """
 
 
@@ -250,6 +250,7 @@ class Journal(JournalDatabase):
             " handle = ? WHERE id = ?",
             [(int(i.state), *i[2:], i.number) for i in intents],
         )
+        # After the results: a name that ended may have stood for others that are LINKED.
         self._db.execute(_LEAD, (json.dumps([r.number for r in results]),))
         if directories is not None and synced:
             self.close_directories()
@@ -292,6 +293,7 @@ class Journal(JournalDatabase):
 
         Files that could not be settled are left to recovery again.
         """
+        # CREATING if the copy had no inode in the journal yet, otherwise SWAPPING.
         self._db.execute(
             "UPDATE files SET state = CASE new WHEN 0 THEN 1 ELSE 2 END"
             " WHERE state = 5 AND temp IS NOT NULL AND reason LIKE ?",

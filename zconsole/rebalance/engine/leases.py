@@ -32,6 +32,7 @@ def take_lease(sys: Sys, fd: int, accept_races: bool, version: Version = ()) -> 
     try:
         sys.lease(fd, fcntl.F_RDLCK)
     except OSError as error:
+        # Only regular files have leases (fcntl(2)); the walk found one at this name.
         if not stat.S_ISREG(sys.fstat(fd).st_mode):
             raise SkipError("changed") from error
         if error.errno == errno.EAGAIN:

@@ -15,6 +15,7 @@ INITIAL_USER = 0xEFFFFFFD
 USUAL_OVERFLOW = 65534
 """Id shown for an unmapped owner, if /proc does not tell (DEFAULT_OVERFLOWUID)."""
 _ALL_IDS = 2**32 - 1
+"""Number of ids that the host maps: all of 32 bits but -1."""
 _SYS_ADMIN = 1 << 21
 """CAP_SYS_ADMIN (linux/capability.h)."""
 

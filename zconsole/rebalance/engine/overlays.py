@@ -41,7 +41,7 @@ def _branches(options: bytes, aufs: Path) -> list[bytes]:
         elif option.startswith(b"si="):
             place = aufs / os.fsdecode(b"si_" + option[3:])
             found += [branch.read_bytes() for branch in place.glob("br[0-9]*")]
-    return [branch.rpartition(b"=")[0] for branch in found]
+    return [branch.rpartition(b"=")[0] for branch in found]  # without permissions: PATH=rw
 
 
 def layers(options: bytes) -> list[bytes]:

@@ -125,6 +125,7 @@ class Recovery:
         self._links.add(rows)
         for row in rows:
             self.directories.own(own_prefix(row.temp or b""))
+        # Note the times before any name is changed: recovery itself may be killed.
         times = self._wanted_times(rows)
         self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
         if rows:
@@ -136,6 +137,7 @@ class Recovery:
         self._settle_waiting()
         self._remove_given_back()
         self._restore_times()
+        # Sync before the results: the journal must not forget a file that a power cut brings back.
         if rows:
             self.sync()
         self.journal.record(self._results)

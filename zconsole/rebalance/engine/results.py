@@ -69,6 +69,7 @@ class Results:
     def flush(self) -> None:
         """Commit all results; the caller has synced what was ``unsynced``."""
         self.unsynced.clear()
+        # Also notes in the journal that the times of all directories are restored.
         if any(self.waiting.values()):
             self.journal.record([r for each in self.waiting.values() for r in each], directories={})
             self.waiting.clear()

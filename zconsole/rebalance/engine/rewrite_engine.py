@@ -28,6 +28,7 @@ SMALLEST = 1 << 20
 LARGEST = 256 << 20
 """Limits of a chunk, in bytes."""
 OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""Flags to open a file with; the ioctl needs one that is open for writing."""
 CHECKPOINT = 1.0
 """Seconds between two notes in the journal of the offset reached in a file."""
 _SKIPPED = {
@@ -155,6 +156,6 @@ class Rewriter:
     def _pace(self, row: FileRow, offset: int, length: int) -> None:
         try:
             self.tick(length)
-        except StopJobError:
+        except StopJobError:  # a resumed job goes on from here
             self.results.journal.set_offset(row.number, offset)
             raise

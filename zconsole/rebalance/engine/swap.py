@@ -253,9 +253,10 @@ class Swapper:
     def _rename_name(self, item: Item, place: FileName) -> None:
         fd, name = place.directory.fd, place.row.name
         keep = place.temp + KEEP_SUFFIX
+        # First a second link to the original: the rename replaces its name.
         self.sys.link(fd, name, keep)
         place.kept = keep
-        if self.sys.lstat(fd, keep).st_ino != item.old:
+        if self.sys.lstat(fd, keep).st_ino != item.old:  # others had just replaced the name
             self.sys.unlink(fd, keep)
             raise SkipError("changed")
         self.sys.rename(fd, place.temp, name)

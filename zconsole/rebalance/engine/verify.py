@@ -51,6 +51,7 @@ class Verifier:
         """
         past_cache = 0 if self.direct is None else os.O_DIRECT
         writable, item.copy = item.copy, self.sys.reopen(item.copy, READING | past_cache)
+        # Close before leasing: a read lease is refused while the file is open for writing.
         self.sys.close(writable)
         if item.leased:
             self._lease(item.copy)
