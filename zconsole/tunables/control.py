@@ -109,7 +109,7 @@ class Past:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """Names in place that this very console holds."""
+        """Names in ``in_place`` that this console holds."""
         return tuple(name for name in self.in_place if self.holds[name].own)
 
 

@@ -62,7 +62,7 @@ class Server(ThreadingMixIn, WSGIServer):
     def service_actions(self) -> None:
         """Cut off connections after DEADLINE, even busy ones; the server's loop calls this.
 
-        A client that sends a byte now and then would otherwise stay for ever.
+        Otherwise a client that sends a byte now and then could stay forever.
         """
         began_by = time.monotonic() - DEADLINE
         with self._lock:

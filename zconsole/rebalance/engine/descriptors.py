@@ -33,7 +33,7 @@ def batch_files() -> int:
 
 
 def batch_directories(files: int) -> int:
-    """Return how many directories a batch of so many files may hold open; raises the limit first."""
+    """Return how many directories a batch of so many files may hold open; raises the limit, too."""
     limit = _raised(files * A_FILE + KEPT + MOST_DIRECTORIES)
     return max(1, min(MOST_DIRECTORIES, limit - files * A_FILE - KEPT))
 
