@@ -45,7 +45,7 @@ class Parameters:
         return str(self._module / "parameters" / name)
 
     def read(self, name: str) -> int | None:
-        """Return the live value; None if this kernel has no such parameter, or it is no number."""
+        """Return the live value; None if this kernel has no such parameter, or no number in it."""
         return number_in(Path(self.path(name)))
 
     def write(self, name: str, value: int) -> None:

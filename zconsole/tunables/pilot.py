@@ -293,7 +293,7 @@ def plan(
     """Return the plan of an order; ``left`` has the seconds that each pool's scan still takes.
 
     ``watched``: whether the autopilot ends with the console that starts it. Raises UnavailableError
-    if there is no scan, or the latencies or tunables can't be read.
+    without a scan, or if the latencies or tunables can't be read.
     """
     active = scanning(pools)
     if not active:
