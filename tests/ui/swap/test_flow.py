@@ -282,7 +282,8 @@ async def test_the_first_sample_with_the_replacing_vdev_ends_the_step_however_lo
         await wait_for(s, lambda: "Wait until" in s.screen)
         context.swaps.stages[followed.checklist.id] = before
         (line,) = context.swaps.shown(context.frame)
-        assert line.activity.note == "Slot 07: Wait for the resilver  (C continues)"
+        note = context.look.text(line.activity.note)
+        assert note == "Slot 07: Wait for the resilver  (C continues)"
 
 
 async def wait_for(s: Swapping, seen: Callable[[], bool]) -> None:
