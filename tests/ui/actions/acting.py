@@ -156,7 +156,9 @@ class Acting:
 
     def use(self, backend: ActionBackend) -> None:
         """Act by another backend from now on."""
-        self.controller.context = replace(self.controller.context, backend=backend)
+        context = self.controller.context
+        swaps = replace(context.swaps, machine=backend, _session=None)
+        self.controller.context = replace(context, backend=backend, swaps=swaps)
 
     @property
     def screen(self) -> str:
