@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from copy import deepcopy
 from pathlib import Path
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.table import rows
+from tests.ui.actions.acting import acting
 from tests.ui.drawn import plain
 from tests.ui.fakes import screen_text
+from tests.ui.rebalance.steps import SCENARIO, to_tree
 from tests.ui.test_start import UTF8, made
 from tests.unit.actions.pools import at, disk, group, pool, top
 from tests.unit.source import modules, tree_of
@@ -150,3 +153,20 @@ def test_a_text_keeps_its_keys_when_it_is_made_longer():
     assert str(text) == "first zconsole swap, then that"
     assert DisplayFormat().text(text) == "first C, then that"
     assert DisplayFormat().text(deepcopy(text)) == "first C, then that"
+
+
+async def test_dialogs_name_the_keys_that_they_have_here():
+    """Their last line named those of the table in any case."""
+    table, _ = SHIPPED.remapped({"mark": ["m"], "next-button": ["."], "press-button": ["e"]})
+    async with acting(SCENARIO) as a:
+        state = a.app.view_state
+        state.look = dataclasses.replace(state.look, keys=table)
+        a.app.set_keymap(table.keymap)
+        await to_tree(a, mark=False)
+        assert "m mark" in a.screen.splitlines()[-1]
+        await a.home()
+        await a.press("S", "enter")
+        line = a.screen.splitlines()[-1]
+        assert "e select  Left . buttons" in line
+        await a.press("full_stop")
+        assert a.app.screen.focused.id == "run"

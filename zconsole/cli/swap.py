@@ -13,7 +13,7 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import console, event_loop, local
 from zconsole.cli.config import denied
-from zconsole.cli.output import local_zone, say
+from zconsole.cli.output import local_zone, say, say_problems
 from zconsole.cli.terminal import has_terminal
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
@@ -90,6 +90,7 @@ class SwapListing:
         self._args = args
         self._session = session
         self._kept = store.read()
+        say_problems(store)
         self._known = [swap for swap in self._kept if swap.state == OPEN and is_meant(swap, args)]
 
     async def meant(self) -> tuple[str, str]:

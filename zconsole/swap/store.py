@@ -29,7 +29,7 @@ from zconsole.swap.steps import PUT_BACK, WAYS, Answer, SwapStage, comes_before,
 from zconsole.swap.watch import absent, current, missing, noticed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id
-from zconsole.system.patient import made_state_dir
+from zconsole.system.patient import PATIENCE, made_state_dir
 from zconsole.system.record_file import LockedStore
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import StateError, remove, state_dirs
@@ -69,29 +69,25 @@ class SwapStore(LockedStore):
             self.memory[swap.id] = swap
             return True
         name = f"swap-{swap.id}.json"
-        if not _NAME.fullmatch(name) or not self.leads(swap.id) or self.directory is None:
+        if not _NAME.fullmatch(name) or not self.leads(swap.id):
             return False
-        path = self.directory / name
-        self.patient.call(partial(self.write, path, dumped(swap)))
+        self.put(name, dumped(swap), f"swap-{swap.id}.lock")
         if swap.state != OPEN:
-            self.patient.call(self._forget_old)
+            self._forget_old()
         return True
 
     def read(self) -> tuple[Checklist, ...]:
         """Every readable checklist, the newest first. Raises StateError without an answer."""
         if self.memory is not None:
             return newest_first(self.memory.values())
-        return self.patient.call(self._read)
-
-    def _read(self) -> tuple[Checklist, ...]:
-        return newest_first(self.kept(_NAME, _load, MOST_BYTES))
+        return newest_first(self.read_files(_NAME, _load, MOST_BYTES, PATIENCE))
 
     def _forget_old(self) -> None:
-        closed = [swap for swap in self._read() if swap.state != OPEN]
+        closed = [swap for swap in self.read() if swap.state != OPEN]
         for swap in closed[KEPT:]:
-            if self.directory is not None:
-                remove(self.directory / f"swap-{swap.id}.json")
-                remove(self.directory / f"swap-{swap.id}.lock")
+            for suffix in ("json", "lock"):
+                if self.directory is not None:
+                    self.in_time(partial(remove, self.directory / f"swap-{swap.id}.{suffix}"))
 
 
 def newest_first(found: Iterable[Checklist]) -> tuple[Checklist, ...]:

@@ -15,8 +15,8 @@ from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.ui.swap.swap_lines import SIDE_FROM, eta_note, listed_steps, swap_lines
 from zconsole.ui.widgets.draw import Span
 
-KNOWN = Estimate(3600.0, 1800.0, 7200.0, "issuing at 124M/s")
-BARE = Estimate(3600.0, None, None, "issuing at 124M/s")
+KNOWN = Estimate(3600.0, 1800.0, 7200.0, "resilvering at 124M/s")
+BARE = Estimate(3600.0, None, None, "resilvering at 124M/s")
 
 
 def said(function: str, step: str, estimate: Estimate = KNOWN, **fields) -> str:

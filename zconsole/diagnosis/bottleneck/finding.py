@@ -26,6 +26,9 @@ CAUSES = {
 }
 """Every cause a verdict can name, in words; ``disks`` is a scan that keeps its disks streaming."""
 
+OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata")
+"""Causes that tunables do not lift."""
+
 
 LEAST_GAIN = 0.05
 """Share of the rate below which a step brought nothing: a scan varies by that much."""
