@@ -11,7 +11,7 @@ from tests.ui.fakes import until
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import named
 from zconsole.tunables.control import Setting
-from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.tunables_pane import Shown, tunable_lines
 from zconsole.ui.display_format import DisplayFormat
 
@@ -24,7 +24,7 @@ async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
         async def _read_past(context):
             looks.append(context)
 
-        monkeypatch.setattr(FlowContext, "read_past", _read_past)
+        monkeypatch.setattr(FlowSession, "read_past", _read_past)
         await a.pass_time(1, 1)
         assert looks == []
         await a.press("S", "escape")
@@ -104,7 +104,7 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
         await a.pass_time(300, 20)
         assert a.app.view_state.frame.scan.issue_rate > slow
         changes = a.backend.control.past().changes
-        effect = a.controller.context.watch.effect(a.app.view_state.frame.pool, changes[0], changes)
+        effect = a.session.effects.effect(a.app.view_state.frame.pool, changes[0], changes)
         assert effect.gain is not None
         assert effect.gain > 0
         assert any(e.origin == "console" for e in a.app.view_state.frame.events)

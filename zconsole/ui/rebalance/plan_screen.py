@@ -22,8 +22,8 @@ from zconsole.rebalance.planning.plan_document import (
 )
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.timeline.frame import Frame
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
@@ -228,15 +228,15 @@ def _costs(
 class PlanScreen(ButtonScreen[bool | None]):
     """Returns whether the plan is to be run; None when left, and what still looks at files ends."""
 
-    def __init__(self, context: FlowContext, pool: str, new: NewJob, watch: JobWatch) -> None:
+    def __init__(self, ui: FlowSession, pool: str, new: NewJob, watch: JobWatch) -> None:
         super().__init__()
-        self._flow = context
-        self._look = context.look
-        self._clock = context.app.view_state.options.clock
+        self._ui = ui
+        self._look = ui.look
+        self._clock = ui.app.view_state.options.clock
         self._new = new
         self._pool = pool
         self._watch = watch
-        self._denied = context.denied
+        self._denied = ui.denied
         self._counted = Counted()
         self._heard = self._clock()
         self._problem = ""
@@ -308,7 +308,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         if self._problem:
             return tuple(wrapped(self._problem, "error", self._look, width, " "))
         if self.plan is not None:
-            frame, settings = self._flow.frame_of(self._pool), self._new.settings
+            frame, settings = self._ui.frame_of(self._pool), self._new.settings
             jobs = self._watch.jobs.get(self._pool, ())
             scan_rate = scan_pace(frame) if frame else None
             pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate)

@@ -17,10 +17,10 @@ from zconsole.swap.store import SwapStore
 from zconsole.swap.watch import current
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
-from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.session import FlowSession
 
 
-def session_of(context: FlowContext) -> SwapSession:
+def session_of(context: FlowSession) -> SwapSession:
     """What connects checklists with the machine of this console, made at the first look.
 
     One for all looks: it remembers what disks said of themselves.
@@ -36,7 +36,7 @@ def session_of(context: FlowContext) -> SwapSession:
 
 
 async def peeked(
-    context: FlowContext, kept: Sequence[Checklist], swap: Checklist
+    context: FlowSession, kept: Sequence[Checklist], swap: Checklist
 ) -> tuple[Checklist, SwapStage]:
     """A checklist and its step as they are now, for who doesn't lead it. Raises ZconsoleError."""
     return await session_of(context).peek(swap, kept)
@@ -48,7 +48,7 @@ class FollowedSwap:
     What writes it waits for a disk, so that is done in a thread, and one thing after another.
     """
 
-    def __init__(self, context: FlowContext, swap: Checklist, store: SwapStore) -> None:
+    def __init__(self, context: FlowSession, swap: Checklist, store: SwapStore) -> None:
         """``store`` is closed by whoever opened it."""
         self._context = context
         self._session = session_of(context)
