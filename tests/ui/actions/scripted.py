@@ -42,7 +42,7 @@ class Run:
     typed: str | None = None
 
 
-RUN = Run()
+AGREED = Run()
 ESC = None
 Reply = str | Run | Callable[[Any], Any] | None
 """The beginning of a line to pick, what is typed, or how a plan is run; of any other screen a

@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.ui.actions.acting import RUN as RUN_KEYS
-from tests.ui.actions.acting import Acting, acting, commands
-from tests.ui.actions.scripted import RUN, Reply, ScriptedSession
+from tests.ui.actions.acting import RUN, Acting, acting, commands
+from tests.ui.actions.scripted import AGREED, Reply, ScriptedSession
 from tests.ui.drawn import LOOK, plain
 from zconsole.actions.layout import Layout
 from zconsole.sim.build import Build
@@ -49,7 +48,7 @@ async def test_a_mirror_is_added_with_what_if_in_its_plan():
         assert "zpool add mirrors mirror /dev/disk/by-id/" in plan
         assert "usable free space: 9.82T now" in plan
         assert "of 2 devices to mirrors" in plan
-        assert "Done." in await a.read(a.press(*RUN_KEYS))
+        assert "Done." in await a.read(a.press(*RUN))
         await a.press("escape")
         await a.pass_time(10, 2)
         assert "mirror-3" in a.screen
@@ -82,7 +81,7 @@ def marking(count: int) -> Callable[[DevicesScreen], int]:
 
 
 async def test_a_mirror_is_added_and_its_plan_says_what_that_brings():
-    ui = scripted("mirror-scrub", 2, "mirror of 2 disks like the others", marking(2), RUN)
+    ui = scripted("mirror-scrub", 2, "mirror of 2 disks like the others", marking(2), AGREED)
     assert await add_flow(ui, "")
     assert ui.shown[0].startswith("ADD TO mirrors")
     assert "zpool add mirrors mirror /dev/disk/by-id/" in ui.plan
@@ -121,7 +120,7 @@ async def test_what_cannot_be_added_is_grey_with_the_reason_and_a_path_can_still
 
 
 async def test_one_way_is_typed_before_it_runs():
-    ui = scripted("failed-disk", 3, "special", marking(3), RUN)
+    ui = scripted("failed-disk", 3, "special", marking(3), AGREED)
     await add_flow(ui, "")
     assert "can never be removed again" in ui.plan
     assert 'type "tank" to confirm' in ui.ran[-1]
@@ -129,7 +128,7 @@ async def test_one_way_is_typed_before_it_runs():
 
 
 async def test_a_lone_spare_is_the_device_at_the_cursor():
-    ui = scripted("mirror-scrub", 2, "hot spare", marking(0), RUN)
+    ui = scripted("mirror-scrub", 2, "hot spare", marking(0), AGREED)
     assert await add_flow(ui, "")
     assert "zpool add mirrors spare /dev/" in ui.plan
     ui.pass_time(10.0, 2.0)

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ui.actions.acting import RUN as RUN_KEYS
-from tests.ui.actions.acting import acting, commands, pick
-from tests.ui.actions.scripted import RUN, Run, ScriptedSession
+from tests.ui.actions.acting import RUN, acting, commands, pick
+from tests.ui.actions.scripted import AGREED, Run, ScriptedSession
 from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends import actions
@@ -27,18 +26,18 @@ from zconsole.zfs.sources.base import Capabilities
 
 
 async def test_a_scrub_is_paused_resumed_and_stopped():
-    ui = ScriptedSession("mirror-scrub", "Pause the scrub", RUN)
+    ui = ScriptedSession("mirror-scrub", "Pause the scrub", AGREED)
     await scans_flow(ui, "")
     assert "zpool scrub -p mirrors" in ui.plan
     assert ui.commands == [["scrub", "-p", "mirrors"]]
     assert "Done." in ui.ran[-1]
     ui.pass_time(4.0, 2.0)
-    ui.answers.extend(("Start or resume", RUN))
+    ui.answers.extend(("Start or resume", AGREED))
     await scans_flow(ui, "")
     assert ui.plan.startswith("Resume the scrub")
     ui.pass_time(4.0, 2.0)
     assert ui.commands[-1] == ["scrub", "mirrors"]
-    ui.answers.extend(("Stop the scrub", RUN))
+    ui.answers.extend(("Stop the scrub", AGREED))
     await scans_flow(ui, "")
     assert "Cannot be undone" in ui.plan
     assert ui.commands[-1] == ["scrub", "-s", "mirrors"]
@@ -50,18 +49,18 @@ async def test_a_scrub_is_paused_by_keys_and_cancel_has_the_focus():
         assert "zpool scrub -p mirrors" in await a.read(a.press("enter"))
         assert a.app.focused is not None
         assert a.app.focused.id == "cancel"
-        await a.press(*RUN_KEYS)
+        await a.press(*RUN)
         assert commands(a) == [["scrub", "-p", "mirrors"]]
         assert "Done." in a.screen
 
 
 async def test_what_was_said_of_a_scrub_goes_once_it_is_not_true_any_more():
     """For 20 seconds the last line called a scrub paused that was running again."""
-    ui = ScriptedSession("mirror-scrub", "Pause", RUN)
+    ui = ScriptedSession("mirror-scrub", "Pause", AGREED)
     await scans_flow(ui, "")
     ui.pass_time(4.0, 2.0)
     assert ui.messages == ["the scrub of mirrors is paused"]
-    ui.answers.extend(("Start or resume", RUN))
+    ui.answers.extend(("Start or resume", AGREED))
     await scans_flow(ui, "")
     assert ui.messages == []
 
@@ -202,12 +201,12 @@ async def test_the_whole_story_of_a_failed_disk():
         await pick(a, "bay15")
         said = a.screen
         assert "1 more device may fail in raidz2-0" in said
-        await a.press(*RUN_KEYS, "escape")
+        await a.press(*RUN, "escape")
         assert commands(a)[0][0] == "replace"
         said = await a.read(a.pass_time(1800))
         assert "replacing" in said
         before = a.backend.control.setting("zfs_resilver_min_time_ms").value
-        await a.press("T", "F", *RUN_KEYS, "escape", "E", "escape")
+        await a.press("T", "F", *RUN, "escape", "E", "escape")
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 2 * before
         for _ in range(15):
             await a.pass_time(7200, 3600)
@@ -223,7 +222,7 @@ async def test_the_whole_story_of_a_failed_disk():
 async def test_a_one_way_plan_needs_the_name_typed():
     ui = ScriptedSession("not-restored")
     ui.pass_time(7200.0, 1200.0)
-    ui.answers.extend(("Discard the checkpoint", RUN))
+    ui.answers.extend(("Discard the checkpoint", AGREED))
     await actions_flow(ui, "")
     assert 'type "tank" to confirm' in ui.ran[-1]
     assert ui.commands == []
@@ -234,7 +233,7 @@ async def test_a_scrub_of_the_known_errors_is_called_so_before_and_while_it_runs
         await a.press("S")
         await pick(a, "Scrub only known errors")
         assert a.screen.splitlines()[0].strip() == "Scrub only the known errors of photos"
-        await a.press(*RUN_KEYS, "enter")
+        await a.press(*RUN, "enter")
         said = await a.read(a.pass_time(4, 1))
         assert " error scrub running " in said
         assert "counts blocks, not bytes" in said
@@ -243,10 +242,10 @@ async def test_a_scrub_of_the_known_errors_is_called_so_before_and_while_it_runs
 
 
 async def test_detach_backs_a_replace_out_once_its_name_is_typed():
-    ui = ScriptedSession("failed-disk", "bay15", RUN)
+    ui = ScriptedSession("failed-disk", "bay15", AGREED)
     await replace_flow(ui, ui.key("bay05"))
     ui.pass_time(120.0)
-    ui.answers.extend(("Detach it", RUN))
+    ui.answers.extend(("Detach it", AGREED))
     await actions_flow(ui, ui.key("bay15"))
     assert "this ends the replace" in ui.plan
     assert 'type "bay15" to confirm' in ui.ran[-1]
@@ -259,7 +258,7 @@ async def test_detach_backs_a_replace_out_once_its_name_is_typed():
 
 
 async def test_a_device_can_be_taken_offline_in_two_ways():
-    ui = ScriptedSession("healthy", "Take it offline", RUN)
+    ui = ScriptedSession("healthy", "Take it offline", AGREED)
     await actions_flow(ui, next(row.key for row in ui.frame.rows if not row.vdev.children))
     assert "until you put it online" in ui.plan
     assert "until the next reboot" in ui.plan
@@ -383,16 +382,18 @@ async def test_a_raidz_is_widened_once_its_name_is_typed():
 
 
 async def test_a_bay_is_lit_and_every_light_goes_off():
-    ui = ScriptedSession("mirror-scrub", "Light its bay", RUN)
-    disk = next(leaf for leaf in ui.world.pools[0].leaves() if leaf.present)
-    await actions_flow(ui, ui.key(disk.name))
-    assert "goes on for 4 hours, also over a reboot" in ui.plan
-    assert f"the light of Slot 01 (serial {disk.serial}) is on" in ui.ran[-1]
-    assert [slot for _, slot in ui.world.lit] == ["Slot 01"]
-    ui.answers.extend(("Switch off every light lit from here", RUN))
-    await actions_flow(ui, ui.key(disk.name))
-    assert "every light is off" in ui.ran[-1]
-    assert ui.world.lit == {}
+    async with acting("mirror-scrub", size=(110, 40)) as a:
+        disk = next(leaf for leaf in a.feed.world.pools[0].leaves() if leaf.present)
+        await a.to(disk.name)
+        await a.press("A")
+        await pick(a, "Light its bay")
+        assert "goes on for 4 hours, also over a reboot" in await a.read(a.rest())
+        assert f"the light of Slot 01 (serial {disk.serial}) is on" in await a.read(a.press(*RUN))
+        assert [slot for _, slot in a.feed.world.lit] == ["Slot 01"]
+        await a.press("escape", "A")
+        await pick(a, "Switch off every light lit from here")
+        assert "every light is off" in await a.read(a.press(*RUN))
+        assert a.feed.world.lit == {}
 
 
 async def test_lights_are_tidied_when_the_console_starts(monkeypatch):
@@ -411,7 +412,7 @@ async def test_lights_are_tidied_when_the_console_starts(monkeypatch):
 
 
 async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
-    ui = ScriptedSession("mirror-scrub", "Pause", RUN)
+    ui = ScriptedSession("mirror-scrub", "Pause", AGREED)
     with monkeypatch.context() as broken:
         broken.setattr(actions, "execute", lambda *_: Completed((), 1, "", "no\n"))
         await scans_flow(ui, "")
@@ -421,11 +422,11 @@ async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
 
 
 async def test_who_stops_a_scrub_is_not_told_that_the_one_begun_here_was_canceled():
-    ui = ScriptedSession("healthy", "Start or resume", RUN)
+    ui = ScriptedSession("healthy", "Start or resume", AGREED)
     await scans_flow(ui, "")
     assert ui.ran[-1].endswith("Started.\nThe console tells you when the scrub ends.")
     ui.pass_time(60.0, 20.0)
-    ui.answers.extend(("Stop the scrub", RUN))
+    ui.answers.extend(("Stop the scrub", AGREED))
     await scans_flow(ui, "")
     assert ui.ran[-1].endswith("Done.")
     ui.pass_time(60.0, 20.0)

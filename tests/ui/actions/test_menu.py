@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.table import rows
-from tests.ui.actions.acting import RUN as RUN_KEYS
-from tests.ui.actions.acting import acting, pick, reach
-from tests.ui.actions.scripted import ESC, RUN, ScriptedSession
+from tests.ui.actions.acting import RUN, acting, pick, reach
+from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession
 from tests.ui.drawn import plain
 from tests.unit.actions.pools import mirror, raidz2
 from zconsole.pool.model import MULTIHOST
@@ -219,7 +218,7 @@ async def test_the_scan_menu_keeps_its_order_and_begins_on_what_the_state_asks_f
 
 
 async def test_a_slow_disk_sits_out_where_the_release_has_it():
-    ui = ScriptedSession("sit-out", "Let reads go around it", RUN)
+    ui = ScriptedSession("sit-out", "Let reads go around it", AGREED)
     await actions_flow(ui, ui.key("bay04"))
     assert "zpool set sit_out=off tank" in ui.plan
     ui.pass_time(1.0, 1.0)
@@ -240,9 +239,13 @@ def test_only_disks_with_parity_can_sit_out():
     assert [any("(sit out)" in text for text in texts) for texts in rows] == [False, True]
 
 
+def _typed(text: str) -> list[str]:
+    return ["space" if letter == " " else letter for letter in text] + ["enter"]
+
+
 async def test_what_was_written_between_dates_is_scrubbed():
     dates = "2026-11-09 to 2026-11-15"
-    ui = ScriptedSession("sit-out", "Scrub a range of dates", "soon", dates, RUN)
+    ui = ScriptedSession("sit-out", "Scrub a range of dates", "soon", dates, AGREED)
     await scans_flow(ui, "")
     assert [text[:22] for text in ui.shown[1:3]] == ["SCRUB WHAT WAS WRITTEN"] * 2
     assert "zpool scrub -S 2026-11-09 -E 2026-11-15 tank" in ui.plan
@@ -251,40 +254,36 @@ async def test_what_was_written_between_dates_is_scrubbed():
     assert ui.frame.scan.scan.state == "running"
 
 
-async def test_a_scrub_is_kept_to_some_hours():
-    ui = ScriptedSession("mirror-scrub")
-    now = datetime.fromtimestamp(ui.backend.clock(), UTC).astimezone()
-    hours = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00"
-    ui.answers.extend(("Scrub only in some hours", "night", hours, RUN))
-    await scans_flow(ui, "")
-    assert [text.splitlines()[0] for text in ui.shown[1:3]] == ["SCRUB ONLY IN THESE HOURS"] * 2
-    assert "the scrub is paused now" in ui.plan
-    ui.pass_time(7.0, 1.0)
-    assert ui.frame.scan.scan.state == "paused"
-    ui.pass_time(2.5 * 3600.0, 600.0)
-    assert ui.frame.scan.scan.state == "running"
-    ui.answers.extend(("Scrub at any hour again", RUN))
-    await scans_flow(ui, "")
-    assert f"Scrub only in some hours (set: {hours})" in ui.shown[-2]
-    assert "zconsole scrub off mirrors" in ui.plan
-    assert f"drops the hours {hours}" in ui.plan
-    assert ui.backend.windows.windows() == ()
-
-
-async def test_the_hours_of_a_scrub_are_among_the_work_on_the_pool():
-    async with acting("healthy") as a:
-        await a.press("S")
-        await pick(a, "Scrub only in some hours")
-        await a.press(*"22:00-06:00", "enter", *RUN_KEYS, "escape")
+async def test_a_scrub_is_kept_to_some_hours_by_keys():
+    async with acting("mirror-scrub") as a:
+        await a.press("S", *"gjjjjjj")
+        assert "SCRUB ONLY IN THESE HOURS" in await a.read(a.press("enter"))
+        assert "SCRUB ONLY IN THESE HOURS" in await a.read(a.press(*_typed("night")))
+        now = datetime.fromtimestamp(a.backend.clock(), UTC).astimezone()
+        hours = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00"
+        said = await a.read(a.press(*["backspace"] * 5, *_typed(hours)))
+        assert "the scrub is paused now" in said
+        await a.press("tab", "enter", "escape")
         a.feed.step()
-        await a.rest()
+        assert "PAUSED" in await a.read(a.rest())
         a.feed.step(6.0)
-        assert "scrub hours 22:00-06:00" in " ".join((await a.read(a.rest())).split())
+        assert "REBALANCE" not in await a.read(a.rest())
+        assert f"scrub hours {hours} paused until {hours[:5]}" in " ".join(
+            (await a.read(a.rest())).split()
+        )
+        assert await a.read(a.pass_time(2.5 * 3600.0, 600.0))
+        assert "PAUSED" not in a.screen
+        assert f"Scrub only in some hours (set: {hours})" in await a.read(a.press("S"))
+        said = await a.read(a.press(*"Gkk", "enter"))
+        assert "zconsole scrub off mirrors" in said
+        assert f"drops the hours {hours}" in said
+        await a.press("tab", "enter", "escape")
+        assert a.backend.windows.windows() == ()
 
 
 async def test_the_question_for_hours_says_what_is_set():
     hours = "Scrub only in some hours"
-    ui = ScriptedSession("healthy", hours, "22:00-06:00", RUN)
+    ui = ScriptedSession("healthy", hours, "22:00-06:00", AGREED)
     await scans_flow(ui, "")
     assert "no hours are set for its scrub" in ui.shown[0]
     assert "No hours are set now." in ui.shown[1]
@@ -296,7 +295,7 @@ async def test_the_question_for_hours_says_what_is_set():
 
 
 async def test_what_can_be_done_with_a_device_keeps_its_order():
-    ui = ScriptedSession("mirror-scrub", "Light its bay", RUN)
+    ui = ScriptedSession("mirror-scrub", "Light its bay", AGREED)
     key = next(row.key for row in ui.frame.rows if not row.vdev.children)
     orders = []
     for _ in range(2):
@@ -332,7 +331,7 @@ async def test_the_way_out_of_a_resilver_that_a_checkpoint_blocks_is_shown_and_w
         view = a.app.screen.view
         assert "Restart the resilver" in plain(view.line_at(view.cursor)), "what is wanted"
         await pick(a, "Restart the resilver")
-        await a.press(*RUN_KEYS)
+        await a.press(*RUN)
         await a.press("escape")
         assert "NOT RESTORED" not in await a.read(a.pass_time(7200.0, 1200.0))
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.ui.actions.scripted import RUN, ScriptedSession
+from tests.ui.actions.scripted import AGREED, ScriptedSession
 from zconsole.sim.source import World
 from zconsole.ui.actions.menu import actions_flow
 from zconsole.ui.actions.scan_flow import scans_flow
@@ -25,7 +25,7 @@ def of_release(version: str, world: World) -> None:
     ],
 )
 async def test_a_partial_scrub_is_started(scenario, version, entry, command):
-    ui = ScriptedSession(scenario, entry, RUN, prepare=partial(of_release, version))
+    ui = ScriptedSession(scenario, entry, AGREED, prepare=partial(of_release, version))
     await scans_flow(ui, "")
     assert command in ui.plan
     assert command.split()[1:] in ui.commands
@@ -47,7 +47,7 @@ async def test_a_release_without_it_says_which_has_it(scenario, version, reason)
 
 
 async def test_autosit_is_switched():
-    ui = ScriptedSession("sit-out", "Switch autosit of raidz2-0", RUN)
+    ui = ScriptedSession("sit-out", "Switch autosit of raidz2-0", AGREED)
     await actions_flow(ui, ui.key("bay04"))
     command = f"zpool set autosit=off tank {ui.world.pools[0].tops[0].guid}"
     assert command in ui.plan

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ui.actions.acting import RUN as RUN_KEYS
-from tests.ui.actions.acting import acting
-from tests.ui.actions.scripted import ESC, RUN, ScriptedSession
+from tests.ui.actions.acting import RUN, acting
+from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.replace_flow import OTHER, batch_flow, replace_flow
 from zconsole.ui.panes.devices import AWAITED
 
 
 async def test_a_device_is_picked_and_its_plan_run_and_followed():
-    ui = ScriptedSession("failed-disk", "bay15", RUN)
+    ui = ScriptedSession("failed-disk", "bay15", AGREED)
     assert await replace_flow(ui, ui.key("bay05"))
     assert "1 more device may fail in raidz2-0" in ui.plan
     assert "The console tells you when the resilver ends." in ui.ran[0]
@@ -53,7 +52,7 @@ async def test_fresh_disks_come_before_the_hot_spare():
 
 
 async def test_a_batch_is_put_together_and_run_as_one():
-    ui = ScriptedSession("failed-disk", "bay09", "bay16", "Plan these 1", RUN)
+    ui = ScriptedSession("failed-disk", "bay09", "bay16", "Plan these 1", AGREED)
     assert await batch_flow(ui, ui.key("bay09"))
     assert ui.shown[0].startswith("REPLACE DEVICES OF mirror-1")
     assert "order: bay09" in ui.plan
@@ -144,7 +143,7 @@ async def test_a_path_is_asked_for_until_it_is_one_or_left_and_leads_back_to_the
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_after_a_replace_the_cursor_is_on_the_disk_that_is_filled(size):
     async with acting("failed-disk", size) as a:
-        await a.press("R", "enter", *RUN_KEYS, "escape")
+        await a.press("R", "enter", *RUN, "escape")
         await a.pass_time(6, 1)
         row = next(line for line in a.app.devices._items if line.row and line.row.vdev.unfilled)
         assert a.app.devices.current == row
