@@ -282,14 +282,19 @@ class PlanScreen(ButtonScreen[bool | None]):
         return (("command", self._command),)
 
     @property
+    def settings(self) -> Settings:
+        """What the plan is made for."""
+        return self._new.settings
+
+    @property
     def _command(self) -> str:
         """What runs it on the command line."""
-        return by_hand(self._watch.rebalance_backend, self._new.settings)
+        return by_hand(self._watch.rebalance_backend, self.settings)
 
     def draw(self) -> None:
         """Draw what there is to show now."""
         made = self.plan
-        limits = self._new.settings.limits
+        limits = self.settings.limits
         able = made is not None and made.refused is None and made.bytes_within(limits) > 0
         ready = able and not self._denied
         over = made is not None or bool(self._problem)
@@ -308,7 +313,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         if self._problem:
             return tuple(wrapped(self._problem, "error", self._look, width, " "))
         if self.plan is not None:
-            frame, settings = self._ui.frame_of(self._pool), self._new.settings
+            frame, settings = self._ui.frame_of(self._pool), self.settings
             jobs = self._watch.jobs.get(self._pool, ())
             scan_rate = scan_pace(frame) if frame else None
             pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate)
