@@ -121,7 +121,8 @@ class ScriptedSession(FlowSession):
         settings = ConsoleOptions(host="nas1", zone=UTC, **options)  # type: ignore[arg-type]
         self.silent = SilentApp(ViewState(settings, DisplayFormat(UNICODE, zone=UTC)))
         app, backend = cast("ThemedApp", self.silent), simulated_backend(self.world)
-        super().__init__(app, feed, backend, SwapWatch())
+        swaps = SwapWatch(None, backend, lambda: self.silent.view_state.frames)
+        super().__init__(app, feed, backend, swaps)
         self.stepped = feed
         self.answers = deque(answers)
         self.shown: list[str] = []

@@ -109,8 +109,9 @@ class ActionController:
         from zconsole.ui.swap.swap_watch import SwapWatch
 
         _flows()
-        swaps = SwapWatch(app.view_state.options.swap)
-        return Upkeep(FlowSession(app, self._feed, make_backend(), swaps))
+        state, backend = app.view_state, make_backend()
+        swaps = SwapWatch(state.options.swap, backend, lambda: state.frames)
+        return Upkeep(FlowSession(app, self._feed, backend, swaps))
 
 
 def _flows() -> Mapping[str, Flow]:

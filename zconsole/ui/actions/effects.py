@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
 
-from zconsole.diagnosis.bottleneck.finding import TunableStep
+from zconsole.diagnosis.bottleneck.finding import CAUSES, OUT_OF_REACH, TunableStep
 from zconsole.pool.model import Event, Sample
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import DONE, Frame
@@ -78,7 +78,9 @@ class EffectWatch:
             scan = frame.scan
             running = scan is not None and scan.scan.state == "running"
             rate = scan.issue_rate if scan is not None and running else None
-            points.append(EffectSample(frame.t, rate, _latency(frame)))
+            cause = frame.limit.cause if frame.limit else ""
+            limit = CAUSES[cause] if cause in OUT_OF_REACH else ""
+            points.append(EffectSample(frame.t, rate, _latency(frame), limit))
             if frame.sample is not None:
                 self._keep_tried(frame, frame.sample)
                 self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
@@ -113,6 +115,7 @@ class EffectWatch:
             issue_before=tried.issue_before,
             issue_after=tried.issue_after,
             issue_clear=tried.issue_clear,
+            doubt=tried.doubt,
         )
 
     def _keep_tried(self, frame: Frame, sample: Sample) -> None:

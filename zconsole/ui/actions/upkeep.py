@@ -44,8 +44,6 @@ from zconsole.units import counted, latency
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-    from zconsole.swap.checklist import Checklist, SwapStage
-
 
 ALL_POOLS_SECONDS = 60.0
 """How often a console of some pools asks for the scans of others before it restores tunables."""
@@ -192,8 +190,9 @@ class Upkeep:
                 self.session.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
 
     async def _look_at_swaps(self) -> None:
-        if text := await self.session.swaps.look(partial(_peeked, self.session)):
-            self.session.app.notify(text, severity="warning", timeout=15, markup=False)
+        if text := await self.session.swaps.look():
+            said = self.session.look.said(text)
+            self.session.app.notify(said, severity="warning", timeout=15, markup=False)
 
     async def look_at_tunables(self) -> None:
         """Restore tunables that are due, and say so; say what a console left that is gone."""
@@ -348,12 +347,3 @@ def _settled(restored: Sequence[Restored], before: Mapping[str, Hold]) -> str:
         texts = ", ".join(f"{each.name} {each.text}" for each in left)
         lines += [f"Left by {gone} that is gone: {texts}"] if left else []
     return "\n".join(lines)
-
-
-async def _peeked(
-    session: FlowSession, kept: Sequence[Checklist], checklist: Checklist
-) -> tuple[Checklist, SwapStage]:
-    """See ``followed.peeked``, which is loaded once there is a checklist to look at."""
-    from zconsole.ui.swap.followed import peeked
-
-    return await peeked(session, kept, checklist)
