@@ -22,7 +22,7 @@ from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import process_mark, steady_clock
 from zconsole.system.keeper import wake
-from zconsole.system.patient import Patient
+from zconsole.system.record_file import LockedStore
 from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.autopilot import Status, every_pool
@@ -54,7 +54,7 @@ class MachineAutopilots:
         self._directory = directory
         self._control = control
         self._mark = mark
-        self._patient = Patient()
+        self._store = LockedStore(directory)
 
     async def start(self, wanted: HoldOrder) -> None:
         """See Autopilots.start."""
@@ -68,7 +68,7 @@ class MachineAutopilots:
 
     async def status(self) -> Status | None:
         """See Autopilots.status."""
-        return await in_daemon_thread(autopilot.status, self._directory, self._patient)
+        return await in_daemon_thread(autopilot.status, self._directory, self._store)
 
 
 def make_way(control: Control) -> None:

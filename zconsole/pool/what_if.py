@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from zconsole.errors import UsageError
 from zconsole.pool.allocator import raw_to_target, rewritten, spread
-from zconsole.pool.balance import Balance, balance, spaces_of
+from zconsole.pool.balance import Balance, VdevBalance, balance, spaces_of
 from zconsole.pool.model import Vdev, parse_version
 from zconsole.pool.spares import LEAST_DEVICE
 from zconsole.pool.topology import data_vdevs
@@ -50,8 +50,22 @@ class Outlook:
     @property
     def without_redundancy(self) -> tuple[str, ...]:
         """Names of the vdevs added that are no mirror and have no parity: a lost disk is lost."""
-        added = self.after.vdevs[len(self.before.vdevs) :]
-        return tuple(vdev.name for vdev in added if vdev.kind == "disk")
+        return tuple(vdev.name for vdev in self.added if vdev.kind == "disk")
+
+    @property
+    def added(self) -> tuple[VdevBalance, ...]:
+        """The vdevs that are not there yet."""
+        return self.after.vdevs[len(self.before.vdevs) :]
+
+    @property
+    def busy_share(self) -> float | None:
+        """Share of new writes to added vdevs while the disks are busy; None where it is the usual.
+
+        The usual is within a fifth of it.
+        """
+        usual = sum(vdev.new_write_share or 0.0 for vdev in self.added)
+        busy = sum(vdev.busy_write_share or 0.0 for vdev in self.added)
+        return busy if abs(busy - usual) > busy / 5 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from tests.unit.tunables.pilots import FAST, pilot, pools
 from tests.unit.tunables.steered_kernel import ScrubSource, leaves
 from zconsole.actions.backend import MachineAutopilots
 from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.system import record_file
 from zconsole.system.host import process_mark
 from zconsole.tunables import autopilot
 from zconsole.tunables.autopilot import Autopilot, PilotClaim, Status, Steered
@@ -72,6 +73,7 @@ class Flight:
         self.kernel, self.now, self.goes_on = kernel, 0.0, True
         self.mark = process_mark(os.getpid()) or ""
         self.place = PilotClaim(kernel.state, self.mark)
+        self.place.take(kernel.parameters)
         self.duty = Autopilot(
             pilot(kernel, owner=self.mark),
             source,
@@ -408,7 +410,8 @@ async def test_a_console_does_not_ask_a_disk_again_that_does_not_answer(kernel, 
         back.wait(30.0)
         raise FileNotFoundError
 
-    monkeypatch.setattr(autopilot, "read_record", hangs)
+    monkeypatch.setattr(record_file, "ANSWER", 0.05)
+    monkeypatch.setattr(record_file, "read_private", hangs)
     machine = MachineAutopilots(kernel.state, kernel.console("1:1"), "1:1")
     for _ in range(3):
         assert await machine.status() is None

@@ -204,10 +204,10 @@ def ask(record: Record, order: str | None, limits: Mapping[str, Any] | None = No
 
     Raises NotFoundError, NotUnderstoodError, StateError.
     """
-    with closing(Journal.open(record.journal)) as journal:
+    with job_store.asking(record), closing(Journal.open(record.journal)) as journal:
         before = requested(journal)
-    request = Request(order or before.order, {**before.limits, **(limits or {})})
-    write_private(request_file(record.journal), request.encoded())
+        request = Request(order or before.order, {**before.limits, **(limits or {})})
+        write_private(request_file(record.journal), request.encoded())
 
 
 def begin(words: Sequence[str]) -> Record:

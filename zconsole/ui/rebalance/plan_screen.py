@@ -6,6 +6,7 @@ What moves, where the data will lie, how long it takes, and what is in the way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -29,6 +30,7 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
@@ -306,9 +308,12 @@ class PlanScreen(ButtonScreen[bool | None]):
         title = " REBALANCE  the plan" if made else " REBALANCE  making the plan"
         view = self.query_one("#plan", LinesView)
         view.show(self._lines(), (Span(title, "title"),))
-        more = [("Down", "more")] * view.has_more
-        keys = [*more, ("Left Right", "buttons"), ("Enter", "select")] if over else []
-        line = hints([*keys, ("Esc", "cancel")], self._look, self.app.size.width)
+        key = partial(titled_keys, self._look)
+        keys = [key("previous-button next-button", "buttons"), key("press-button")]
+        if view.has_more:
+            keys.insert(0, key("down", "more"))
+        parts = [*(keys if over else ()), key("back", "cancel")]
+        line = hints(parts, self._look, self.app.size.width)
         self.query_one("#hint", FooterView).show((line,))
 
     def _lines(self) -> Sequence[Line]:
