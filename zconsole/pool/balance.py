@@ -84,8 +84,7 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     target = sum(v.alloc_bytes or 0 for v in known) / size if size else None
     counts = _weights(vdevs, [len(v.children) for v in vdevs], parse_version(version))
     weights = [(_free(v) or 0) * count for v, count in zip(vdevs, counts, strict=True)]
-    speeds = [_speed(vdev) for vdev in vdevs]
-    aims, busy = _in_proportion(weights), _in_proportion(speeds)
+    aims, busy = _in_proportion(weights), _in_proportion([_speed(vdev) for vdev in vdevs])
     entries = tuple(map(partial(_entry, target), vdevs, aims, busy))
     fills = [e.fill for e in entries if e.fill is not None]
     surpluses = [e.surplus_bytes for e in entries if e.surplus_bytes is not None]
@@ -162,18 +161,24 @@ def _free(vdev: Vdev) -> int | None:
     return max(0, vdev.size_bytes - vdev.alloc_bytes)
 
 
-def _speed(vdev: Vdev) -> int:
-    """How many disks take a vdev's raw bytes at once; 0 where it takes none."""
+def _speed(vdev: Vdev) -> int | None:
+    """How many disks take a vdev's raw bytes at once; None where its disks are not listed."""
     if vdev.allocating is False:
         return 0
     if not vdev.kind.startswith(("raidz", "draid")):
         return 1  # the sides of a mirror take the same bytes
-    return max(1, _devices(vdev) - (vdev.spares_left or 0))
+    return _devices(vdev) - (vdev.spares_left or 0) or None
 
 
-def _in_proportion(parts: Sequence[float]) -> list[float | None]:
-    every = sum(parts)
-    return [part / every if every else None for part in parts]
+def _in_proportion(parts: Sequence[float | None]) -> Sequence[float | None]:
+    """Return each part's share of all; None for all of them where one is not known."""
+    known = [part for part in parts if part is not None]
+    every = sum(known)
+    return (
+        [part / every for part in known]
+        if every and len(known) == len(parts)
+        else [None] * len(parts)
+    )
 
 
 def _entry(target: float | None, vdev: Vdev, aim: float | None, busy: float | None) -> VdevBalance:
