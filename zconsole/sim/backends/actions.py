@@ -3,39 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import json
+import math
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from zconsole.actions.backend import ActionBackend
-from zconsole.actions.plan import Facts, LightOrder
+from zconsole.actions.backend import ActionBackend, Autopilots
+from zconsole.actions.executor import Executor
+from zconsole.actions.locate import MachineLights
+from zconsole.actions.plan import Facts
+from zconsole.actions.refresh import Refresher, RoundsOnDemand
+from zconsole.actions.scrub_window import MachineWindows
+from zconsole.actions.window_keeper import WindowKeeper
 from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
-from zconsole.errors import NotFoundError, UsageError, ZconsoleError
-from zconsole.hardware import light
+from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Contents, Device
+from zconsole.hardware.light import OFF, ON, Leds, LedSlot, LightDuty, LocateLights
 from zconsole.hardware.location import PARTITION
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool, Version, parse_version
-from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.commands import execute
 from zconsole.sim.disk import Leaf
 from zconsole.sim.places import machine_leaves, places
-from zconsole.sim.simulation import keep_hours
 from zconsole.sim.source import World, clock, glance
 from zconsole.sim.state import PoolState
-from zconsole.system.audit import Log, MemoryLog
-from zconsole.system.host import process_mark
+from zconsole.system.audit import MemoryLog
+from zconsole.system.host import Clocks, process_mark
+from zconsole.system.keeper import END, LOOK, Begin, Keeper, Order
 from zconsole.system.process import Completed
 from zconsole.timeline.devices import described
+from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.frame import Pairs
-from zconsole.tunables.autopilot import RUNS, Autopilot, PilotClaim, Status, Steered
+from zconsole.timeline.session import Session
+from zconsole.tunables import autopilot, guard
+from zconsole.tunables.autopilot import RUNS, Autopilot, PilotClaim, Status
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.pilot import ACTION, HoldOrder, Pilot
 from zconsole.tunables.store import TunableStore
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
@@ -43,10 +51,8 @@ from zconsole.zfs.sources.base import Capabilities
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend
 
-DEMO, GUARD, OWNER = "demo", "guard", "autopilot"
+DEMO, GUARD, PILOT = "demo", "guard", "autopilot"
 """Marks of the console, its guards and the autopilot, in place of those of processes."""
-LOOK = 0.5
-"""Seconds between two looks whether the autopilot is due."""
 COUNTING = 0.05
 """Seconds that a step of making a simulated plan takes."""
 FEATURES = (
@@ -123,15 +129,10 @@ class SimulatedFacts:
 
 def simulated_backend(world: World) -> ActionBackend:
     """The backend of simulated pools: its commands, tunables and log stay in this process."""
-    parameters, log, store = SimulatedParameters(world), MemoryLog(), TunableStore(None, OWNER)
+    parameters, log, store = SimulatedParameters(world), MemoryLog(), TunableStore(None, PILOT)
     control = Control(parameters, store, log, DEMO, _lives)
-    pilots = Control(parameters, store, log, OWNER, _lives)
-    guards = Control(parameters, store, log, GUARD, _lives)
-
-    async def _freeze(name: str, value: int) -> None:
-        guards.set({name: value}, world.pools[0].now, guard=True)
-
-    runner = SimulatedRunner(world)
+    keeper, clocks = SimulatedKeeper(world, parameters, store, log), clocks_of(world)
+    mark, runner = process_mark(os.getpid()), SimulatedRunner(world)
     return ActionBackend(
         runner,
         runner,
@@ -139,13 +140,12 @@ def simulated_backend(world: World) -> ActionBackend:
         log,
         parameters,
         control,
-        _freeze,
-        SimulatedAutopilots(world, pilots, parameters, log),
-        clock=lambda: world.pools[0].now,
-        steady=lambda: clock(world.pools[0]),
+        Autopilots(control, mark, keeper.ask, keeper.end, keeper.status, clocks.wall),
+        clock=clocks.wall,
+        steady=clocks.steady,
         rebalance_backend=lambda: _rebalance_backend(world, log),
-        lights=SimulatedLights(world),
-        windows=SimulatedWindows(world),
+        lights=MachineLights(lambda: keeper.lights),
+        windows=keeper.windows,
     )
 
 
@@ -163,6 +163,12 @@ class SimulatedRunner:
             program = argv[0] if argv else "program"
             raise FileNotFoundError(f"the simulated machine has no {program}")
         return execute(self.world.pools, argv)
+
+
+def clocks_of(world: World) -> Clocks:
+    """The clocks of a simulated machine."""
+    first = world.pools[0]
+    return Clocks(lambda: first.now, partial(clock, first))
 
 
 def _lives(_mark: str) -> bool:
@@ -268,7 +274,7 @@ def smart_counts(disk: Leaf) -> SmartCounts:
     return SmartCounts(passed=True, reallocated=bad, pending=bad // 8, uncorrectable=0, crc=0)
 
 
-# Lights of bays, and hours of scrubs
+# Lights of bays
 
 
 def locate_of(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> str | None:
@@ -279,62 +285,95 @@ def locate_of(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> str | None:
     return f"/sys/class/enclosure/{where.enclosure}/{where.slot}/locate"
 
 
-@dataclass(slots=True)
-class SimulatedLights:
-    """Switches the lights of a world's bays; see LightSwitch."""
+class SimulatedLeds(Leds):
+    """The locate LEDs of a simulated machine; a light is on or off, and lasts as the disks do."""
 
-    world: World
+    boot = "demo"
 
-    def switch(self, order: LightOrder) -> str:
-        """See LightSwitch.switch."""
-        self.tidy()
-        if order.device is None:
-            self.world.lit.clear()
-            return "every light is off"
-        device = order.device
-        if device.locate is None:
-            raise UsageError(f"{device.path} has no bay with a light")
-        enclosure, name = PurePath(device.locate).parts[-3:-1]
-        slot = enclosure, name
-        name = device.bay or name
-        name = f"{name} (serial {device.serial})" if device.serial else name
-        if not order.on:
-            return f"the light of {name} {'is' if self.world.lit.pop(slot, None) else 'was'} off"
-        self.world.lit[slot] = self.world.pools[0].now + light.LASTING
-        return f"the light of {name} is on"
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
 
-    def tidy(self) -> tuple[str, ...]:
-        """See LightSwitch.tidy."""
-        now = self.world.pools[0].now
-        self.world.lit = {bay: until for bay, until in self.world.lit.items() if until > now}
-        return ()
+    def find(self, slot: LedSlot, serial: str) -> Path:
+        """See Leds.find; the slots of a simulated machine keep their address."""
+        del serial
+        return Path("/sys/class/enclosure", slot.address, slot.component, "locate")
+
+    def read(self, led: Path) -> str:
+        """See Leds.read."""
+        return ON if led.parts[-3:-1] in self._world.lit else OFF
+
+    def write(self, led: Path, value: str) -> None:
+        """See Leds.write."""
+        slot = led.parts[-3], led.parts[-2]
+        (self._world.lit.add if value == ON else self._world.lit.discard)(slot)
 
 
-@dataclass(slots=True)
-class SimulatedWindows:
-    """See WindowSwitch. What keeps to the hours is part of the simulated pool."""
+# The keeper
 
-    world: World
-
-    def switch(self, order: ScrubWindow) -> str:
-        """See WindowSwitch.switch."""
-        pool = next((p for p in self.world.pools if str(p.guid) == order.guid), None)
-        if pool is None:
-            raise NotFoundError(f"no pool {order.pool}")
-        pool.hours = order if order.hours else None
-        if pool.hours is not None:
-            keep_hours(pool)
-        return order.ordered
-
-    def windows(self) -> tuple[ScrubWindow, ...]:
-        """See WindowSwitch.windows."""
-        return tuple(pool.hours for pool in self.world.pools if pool.hours is not None)
-
-    def resume(self) -> None:
-        """See WindowSwitch.resume: a simulated machine never reboots."""
+PAUSE = 0.5
+"""Seconds between two looks whether a duty is due."""
 
 
-# The autopilot
+class SimulatedKeeper:
+    """A thread instead of a process, with its own event loop; what is kept is in memory."""
+
+    def __init__(
+        self, world: World, parameters: Parameters, store: TunableStore, log: MemoryLog
+    ) -> None:
+        clocks, ask = clocks_of(world), SimulatedFacts(world)
+        wall, steady, source = clocks.wall, clocks.steady, partial(_Glances, world)
+        rounds = RoundsOnDemand(SessionFeed(source(), Session(), 0.0))
+        fresh = Refresher(rounds.fresh, ask)
+        executor = Executor(SimulatedRunner(world), fresh, log, clock=wall, steady=steady)
+        self._claim = _Claim(Path(), PILOT)
+        self.windows = MachineWindows(wake=self.wake)
+        self.lights = LocateLights(None, SimulatedLeds(world), wall, log, self.wake)
+        held, steered = (Control(parameters, store, log, m, _lives) for m in (GUARD, PILOT))
+        orders: dict[str, Begin] = {
+            guard.ORDER: lambda order: guard.begin(held, parameters, order, clocks),
+            autopilot.ORDER: lambda order: autopilot.begin(
+                steered, parameters, log, self._claim, source, order, clocks
+            ),
+        }
+        hours = WindowKeeper(self.windows, None, executor, ask, rounds.frames, steady)
+        self._keeper = Keeper(orders, (LightDuty(self.lights, None, steady), hours), log, steady)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def status(self) -> Status | None:
+        """Say what the autopilot does; None while none runs."""
+        return self._claim.status
+
+    def end(self) -> bool:
+        """End the autopilot; whether one ran."""
+        return bool(self.ask(order=END, duty=Autopilot.name))
+
+    def wake(self) -> None:
+        """Have it look whether there is anything to keep."""
+        self.ask(order=LOOK)
+
+    def ask(self, **order: Any) -> Any:
+        """Have an order carried out; what it answers. Raises ZconsoleError with the reason."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=self._loop.run_forever, daemon=True, name="keeper").start()
+        heard = json.loads(json.dumps(order))  # as the socket has it
+        answer = asyncio.run_coroutine_threadsafe(self._obey(heard), self._loop).result()
+        if "error" in answer:
+            raise ZconsoleError(answer["error"])
+        return answer["done"]
+
+    async def _obey(self, order: Order) -> Order:
+        answer = await self._keeper.obey(order)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._keep())
+        return answer
+
+    async def _keep(self) -> None:
+        while self._keeper.duties:
+            self._keeper.begin_due()
+            await asyncio.sleep(PAUSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,11 +381,18 @@ class _Glances:
     """The pools of a world at the moment it has come to; asking changes nothing there."""
 
     world: World
-    capabilities: Capabilities
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Source.capabilities."""
+        return Capabilities("demo")
 
     async def sample(self) -> tuple[Raw, ...]:
-        """See Source.sample."""
-        return tuple(map(glance, self.world.pools))
+        """See Source.sample; each pool is looked at after all that has happened."""
+        found = tuple(map(glance, self.world.pools))
+        for raw in found:
+            raw["began"] = math.nextafter(raw["clock"], math.inf)
+        return found
 
     async def aclose(self) -> None:
         """See Source.aclose."""
@@ -357,6 +403,12 @@ class _Claim(PilotClaim):
 
     status: Status | None = None
 
+    def take(self, parameters: Parameters) -> None:
+        """See PilotClaim.take."""
+        del parameters  # nobody else has them
+        if self.status is not None:
+            raise ZconsoleError(RUNS)
+
     def tell(self, now: Status) -> None:
         """See PilotClaim.tell."""
         self.status = now
@@ -364,58 +416,3 @@ class _Claim(PilotClaim):
     def drop(self) -> None:
         """See PilotClaim.drop."""
         self.status = None
-
-
-class SimulatedAutopilots:
-    """The keeper's duty kept in this process, by its time; see Autopilots."""
-
-    def __init__(self, world: World, control: Control, parameters: Parameters, log: Log) -> None:
-        self._world = world
-        self._log = log
-        self._control = control
-        self._parameters = parameters
-        self._task: asyncio.Task[None] | None = None
-        self._claim = _Claim(Path(), OWNER)
-
-    async def start(self, wanted: HoldOrder) -> None:
-        """See Autopilots.start."""
-        if self._claim.status is not None:
-            raise ZconsoleError(RUNS)
-        first, mark = self._world.pools[0], process_mark(os.getpid())
-        duty = Autopilot(
-            Pilot(self._control, self._parameters, wanted.targets, wanted.below),
-            _Glances(self._world, Capabilities("demo")),
-            Steered(wanted.targets.words, wanted.below, mark),
-            self._log,
-            self._claim,
-            partial(clock, first),
-            lambda: first.now,
-        )
-        duty.tell()
-        target = str(wanted.targets)
-        self._log.note(first.now, "begun", kind="autopilot", action=ACTION, target=target)
-        self._task = asyncio.create_task(self._keep(duty))
-
-    async def stop(self) -> bool:
-        """See Autopilots.stop."""
-        task, self._task = self._task, None
-        if task is None or self._claim.status is None:
-            return False
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        return True
-
-    async def status(self) -> Status | None:
-        """See Autopilots.status."""
-        return self._claim.status
-
-    async def _keep(self, duty: Autopilot) -> None:
-        try:
-            goes_on = True
-            while goes_on:
-                await asyncio.sleep(LOOK)
-                if duty.due(clock(self._world.pools[0])) <= 0.0:
-                    goes_on = await duty.act()
-        finally:
-            await duty.undo()
