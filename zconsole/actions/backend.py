@@ -10,17 +10,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.executor import Executor
-from zconsole.actions.facts import Asker, MachineFacts
+from zconsole.actions.facts import MachineFacts
 from zconsole.actions.locate import MachineLights
 from zconsole.actions.refresh import Refresher
 from zconsole.actions.scrub_window import MachineWindows
 from zconsole.errors import UsageError
+from zconsole.hardware.machine import devices
 from zconsole.pool.model import Pool
 from zconsole.system import keeper
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import process_mark, steady_clock
+from zconsole.system.host import ROOT, process_mark, steady_clock
 from zconsole.system.patient import Patient
 from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import autopilot, guard
@@ -105,7 +106,7 @@ class ActionBackend:
     """Asks the machine; what does not answer in time is ended."""
     command_runner: CommandRunner
     """Runs what a plan says; that is never cut short."""
-    ask: Asker
+    ask: MachineFacts
     log: Log
     parameters: Parameters
     control: Control
@@ -162,7 +163,7 @@ def live_backend(read_only: bool) -> ActionBackend:
     return ActionBackend(
         runner,
         LastingRunner(),
-        MachineFacts(runner),
+        MachineFacts(runner, parameters, partial(devices, ROOT)),
         log,
         parameters,
         control,

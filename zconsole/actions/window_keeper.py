@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zconsole.actions.executor import Executor
-from zconsole.actions.facts import Asker
+from zconsole.actions.facts import MachineFacts
 from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import situation_of
 from zconsole.actions.scrub_window import LOOK, MachineWindows, due
@@ -34,7 +34,7 @@ class WindowKeeper(StandingDuty):
         records: MachineWindows,
         lock: Path | None,
         executor: Executor,
-        ask: Asker,
+        ask: MachineFacts,
         frames: Frames,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

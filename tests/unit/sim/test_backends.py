@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-from zconsole.sim.backends.actions import SimulatedFacts, details_of
+from zconsole.sim.backends.actions import details_of, simulated_facts
 from zconsole.sim.source import World
+from zconsole.zfs.decode import decode
 
 
 async def test_a_disk_tells_its_model_serial_and_size():
@@ -29,6 +28,7 @@ async def test_a_disk_that_is_not_there_tells_nothing():
 
 async def test_a_device_is_named_by_its_whole_disk():
     world = World("failed-disk", 1)
-    facts = await SimulatedFacts(world)(SimpleNamespace(name="tank"), False)
+    (sample,) = decode(world.raws()[0])
+    facts = await simulated_facts(world)(sample.pool, False)
     nodes = [device.node for device in facts.devices]
     assert not [node for node in nodes if node[-1].isdigit() and "nvme" not in node]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.actions.backend import ActionBackend, Autopilots
 from zconsole.actions.executor import Executor
+from zconsole.actions.facts import MachineFacts
 from zconsole.actions.locate import MachineLights
-from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import Refresher, RoundsOnDemand
 from zconsole.actions.scrub_window import MachineWindows
 from zconsole.actions.window_keeper import WindowKeeper
@@ -26,7 +26,7 @@ from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.light import OFF, ON, Leds, LedSlot, LightDuty, LocateLights
 from zconsole.hardware.location import PARTITION
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import Pool, Version, parse_version
+from zconsole.pool.model import Version, parse_version
 from zconsole.sim.commands import execute
 from zconsole.sim.disk import Leaf
 from zconsole.sim.places import machine_leaves, places
@@ -55,15 +55,6 @@ DEMO, GUARD, PILOT = "demo", "guard", "autopilot"
 """Marks of the console, its guards and the autopilot, in place of those of processes."""
 COUNTING = 0.05
 """Seconds that a step of making a simulated plan takes."""
-FEATURES = (
-    "resilver_defer",
-    "device_rebuild",
-    "head_errlog",
-    "raidz_expansion",
-    "allocation_classes",
-    "device_removal",
-)
-"""What a simulated pool from 0.8 on has enabled; a plan asks for the version besides."""
 
 
 class SimulatedParameters(Parameters):
@@ -98,33 +89,10 @@ class SimulatedParameters(Parameters):
             pool.tunables[name] = value
 
 
-class SimulatedFacts:
-    """The facts about a simulated machine, which has only a shelf of spare disks."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
-        """See Asker."""
-        del paths  # a simulated machine has no disks but its own
-        state = next((p for p in self._world.pools if p.name == pool.name), self._world.pools[0])
-        enabled = "disabled" if state.one_stage else "enabled"
-        return Facts(
-            version=parse_version(state.version),
-            features=dict.fromkeys(FEATURES, enabled),
-            properties={
-                "autoexpand": "on" if state.autoexpand else "off",
-                "guid": str(state.guid),
-                "last_scrubbed_txg": str(state.scrubbed_txg),
-            },
-            parameters=dict(state.tunables),
-            devices=_devices(self._world.pools, state),
-            labels=_labels(state) if suspended else {},
-        )
-
-    async def guid(self, pool: str) -> str | None:
-        """See Asker.guid."""
-        return next((str(p.guid) for p in self._world.pools if p.name == pool), None)
+def simulated_facts(world: World) -> MachineFacts:
+    """The facts about a simulated machine, which has no disks but its own."""
+    runner, parameters = SimulatedRunner(world), SimulatedParameters(world)
+    return MachineFacts(runner, parameters, lambda _: _devices(world.pools))
 
 
 def simulated_backend(world: World) -> ActionBackend:
@@ -136,7 +104,7 @@ def simulated_backend(world: World) -> ActionBackend:
     return ActionBackend(
         runner,
         runner,
-        SimulatedFacts(world),
+        simulated_facts(world),
         log,
         parameters,
         control,
@@ -150,17 +118,19 @@ def simulated_backend(world: World) -> ActionBackend:
 
 
 class SimulatedRunner:
-    """Runs ``zpool …`` argument vectors on a world; nothing leaves the process."""
+    """Runs zpool and zdb on a world; nothing leaves the process."""
 
     def __init__(self, world: World) -> None:
         """``world`` is what the commands act on, at the moment it has come to."""
         self.world = world
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """See CommandRunner.run. Raises FileNotFoundError for any program but zpool."""
+        """See CommandRunner.run. Raises FileNotFoundError for any other program."""
         del deadline  # a simulated machine answers at once
-        if not argv or argv[0].rsplit("/", 1)[-1] != "zpool":
-            program = argv[0] if argv else "program"
+        program = argv[0].rsplit("/", 1)[-1] if argv else "program"
+        if program == "zdb":
+            return Completed(tuple(argv), 0, _label(self.world.pools, argv[-1]), "")
+        if program != "zpool":
             raise FileNotFoundError(f"the simulated machine has no {program}")
         return execute(self.world.pools, argv)
 
@@ -182,13 +152,19 @@ def _rebalance_backend(world: World, log: MemoryLog) -> RebalanceBackend:
     return SimulatedRebalance(world, COUNTING, log)
 
 
-def _devices(pools: Sequence[PoolState], first: PoolState) -> tuple[Device, ...]:
+def _label(pools: Sequence[PoolState], path: str) -> str:
+    """What ``zdb -l`` prints of the leaf at ``path``; nothing of one that is not there."""
+    leaves = ((pool, leaf) for pool in pools for leaf in pool.leaves() if leaf.present)
+    return next((f"    pool_guid: {pool.guid}\n" for pool, leaf in leaves if leaf.path == path), "")
+
+
+def _devices(pools: Sequence[PoolState]) -> tuple[Device, ...]:
     """What is plugged in: the shelf, then what is in a pool and so has its label.
 
-    The pool that asks comes first. A disk with partitions of several pools is one device.
+    A disk with partitions of several pools is one device.
     """
     found: dict[str, Device] = {}
-    for state in sorted(pools, key=lambda pool: pool is not first):
+    for state in pools:
         label, disks = Contents(zfs_pool=state.name), places(state).disks
         devices = [_device(leaf, disks) for leaf in state.host.shelf]
         inside = (leaf for leaf in state.leaves() if leaf.present)
@@ -220,10 +196,6 @@ def _device(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> Device:
         bay=where.bay,
         port=where.port,
     )
-
-
-def _labels(state: PoolState) -> dict[str, str]:
-    return {str(leaf.guid): str(state.guid) if leaf.present else "" for leaf in state.leaves()}
 
 
 def _plugged(world: World, name: str) -> Leaf | None:
@@ -321,7 +293,7 @@ class SimulatedKeeper:
     def __init__(
         self, world: World, parameters: Parameters, store: TunableStore, log: MemoryLog
     ) -> None:
-        clocks, ask = clocks_of(world), SimulatedFacts(world)
+        clocks, ask = clocks_of(world), simulated_facts(world)
         wall, steady, source = clocks.wall, clocks.steady, partial(_Glances, world)
         rounds = RoundsOnDemand(SessionFeed(source(), Session(), 0.0))
         fresh = Refresher(rounds.fresh, ask)
