@@ -13,7 +13,6 @@ import pytest
 
 from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_closed, run
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.job.job import request_file
 
 COLUMNS = {
     "files": (
@@ -23,7 +22,7 @@ COLUMNS = {
     "dirs": ("id", "parent", "name", "dev", "ino", "mtime", "intent"),
 }  # fmt: skip
 VALUES = ("text", -1, b"\0", 1e400, None)
-KEYS = ("job", "keys", "control", "progress", "format", "changing_until", "walk_skipped")
+KEYS = ("job", "keys", "progress", "format", "changing_until", "walk_skipped")
 
 
 def died(area: Path) -> tuple[Path, bytes]:
@@ -48,7 +47,6 @@ def died(area: Path) -> tuple[Path, bytes]:
 
 def edited(journal: Path, content: bytes, sql: str, *values: Any) -> None:
     """Run the job of a journal that somebody has edited."""
-    request_file(journal).unlink(missing_ok=True)  # earlier versions had it in the journal
     journal.write_bytes(content)
     with closing(sqlite3.connect(journal)) as db, db, suppress(sqlite3.IntegrityError):
         db.execute(sql, values)

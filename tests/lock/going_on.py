@@ -19,8 +19,7 @@ from tests.unit.swap.playing import EMPTY, NEW, OLD, Play, fresh
 from zconsole.cli import event_loop, local, output
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.swap.report import markdown
-from zconsole.swap.session import Guide
-from zconsole.swap.store import SwapStore
+from zconsole.swap.store import Guide, SwapStore
 from zconsole.system.audit import MemoryLog
 from zconsole.system.state_dir import state_dir
 from zconsole.timeline.feed import SessionFeed

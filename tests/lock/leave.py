@@ -237,8 +237,8 @@ def tunables(words: Sequence[str]) -> int:
     """Set tunables as a console, a guard or the autopilot does, and be killed."""
     from zconsole.system.audit import MemoryLog
     from zconsole.system.host import process_mark
-    from zconsole.system.record_file import write_record
-    from zconsole.system.state_dir import state_dir
+    from zconsole.system.record_file import encoded
+    from zconsole.system.state_dir import state_dir, write_private
     from zconsole.tunables import autopilot
     from zconsole.tunables.control import Control
     from zconsole.tunables.hold_latency import LEVERS, values
@@ -252,7 +252,7 @@ def tunables(words: Sequence[str]) -> int:
         live = {name: LIVE[name] for name in LEVERS if name in LIVE}
         control.set(values(-2.0, live), NOW + 60, action="hold-latency 0.02")
         status = autopilot.Status(mark or "", NOW + 60, ("20ms",), -2.0, ("tank",))
-        write_record(state / autopilot.STATUS, status)
+        write_private(state / autopilot.STATUS, encoded(status))
     else:
         control.set({"zfs_resilver_min_time_ms": 9000, "zfs_scrub_min_time_ms": 2000}, NOW + 60)
         control.set({"zfs_scan_suspend_progress": 1}, NOW + 90, guard=True)

@@ -1,24 +1,76 @@
-"""What the bytes of a terminal are read as."""
+"""What the bytes of a terminal are read as, by our parser and by textual's own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
+from textual._xterm_parser import XTermParser
+from textual.message import Message
 
 from tests.table import rows
 from zconsole.ui.key_parser import KeyParser
+
+FIXED = {
+    "Esc and a key": ("\x1bq", ["alt+q"], ["escape", "q"]),
+    "Esc and Enter": ("\x1b\r", ["enter"], ["escape", "enter"]),
+    "Esc and Tab": ("\x1b\t", ["shift+tab"], ["escape", "tab"]),
+    "Esc and a bracket": ("\x1b[", ["["], ["escape", "["]),
+    "a paste with Esc in it": ("\x1b[200~S\x1bq\x1b[201~", ["^", "q", "S"], ["Sq"]),
+    "a paste that was cut off": ("\x1b[200~S", [], ["S"]),
+    "a color, answered late": ("\x1b]11;rgb:f/S\x07", [*"]11;rgb:f/S", "ctrl+g"], []),
+    "a name, answered late": ("\x1bP>|S\x1b\\", [*"^P>|S\\"], []),
+    "its kind, answered late": ("\x1b[?64;1c", [*"[?64;1c"], []),
+    "a mouse that was cut off": ("\x1b[<35;1", [*"[<35;1"], []),
+    "no number of a character": ("\x1b[1114112;1u", ValueError, []),
+    "half of a character": ("\x1b[55296u", ["\ud800"], []),
+    "no size of a terminal": (f"\x1b[48;{2**64};1;1;1t", ["Resize"], []),
+}
+"""What came, what textual's own parser makes of it and what ours does: keys, pastes, others."""
+
+
+def read(messages: Iterable[Message]) -> list[str]:
+    """What was typed or pasted, or else the kind of the message."""
+    found = []
+    for message in messages:
+        if isinstance(message, events.Key):
+            named = message.key in ("escape", "enter", "tab") or "+" in message.key
+            found.append(message.key if named else message.character or "")
+        elif isinstance(message, events.Paste):
+            found.append(message.text)
+        else:
+            found.append(type(message).__name__)
+    return found
+
+
+@rows("what", FIXED)
+def test_each_fix_is_needed_and_works(what):
+    """Where textual's own parser does as ours, the fix can go."""
+    came, by_textual, by_us = FIXED[what]
+    ours = KeyParser()
+    assert read([*ours.feed(came, 0.0), *ours.feed("", 9.0)]) == by_us
+    parser = XTermParser()
+    if isinstance(by_textual, type):
+        with pytest.raises(by_textual):
+            list(parser.feed(came))
+        return
+    found = list(parser.feed(came))
+    if parser._timeout_time is not None:
+        parser._timeout_time = 0.0
+        found += parser.tick()
+    assert read(found) == by_textual
+    assert by_textual != by_us
 
 
 def keys(*packets: str) -> list[str]:
     """The keys of these packets, with time for an Esc alone after each."""
     parser = KeyParser()
     found = []
-    for packet in packets:
-        found += parser.feed(packet)
-        if parser._timeout_time is not None:
-            parser._timeout_time = 0.0
-        found += parser.tick()
+    for now, packet in enumerate(packets):
+        found += [*parser.feed(packet, 10.0 * now), *parser.feed("", 10.0 * now + 9.0)]
     return [event.key for event in found if isinstance(event, events.Key)]
 
 
@@ -54,14 +106,14 @@ def test_escape_and_the_key_behind_it_are_two_keys(packet, read):
 
 def test_a_special_key_may_come_in_two_packets():
     parser = KeyParser()
-    (found,) = (*parser.feed("\x1b["), *parser.feed("A"))
+    (found,) = (*parser.feed("\x1b[", 0.0), *parser.feed("A", 0.0))
     assert found.key == "up"
 
 
 def pastes(*packets: str) -> list[str]:
     """The pastes in these packets, which come in quick succession."""
     parser = KeyParser()
-    found = [message for packet in packets for message in parser.feed(packet)]
+    found = [message for packet in packets for message in parser.feed(packet, 0.0)]
     assert not [event for event in found if isinstance(event, events.Key)]
     return [event.text for event in found if isinstance(event, events.Paste)]
 
@@ -105,7 +157,7 @@ def test_an_endless_paste_is_not_kept():
 def test_a_late_reply_of_the_terminal_is_no_key(reply, size):
     parser = KeyParser()
     packets = [reply[i : i + size] for i in range(0, len(reply), size)]
-    found = [message for packet in (*packets, "j") for message in parser.feed(packet)]
+    found = [message for packet in (*packets, "j") for message in parser.feed(packet, 0.0)]
     assert [event.key for event in found if isinstance(event, events.Key)] == ["j"]
 
 
@@ -139,14 +191,14 @@ def test_a_number_that_is_no_character_or_place_ends_nothing(sequence):
 
 def test_the_mouse_is_still_read():
     parser = KeyParser()
-    (found,) = parser.feed("\x1b[<0;10;5M")
+    (found,) = parser.feed("\x1b[<0;10;5M", 0.0)
     assert isinstance(found, events.MouseDown)
     assert (found.x, found.y) == (9, 4)
-    assert not list(parser.feed("\x1b[M !!"))
+    assert not parser.feed("\x1b[M !!", 0.0)
 
 
 def test_the_focus_of_the_window_is_still_read():
-    found = list(KeyParser().feed("\x1b[I\x1b[O"))
+    found = list(KeyParser().feed("\x1b[I\x1b[O", 0.0))
     assert [type(event) for event in found] == [events.AppFocus, events.AppBlur]
 
 
@@ -154,5 +206,5 @@ def test_the_focus_of_the_window_is_still_read():
 def test_no_input_ends_the_parser(packets):
     keys(*(packet for packet in packets if packet), "\x1b")
     parser = KeyParser()
-    found = list(parser.feed("".join(packets) + "\x03\x03\x1b[201~\x1b[A"))
+    found = list(parser.feed("".join(packets) + "\x03\x03\x1b[201~\x1b[A", 0.0))
     assert any(isinstance(event, (events.Key, events.Paste)) for event in found)

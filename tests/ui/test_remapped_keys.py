@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import re
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
 from tests.table import rows
+from tests.ui.actions.acting import acting
+from tests.ui.drawn import plain
 from tests.ui.fakes import screen_text
+from tests.ui.rebalance.steps import SCENARIO, to_tree
 from tests.ui.test_start import UTF8, made
+from tests.unit.actions.pools import at, disk, group, pool, top
+from tests.unit.source import modules, tree_of
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.target import Swap as Pair
 from zconsole.cli.config import FAULT
 from zconsole.config.file import Config, WrongEntry
+from zconsole.keyed_text import KeyedText
+from zconsole.ui.actions.plan_lines import plan_lines
 from zconsole.ui.dialogs.help_screen import HelpScreen
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import SHIPPED, key_name, shown
 
 PATH = Path("/nonexistent/config.toml")
@@ -106,3 +120,53 @@ def test_keys_to_press_one_after_another_are_those_of_this_console():
     table, _ = SHIPPED.remapped({"tunables": ["F"], "restore": ["ctrl+u"]})
     assert SHIPPED.way("tunables", "restore") == "T, then U"
     assert table.way("tunables", "restore") == "F, then ^U"
+
+
+def test_no_plan_has_a_key_in_its_words():
+    """Keys can be remapped: a plan, or a swap, names the act, and the screen its keys."""
+    key = re.compile(
+        r"\([A-Z](, [\w ]+)?[ )]|(^|[.;:,] )[A-Z] (has|follows|continues|would|shows) "
+    )
+    found = [
+        f"{module}: {node.value}"
+        for module in modules()
+        if module.startswith(("actions/", "swap/", "ui/swap/"))
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and key.search(node.value)
+    ]
+    assert found == []
+
+
+def test_a_plan_is_told_with_the_keys_of_this_console():
+    pair = group("replacing", disk("bay03", 1000, "FAULTED"), disk("bay09", 1900))
+    plan = plan_replace(at(pool(top("raidz2", 0, 8, pair))), Pair("1000", "/dev/disk/by-id/new"))
+    table, _ = SHIPPED.remapped({"swap": ["V"]})
+    said = "; a third disk joins. {} follows the one that runs."
+    assert plan.doubts[0].endswith(said.format("zconsole swap"))
+    for keys, key in ((SHIPPED, "C"), (table, "V")):
+        drawn = plan_lines(plan, "", DisplayFormat(keys=keys), 200)
+        assert any(said.format(key) in plain(line) for line in drawn)
+
+
+def test_a_text_keeps_its_keys_when_it_is_made_longer():
+    text = "first " + KeyedText("zconsole swap", "{keys}", "swap") + ", then that"
+    assert str(text) == "first zconsole swap, then that"
+    assert DisplayFormat().text(text) == "first C, then that"
+    assert DisplayFormat().text(deepcopy(text)) == "first C, then that"
+
+
+async def test_dialogs_name_the_keys_that_they_have_here():
+    """Their last line named those of the table in any case."""
+    table, _ = SHIPPED.remapped({"mark": ["m"], "next-button": ["."], "press-button": ["e"]})
+    async with acting(SCENARIO) as a:
+        state = a.app.view_state
+        state.look = dataclasses.replace(state.look, keys=table)
+        a.app.set_keymap(table.keymap)
+        await to_tree(a, mark=False)
+        assert "m mark" in a.screen.splitlines()[-1]
+        await a.home()
+        await a.press("S", "enter")
+        line = a.screen.splitlines()[-1]
+        assert "e select  Left . buttons" in line
+        await a.press("full_stop")
+        assert a.app.screen.focused.id == "run"

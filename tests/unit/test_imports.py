@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 ORDER = (
     "errors",
     "units",
+    "keyed_text",
     "pool",
     "system",
     "config",

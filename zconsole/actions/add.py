@@ -17,6 +17,7 @@ from zconsole.actions.layout import Layout, ashift_option, wanted_shift
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.target import failed
 from zconsole.hardware.device import Device
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.balance import Balance
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import (
@@ -232,10 +233,15 @@ def balance_effects(
     shares = ", ".join(f"{v.name} {percent(v.new_write_share, 0)}" for v in others[:NAMED_VDEVS])
     if len(others) > NAMED_VDEVS:
         shares += f", {len(others) - NAMED_VDEVS} more vdevs the rest"
+    if view.busy_share is not None:
+        shares += f"; about {percent(view.busy_share, 0)} to it while they keep all disks busy"
     spread = f"fill of the vdevs differs by {percent(view.after.spread)} then"
     spread += f" ({percent(view.before.spread)} now)"
     if view.rewrite_bytes:
-        spread += f"; a rebalance (B) would rewrite {size(view.rewrite_bytes)} to even it out"
+        act = KeyedText("zconsole rebalance", "{keys}", "rebalance")
+        spread += (
+            "; a rebalance (" + act + f") would rewrite {size(view.rewrite_bytes)} to even it out"
+        )
     return (
         f"usable free space: {_free_words(view.before)} now, {_free_words(view.after)} then",
         f"new writes: about {percent(new.new_write_share, 0)} to the new vdev, {shares}",

@@ -22,7 +22,7 @@ from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessR
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, process_mark, steady_clock
-from zconsole.system.patient import Patient
+from zconsole.system.record_file import LockedStore
 from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.autopilot import Status, Steered, every_pool
@@ -159,7 +159,7 @@ def live_backend(read_only: bool) -> ActionBackend:
     ask, end = partial(keeper.ask, directory), partial(autopilot.stop, directory)
     watch = partial(keeper.wake, directory, guard.KEPT)
     control = Control(parameters, TunableStore(directory), log, mark, wake=watch)
-    status = partial(autopilot.status, directory, Patient())
+    status = partial(autopilot.status, directory, LockedStore(directory))
     return ActionBackend(
         runner,
         LastingRunner(),

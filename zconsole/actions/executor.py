@@ -18,6 +18,7 @@ from zconsole.actions.plan import (
     ActionPlan,
     Situation,
     Step,
+    another_pool,
     failing,
     same_pool,
 )
@@ -168,7 +169,7 @@ class Executor:
             return f"GUID of {plan.pool} unknown: it may be another pool"
         if found is None or found == plan.guid:
             return None
-        return f"another pool is named {plan.pool} now: GUID {found}, not {plan.guid}; plan again"
+        return another_pool(plan.pool, found, plan.guid)
 
     async def _step(self, step: Step, record: RunRecord) -> AsyncIterator[ExecutionEvent]:
         try:

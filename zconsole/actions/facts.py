@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import re
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 
 from zconsole.actions.plan import Facts, zpool
 from zconsole.actions.target import key_of
-from zconsole.diagnosis.device_errors.probes import smart_counts
+from zconsole.diagnosis.device_errors.probes import smart_of
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner
@@ -24,9 +24,6 @@ ANSWER = 10.0
 
 DISKS = 30.0
 """… and reading the machine's disks: a few milliseconds, unless they or the processors are busy."""
-
-WARM = 3.0
-"""Seconds a disk may take to tell its temperature: nobody waits for that alone."""
 
 AT_ONCE = 32
 """Labels read side by side: those of a shelf that is gone are given up one deadline later, not one
@@ -99,18 +96,13 @@ class MachineFacts:
 async def with_temperatures(
     runner: CommandRunner, devices: tuple[Device, ...]
 ) -> tuple[Device, ...]:
-    """The devices with what smartctl says of their temperature; without it, as they were."""
-    found = await asyncio.gather(*(_temperature(runner, d) for d in devices))
-    return tuple(
-        dataclasses.replace(device, temperature=degrees)
-        for device, degrees in zip(devices, found, strict=True)
-    )
+    """The devices with what smartctl says of their disks' temperature; else as they were."""
 
+    async def _warm(device: Device) -> Device:
+        found = await smart_of(runner, device.path) if device.kind == "disk" else None
+        return device if found is None else replace(device, temperature=found.temperature)
 
-def temperature_of(text: str) -> float | None:
-    """Degrees Celsius in ``smartctl -j -A`` output (``temperature.current``), None without."""
-    found = smart_counts(text)
-    return None if found is None else found.temperature
+    return tuple(await asyncio.gather(*map(_warm, devices)))
 
 
 def label_of(text: str) -> str:
@@ -147,19 +139,9 @@ async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
     return {key: label for key, label in pairs if label is not None}
 
 
-async def _temperature(runner: CommandRunner, device: Device) -> float | None:
-    if device.kind != "disk":
-        return None
-    # A disk in standby is left asleep (smartctl(8), -n).
-    argv = ("smartctl", "-j", "-n", "standby", "-A", device.path)
-    return temperature_of(await _ask(runner, argv, WARM) or "")
-
-
-async def _ask(
-    runner: CommandRunner, argv: tuple[str, ...], deadline: float = ANSWER
-) -> str | None:
+async def _ask(runner: CommandRunner, argv: tuple[str, ...]) -> str | None:
     """What a command prints; None when it is not there or does not answer in time."""
     try:
-        return (await runner.run(argv, deadline)).stdout
+        return (await runner.run(argv, ANSWER)).stdout
     except (OSError, DeadlineError):
         return None

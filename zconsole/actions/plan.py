@@ -264,10 +264,14 @@ def same_pool(name: str, guid: str | None) -> Precondition:
         other = now.guids - {guid}
         if not other:
             return None
-        found = ", ".join(sorted(other))
-        return f"another pool is named {name} now: GUID {found}, not {guid}; plan again"
+        return another_pool(name, ", ".join(sorted(other)), guid)
 
     return Precondition(f"{name} is the same pool: GUID {guid}", _check)
+
+
+def another_pool(name: str, found: str, guid: str) -> str:
+    """That a pool of this name has the GUID ``found`` now, not that of the plan."""
+    return f"another pool is named {name} now: GUID {found}, not {guid}; plan again"
 
 
 def _following(follow: Follow, same: Precondition) -> Follow:

@@ -13,6 +13,7 @@ from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, called, decide, refuse
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, doubts, find
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
 from zconsole.pool.topology import FAILED, is_group
@@ -117,7 +118,8 @@ def _joins(situation: Situation, target: Target) -> tuple[str, ...]:
         return ()
     more = "a third" if len(group.children) == 2 else "another"
     said = being_replaced(situation, group)
-    return (f"{said}; {more} disk joins. C follows the one that runs.",)
+    act = KeyedText("zconsole swap", "{keys}", "swap")
+    return (f"{said}; {more} disk joins. " + act + " follows the one that runs.",)
 
 
 def _enough_left(targets: tuple[Target, ...]) -> Precondition:
@@ -277,11 +279,11 @@ def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> 
 
 def _of_spares(situation: Situation, target: Target, new: str) -> Iterator[str]:
     """What becomes of a spare that stands in, and that a hot spare only does that."""
-    if names := ", ".join(spare.name for spare in target.spares if not spare.shared):
+    if names := ", ".join(spare.called for spare in target.spares if not spare.shared):
         yield f"when it is done, {names} is available again"
     if spare := spares(situation.pool).get(new):
         yield (
-            f"hot spare {spare.name} only stands in: {situation.pool.name} stays DEGRADED and the"
+            f"hot spare {spare.called} only stands in: {situation.pool.name} stays DEGRADED and the"
             f" spare INUSE until {target.name} is replaced by another disk, or detached"
         )
 

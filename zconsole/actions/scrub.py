@@ -11,6 +11,7 @@ from zconsole.actions.follow import scan_ended, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.running_scans import discarded, progress
 from zconsole.errors import ZconsoleError
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Scan
 from zconsole.pool.scan_outcome import has_checkpoint, left_behind
 from zconsole.timeline.scans import WORDS
@@ -19,9 +20,12 @@ from zconsole.units import duration
 NO_WAY_TO_STOP = (
     "detach the new device: ends the replace, the old disk stays as it was; the scan itself may"
     " continue",
-    "freeze all scans of all pools with zfs_scan_suspend_progress (T); redundancy stays reduced"
-    " meanwhile",
-    "slow it down: preset gentle (T, then N)",
+    "freeze all scans of all pools with zfs_scan_suspend_progress ("
+    + KeyedText("zconsole tunables set", "{keys}", "tunables")
+    + "); redundancy stays reduced meanwhile",
+    "slow it down: preset gentle ("
+    + KeyedText("zconsole tunables preset gentle", "{keys}", "tunables", "gentle")
+    + ")",
 )
 """What can be done about a resilver that is in the way, and what it costs."""
 _LAST_TXG = "last_scrubbed_txg"
@@ -129,19 +133,18 @@ def _no_last_txg(situation: Situation) -> str | None:
     return "no scrub has completed on OpenZFS 2.3 or later: scrub the whole pool first"
 
 
+_STOP = "stop it first (" + KeyedText("", "{keys}, ", "scans") + "Stop the scrub)"
+
+
 def _instead(situation: Situation) -> tuple[str, ...]:
     """What can be done where a scan is in the way: a paused one would never end by itself."""
     if situation.active("resilver") or situation.active("rebuild"):
         return ("wait for the resilver",)
     paused = next((scan for scan in situation.running if scan.state == "paused"), None)
     if paused is None:
-        return (
-            ("wait for the scrub, or stop it first (S, Stop the scrub)",)
-            if situation.running
-            else ()
-        )
+        return ("wait for the scrub, or " + _STOP,) if situation.running else ()
     word = WORDS.get(paused.function, paused.function)
-    return (f"resume the {word} and wait for it, or stop it first (S, Stop the scrub)",)
+    return (f"resume the {word} and wait for it, or " + _STOP,)
 
 
 def plan_pause(situation: Situation) -> ActionPlan:

@@ -7,6 +7,7 @@ ZFS keeps the progress of a paused scrub over a reboot (zpool-scrub(8), ``-p``).
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, dec
 from zconsole.actions.running_scans import progress
 from zconsole.actions.scrub import is_paused, plan_pause, plan_scrub
 from zconsole.errors import ZconsoleError
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system import keeper
 from zconsole.system.day_hours import day_hours
@@ -115,8 +117,10 @@ def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = 
         return made
     said = (
         f"hours are set ({window.hours}): outside them the scrub is paused again; to scrub now,"
-        " choose Scrub at any hour again first (S)"
+        " choose Scrub at any hour again first ("
     )
+    by_hand = shlex.join(("zconsole", "scrub", "off", situation.pool.name))
+    said += KeyedText(by_hand, "{keys}", "scans") + ")"
     return replace(made, warnings=(said, *made.warnings))
 
 
@@ -124,7 +128,9 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
     """Let the scrub run at any hour again."""
     set_now = window_of(situation, windows)
     none = None if set_now else "no hours are set for its scrub"
-    stays = "paused: resume it (S)" if is_paused(situation.active("scrub")) else "as it is"
+    stays = "as it is"
+    if is_paused(situation.active("scrub")):
+        stays = "paused: resume it" + KeyedText("", " ({keys})", "scans")
     plan = ActionPlan(
         action="scrub-window",
         title=f"Scrub {situation.pool.name} at any hour again",
@@ -136,7 +142,7 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
             ),
         ),
         consequences=(
-            f"drops the hours{f' {set_now.hours}' if set_now else ''}; the scrub stays {stays}",
+            f"drops the hours{f' {set_now.hours}' if set_now else ''}; the scrub stays " + stays,
         ),
         preconditions=(Precondition("hours are set for its scrub", lambda _: none),),
     )

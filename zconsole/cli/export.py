@@ -63,13 +63,13 @@ async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: st
     A file that cannot be written any more is told as it begins, and tried with each later round.
     Raises ZconsoleError where it could never be written, or not with the last round.
     """
-    patient, last = Patient(), LastScans()
+    store, last, jobs_disk = ReportStore(None, state_dirs()), LastScans(), Patient()
     disk, failure, written = Patient(), None, False
     async with contextlib.aclosing(rounds) as following:
         async for update in following:
             for guid in filter(None, map(last.wanted, update.frames)):
-                await in_daemon_thread(_recall, patient, last, guid)
-            jobs = await in_daemon_thread(_jobs, patient)
+                await in_daemon_thread(_recall, store, last, guid)
+            jobs = await in_daemon_thread(_jobs, jobs_disk)
             page.families = families(update.frames, jobs, last.push)
             if textfile is not None:
                 before, failure = failure, None
@@ -87,11 +87,10 @@ async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: st
         raise failure
 
 
-def _recall(patient: Patient, last: LastScans, guid: str) -> None:
+def _recall(store: ReportStore, last: LastScans, guid: str) -> None:
     """Read the stored reports of a pool's scans; what fails is tried again with the next round."""
     with contextlib.suppress(StateError, OSError):
-        reports = partial(ReportStore(None, state_dirs()).reports, None, guid)
-        last.recall(guid, patient.call(reports, ANSWER))
+        last.recall(guid, store.reports(guid=guid, seconds=ANSWER))
 
 
 def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from functools import partial
 
 from zconsole.cli.output import local_zone
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
@@ -12,9 +12,10 @@ from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.patient import Patient
-from zconsole.system.record_file import AsyncWriter
-from zconsole.system.state_dir import StateError, state_dir, state_dirs
+from zconsole.system.patient import made_state_dir
+from zconsole.system.record_file import AsyncWriter, LockedStore
+from zconsole.system.state_dir import StateError, state_dirs
+from zconsole.timeline.alerts.alerting import SentAlerts
 from zconsole.timeline.devices import DeviceProber
 from zconsole.timeline.feed import SessionFeed, Update
 from zconsole.timeline.session import Session
@@ -38,15 +39,15 @@ def session(
     readable = state_dirs()
     notes: list[str] = []
     try:
-        directory = Patient().call(partial(state_dir, create=True)) if keep else None
+        directory = made_state_dir() if keep else None
     except StateError as error:
         notes.append(f"no history kept: {error}")
         directory = None
     writer = AsyncWriter()
-    kept = ReportStore(directory, readable, writer.write)
+    kept = ReportStore(directory, readable, writer)
     return Session(
         zone=local_zone(),
-        store=HistoryStore(directory, readable, writer.write),
+        store=HistoryStore(directory, readable, writer),
         reports=ReportKeeper(kept),
         writer=writer,
         notes=notes,
@@ -54,6 +55,16 @@ def session(
         most_cpu=most_cpu,
         goes_on=goes_on,
     )
+
+
+def sent_alerts(hook: Sequence[str], host: str | None, pools: Sequence[str]) -> SentAlerts:
+    """What this user's watches of these pools have told a hook."""
+    try:
+        directory = made_state_dir()
+    except StateError:
+        directory = None  # the session says so
+    store = LockedStore(directory, writer=AsyncWriter())
+    return SentAlerts(store, json.dumps([hook, host, sorted(pools)]))
 
 
 def source(pools: Sequence[str]) -> Source:

@@ -8,13 +8,16 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta, timezone, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from zconsole.output import json, text
 from zconsole.system.printable import clean
 from zconsole.timeline.frame import Frame
 from zconsole.zfs.sources.recording import Gaps
+
+if TYPE_CHECKING:
+    from zconsole.system.record_file import LockedStore
 
 
 def say(message: str) -> None:
@@ -26,6 +29,12 @@ def say_gaps(gaps: Gaps) -> None:
     """Report what is missing in a recording."""
     if gaps.count:
         say(gaps.words)
+
+
+def say_problems(store: LockedStore) -> None:
+    """Name the files that could not be read."""
+    for problem in store.problems.values():
+        say(problem)
 
 
 def report(frames: Sequence[Frame], as_json: bool) -> None:

@@ -57,7 +57,8 @@ def opened(
         if alerts:
             rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
             hook = () if args.hook is None else hook_found(args.hook)
-            feed.alerts = Alerting(rules, ProcessRunner(), hook, args.bell, args.notify)
+            sent = local.sent_alerts(hook, args.host, args.pools) if hook else None
+            feed.alerts = Alerting(rules, ProcessRunner(), hook, args.bell, args.notify, sent)
         yield feed
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from zconsole.cli import event_loop
-from zconsole.cli.output import print_row, say, say_gaps
+from zconsole.cli.output import print_row, say, say_gaps, say_problems
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.output import json
 from zconsole.scan_report.recorder import ReportKeeper
@@ -17,7 +17,6 @@ from zconsole.scan_report.renderer import compared, markdown, svg
 from zconsole.scan_report.report import ScanReport, dumped
 from zconsole.scan_report.statistics import differences, set_apart
 from zconsole.scan_report.store import ReportStore, read_report
-from zconsole.system.patient import in_time
 from zconsole.system.state_dir import state_dirs
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
@@ -26,8 +25,6 @@ from zconsole.zfs.sources.open_text import lines, reading
 from zconsole.zfs.sources.recording import Gaps, is_raw
 from zconsole.zfs.sources.replay import ReplaySource
 
-ANSWER = 20.0
-"""Seconds to read every report; a thousand take a few seconds."""
 SUMMARY = (
     *("pool", "guid", "function", "vdev", "state", "start", "end", "duration"),
     *("issued_bytes", "errors"),
@@ -57,7 +54,10 @@ def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
     if args.recording:
         found = event_loop.run(recorded(args.recording))
         return [report for report in found if args.pool in (None, report.pool)]
-    return in_time(lambda: ReportStore(None, state_dirs()).reports(args.pool), ANSWER)
+    store = ReportStore(None, state_dirs())
+    reports = store.reports(args.pool)
+    say_problems(store)
+    return reports
 
 
 async def recorded(path: str) -> Sequence[ScanReport]:

@@ -13,18 +13,16 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import console, event_loop, local
 from zconsole.cli.config import denied
-from zconsole.cli.output import local_zone, say
+from zconsole.cli.output import local_zone, say, say_problems
 from zconsole.cli.terminal import has_terminal
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
 from zconsole.output import json
-from zconsole.swap.checklist import DONE, OPEN, Checklist, SwapStage
-from zconsole.swap.choice import choose, explained
-from zconsole.swap.disk import MachineView, device_named, proposed
-from zconsole.swap.report import checklist_record, choice_record, markdown
-from zconsole.swap.session import SwapSession
-from zconsole.swap.steps import STEPS
-from zconsole.swap.store import SwapStore, live_swap
+from zconsole.swap.choice import choose
+from zconsole.swap.disk import DONE, OPEN, Checklist, MachineView, device_named, proposed
+from zconsole.swap.report import checklist_record, choice_record, explained, markdown
+from zconsole.swap.steps import STEPS, SwapStage
+from zconsole.swap.store import SwapSession, SwapStore, live_swap
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import is_root
 from zconsole.system.printable import clean
@@ -48,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     begun = time.time()
     code = console.run(args)
     kept = SwapStore(None, state_dirs()).read()
-    mine = (c for c in kept if is_meant(c, args) and (c.state == OPEN or (c.ended or 0) >= begun))
+    meant = (swap for swap in kept if is_meant(swap, args))
+    mine = (swap for swap in meant if swap.state == OPEN or (swap.ended or 0) >= begun)
     return code or ended(next(mine, None))
 
 
@@ -91,19 +90,20 @@ class SwapListing:
         self._args = args
         self._session = session
         self._kept = store.read()
-        self._known = [c for c in self._kept if c.state == OPEN and is_meant(c, args)]
+        say_problems(store)
+        self._known = [swap for swap in self._kept if swap.state == OPEN and is_meant(swap, args)]
 
     async def meant(self) -> tuple[str, str]:
         """The pool and the key of the device whose swap is to be opened.
 
         The key is empty where none was named. Raises NotFoundError, UsageError.
         """
-        pools = {c.pool for c in self._known}
+        pools = {swap.pool for swap in self._known}
         if len(pools) == 1:
             return self._known[0].pool, self._known[0].old.key if len(self._known) == 1 else ""
-        v = await self._view()
+        view = await self._view()
         device = self._args.device
-        return v.situation.pool.name, device_named(v, device) if device else ""
+        return view.pool.name, device_named(view, device) if device else ""
 
     async def show(self) -> int:
         """Print the open checklists with their steps, or what a swap would be; asks nothing."""
@@ -116,13 +116,13 @@ class SwapListing:
             return await self._show_other()
         questions = False
         for known in self._known:
-            c, stage = known, None
+            seen, stage = known, None
             try:
-                c, stage = await self._session.peek(known, self._kept)
+                seen, stage = await self._session.peek(known, self._kept)
                 questions = questions or stage.asks
             except UnavailableError as error:  # as it was kept where ZFS can't be asked
                 say(str(error))
-            self._print(c, stage)
+            self._print(seen, stage)
         if self._args.pool is None or not questions:
             return ExitCode.OK
         say(f"this step needs a terminal: zconsole swap {self._args.pool}")
@@ -131,18 +131,18 @@ class SwapListing:
     async def _show_other(self) -> int:
         """The newest checklist that ended, where a device was named; else what a swap would be."""
         device = self._args.device
-        last = next((c for c in self._kept if device and is_meant(c, self._args)), None)
+        last = next((swap for swap in self._kept if device and is_meant(swap, self._args)), None)
         if last is not None:
             self._print(last, None)
             return ExitCode.OK if last.state == DONE else ExitCode.FAILED
-        v = await self._view()
-        found = [device_named(v, device)] if device else [t.key for t in proposed(v)]
+        view = await self._view()
+        found = [device_named(view, device)] if device else [t.key for t in proposed(view)]
         if not found:
-            name = v.situation.pool.name
+            name = view.pool.name
             raise UsageError(
                 f"no device of {name} has failed; name one: zconsole swap {name} DEVICE"
             )
-        for choice in filter(None, (choose(v, key) for key in found)):
+        for choice in filter(None, (choose(view, key) for key in found)):
             if self._args.json:
                 print(json.line(choice_record(choice)))
                 continue
@@ -158,13 +158,13 @@ class SwapListing:
         def _is_it(situation: Situation) -> bool:
             return named is None or situation.pool.name == named
 
-        v = await self._session.view(_is_it)
-        if v is None:
+        view = await self._session.view(_is_it)
+        if view is None:
             raise NotFoundError(f"no pool {named!r}" if named else "no pools are imported")
-        if named is None and v.others:
-            pools = ", ".join(s.pool.name for s in v.situations)
+        if named is None and view.others:
+            pools = ", ".join(situation.pool.name for situation in view.situations)
             raise UsageError(f"name the pool: zconsole swap POOL [DEVICE] ({pools})")
-        return v
+        return view
 
     def _print(self, checklist: Checklist, stage: SwapStage | None) -> None:
         if self._args.json:

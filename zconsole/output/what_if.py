@@ -26,6 +26,8 @@ def outlook_lines(look: Outlook) -> Iterator[str]:
     if look.without_redundancy:
         yield f"caution: {bare_words(look)}"
     yield f"spread: {spread_words(look)}"
+    if look.busy_share is not None:
+        yield f"new writes: {busy_words(look.busy_share)}"
     yield f"rebalancing: {cost_words(look)}"
 
 
@@ -43,6 +45,11 @@ def spread_words(look: Outlook) -> str:
     if not added or (look.after.spread or 0.0) <= (look.before.spread or 0.0):
         return f"{then} then ({now} now)"
     return f"{then} at first ({now} now): what is added is empty, and writes fill it faster"
+
+
+def busy_words(share: float) -> str:
+    """What share of new writes the added vdevs get while the disks are busy with them."""
+    return f"about {percent(share, 0)} to what is added while they keep all disks busy"
 
 
 def cost_words(look: Outlook) -> str:

@@ -2,7 +2,8 @@
 
 The allocator gives a vdev new writes in proportion to its free bytes, up to OpenZFS 2.3 times its
 data disks (metaslab_group_alloc_update, module/zfs/metaslab.c). A rewritten block leaves the
-vdev it was on and goes where a new one goes; so one pass never levels completely.
+vdev it was on and goes where a new one goes; so one pass never levels completely. What it takes
+there depends on the parity of that vdev: its data stays the same, not its raw bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Space:
     alloc: float
     weight: float = 1.0
     """What its free bytes count for: data disks up to 2.3, 1 from 2.4; 0 takes no new writes."""
+    data: float = 1.0
+    """Share of its bytes that is not parity."""
     disks: int = 1
     """Devices in it."""
 
@@ -56,12 +59,19 @@ def new_write_shares(spaces: Sequence[Space]) -> list[float]:
     return [weight / total if total else 0.0 for weight in weights]
 
 
+def data_share(spaces: Sequence[Space], parts: Sequence[float]) -> float:
+    """The share of data in raw bytes that lie on the vdevs in these proportions; 1 for no bytes."""
+    data = sum(space.data * part for space, part in zip(spaces, parts, strict=True))
+    return data / sum(parts) if data else 1.0
+
+
 def by_age(spaces: Sequence[Space], older: float) -> list[float]:
     """Where files lie of which the share ``older`` was written before the last vdev was added."""
-    others = sum(space.alloc for space in spaces[:-1])
-    kept = [space.alloc / others if others else 0.0 for space in spaces[:-1]]
+    kept = shares([*spaces[:-1], replace(spaces[-1], alloc=0.0)])
     recent = new_write_shares(spaces)
-    return [older * old + (1 - older) * new for old, new in zip([*kept, 0.0], recent, strict=True)]
+    times = older / data_share(spaces, kept), (1 - older) / data_share(spaces, recent)
+    raw = [times[0] * old + times[1] * new for old, new in zip(kept, recent, strict=True)]
+    return [each / sum(raw) if any(raw) else 0.0 for each in raw]
 
 
 def rewritten(
@@ -72,8 +82,9 @@ def rewritten(
 ) -> list[Space]:
     """The vdevs after rewriting ``raw`` bytes, each byte once.
 
-    ``source`` is the share of those bytes on each vdev (default: that of all data), ``pinned``
-    the share whose old blocks stay (snapshots, clones, checkpoint).
+    ``raw`` are those that the blocks take before, ``source`` is the share of them on each vdev
+    (default: that of all data), ``pinned`` the share whose old blocks stay (snapshots, clones,
+    checkpoint).
     """
     taken = list(source) if source is not None else shares(spaces)
     now = list(spaces)
@@ -116,7 +127,8 @@ def _step(
     pinned: float,
 ) -> list[Space]:
     given = new_write_shares(spaces)
+    grows = data_share(spaces, source) / data_share(spaces, given)
     return [
-        replace(space, alloc=max(0.0, space.alloc + raw * (new - (1 - pinned) * old)))
+        replace(space, alloc=max(0.0, space.alloc + raw * (grows * new - (1 - pinned) * old)))
         for space, new, old in zip(spaces, given, source, strict=True)
     ]

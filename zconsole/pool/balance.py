@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
+from zconsole.pool.allocator import Space
 from zconsole.pool.model import Vdev, Version, parse_version
 from zconsole.pool.redundancy import parity
 from zconsole.pool.topology import data_vdevs, disks_of
@@ -24,6 +26,8 @@ class VdevBalance(NamedTuple):
     new_write_share: float | None
     data_share: float | None = None
     """Share of its bytes that is not parity; None where the layout is not known."""
+    busy_write_share: float | None = None
+    """Share of new writes while they keep all disks busy: then each vdev takes what it can."""
 
     @property
     def usable_bytes(self) -> int | None:
@@ -66,19 +70,23 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     ``version`` (``2.3.9``) chooses the allocator's rule: up to 2.3 a vdev's share of new writes
     is proportional to free bytes times data disks, from 2.4 to free bytes; free bytes also where
     the version or a vdev's data disks are unknown (metaslab_group_alloc_update, metaslab.c).
+
+    That is the allocator's aim. A vdev whose queue is full is passed over
+    (metaslab_group_allocatable), so that writes which keep the disks busy are shared by speed: here
+    by disks, of which a mirror writes the same to all. The share of the added vdev, in raw bytes,
+    aim/few writes/many writes/by speed, on 2.3.9 with 128 KiB blocks: a mirror beside a raidz2 of
+    10, both empty, 1/0 to 2/7/9 %; a mirror beside a raidz1 of 5 at 70 %, 14/15/21/17 %; a raidz1
+    of 5 beside that, 77/76/52/50 %.
     """
     vdevs = tuple(v for v in data_vdevs(root) if v.vclass == "normal")
     known = [v for v in vdevs if v.alloc_bytes is not None and v.size_bytes]
     size = sum(v.size_bytes or 0 for v in known)
     target = sum(v.alloc_bytes or 0 for v in known) / size if size else None
-    weights = [float(_free(v) or 0) if v.allocating is not False else 0.0 for v in vdevs]
-    if weighs_disks(parse_version(version), vdevs):
-        disks = map(data_disks, vdevs)
-        weights = [free * (count or 1) for free, count in zip(weights, disks, strict=True)]
-    every = sum(weights)
-    entries = tuple(
-        _entry(vdev, target, weight, every) for vdev, weight in zip(vdevs, weights, strict=True)
-    )
+    counts = _weights(vdevs, parse_version(version))
+    weights = [(_free(v) or 0) * count for v, count in zip(vdevs, counts, strict=True)]
+    speeds = [_speed(vdev) for vdev in vdevs]
+    aims, busy = _in_proportion(weights), _in_proportion(speeds)
+    entries = tuple(map(partial(_entry, target), vdevs, aims, busy))
     fills = [e.fill for e in entries if e.fill is not None]
     surpluses = [e.surplus_bytes for e in entries if e.surplus_bytes is not None]
     return Balance(
@@ -89,24 +97,59 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     )
 
 
-def data_disks(vdev: Vdev) -> int | None:
-    """Devices that hold data, parity taken off; None where the layout is unknown."""
-    return disks_of(vdev.kind, len(vdev.children), vdev.spares_left or 0)
+def move_share(found: Balance, passes: int) -> float:
+    """Bytes that a rebalance moves at most while a scan reads one.
+
+    ``passes`` go over what is written: the write, and reads of the copy. A scan reads of all vdevs
+    at once, as long as the one with most data takes; so much a vdev can do while the bytes are
+    moved that the allocator gives to one of them, perhaps nearly all.
+    """
+    usual = 1 / (1 + passes)  # one pass waits for the other
+    every = sum(vdev.alloc_bytes or 0 for vdev in found.vdevs)
+    if not every:
+        return usual
+    held = [(vdev.alloc_bytes or 0) / every for vdev in found.vdevs]
+    given = [vdev.new_write_share or 0.0 for vdev in found.vdevs]
+    works = max(old + passes * new for old, new in zip(held, given, strict=True))
+    return min(usual, max(held) / works)
 
 
-def data_share(vdev: Vdev) -> float | None:
+def spaces_of(vdevs: Sequence[Vdev], release: Version) -> tuple[Space, ...]:
+    """Top-level vdevs as predictions take them: what their free bytes count for in a release."""
+    return tuple(
+        Space(
+            vdev.name,
+            vdev.size_bytes or 0,
+            float(vdev.alloc_bytes or 0),
+            weight,
+            _data_share(vdev) or 1.0,
+            _devices(vdev),
+        )
+        for vdev, weight in zip(vdevs, _weights(vdevs, release), strict=True)
+    )
+
+
+def _weights(vdevs: Sequence[Vdev], release: Version) -> list[float]:
+    """What a free byte of each vdev counts for when the allocator of a release shares writes."""
+    disks = [disks_of(v.kind, _devices(v), v.spares_left or 0) for v in vdevs]
+    if len(release) < 2 or release[:2] >= FREE_BYTES_ONLY or None in disks:
+        disks = [1] * len(vdevs)
+    pairs = zip(vdevs, disks, strict=True)
+    return [0.0 if vdev.allocating is False else float(count or 1) for vdev, count in pairs]
+
+
+def _devices(vdev: Vdev) -> int:
+    """Devices in a vdev, spares of a dRAID included; 0 where they are not listed."""
+    return vdev.width or len(vdev.children)
+
+
+def _data_share(vdev: Vdev) -> float | None:
     """The share of a vdev's bytes that is not parity; padding is left out of account."""
     if not vdev.kind.startswith(("raidz", "draid")):
         return 1.0  # a mirror's size is that of one side
-    disks = len(vdev.children) - parity(vdev)
+    disks = _devices(vdev) - parity(vdev)
     data = vdev.data_disks if vdev.kind.startswith("draid") else disks
     return data / (data + parity(vdev)) if data and data > 0 else None
-
-
-def weighs_disks(release: Version, vdevs: Sequence[Vdev]) -> bool:
-    """Whether the allocator of a release counts data disks, and those of all vdevs are known."""
-    known = all(data_disks(vdev) is not None for vdev in vdevs)
-    return len(release) > 1 and release[:2] < FREE_BYTES_ONLY and known
 
 
 def _free(vdev: Vdev) -> int | None:
@@ -117,7 +160,21 @@ def _free(vdev: Vdev) -> int | None:
     return max(0, vdev.size_bytes - vdev.alloc_bytes)
 
 
-def _entry(vdev: Vdev, target: float | None, weight: float, weights: float) -> VdevBalance:
+def _speed(vdev: Vdev) -> int:
+    """How many disks take a vdev's raw bytes at once; 0 where it takes none."""
+    if vdev.allocating is False:
+        return 0
+    if not vdev.kind.startswith(("raidz", "draid")):
+        return 1  # the sides of a mirror take the same bytes
+    return max(1, _devices(vdev) - (vdev.spares_left or 0))
+
+
+def _in_proportion(parts: Sequence[float]) -> list[float | None]:
+    every = sum(parts)
+    return [part / every if every else None for part in parts]
+
+
+def _entry(target: float | None, vdev: Vdev, aim: float | None, busy: float | None) -> VdevBalance:
     size, alloc, free = vdev.size_bytes, vdev.alloc_bytes, _free(vdev)
     fill, surplus = None, None
     if alloc is not None and size:
@@ -132,6 +189,7 @@ def _entry(vdev: Vdev, target: float | None, weight: float, weights: float) -> V
         fill=fill,
         frag=vdev.fragmentation,
         surplus_bytes=surplus,
-        new_write_share=weight / weights if free is not None and weights else None,
-        data_share=data_share(vdev),
+        new_write_share=aim if free is not None else None,
+        data_share=_data_share(vdev),
+        busy_write_share=busy,
     )

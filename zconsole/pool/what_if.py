@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.errors import UsageError
-from zconsole.pool.allocator import Space, raw_to_target, rewritten, spread
-from zconsole.pool.balance import Balance, balance, data_disks, weighs_disks
+from zconsole.pool.allocator import raw_to_target, rewritten, spread
+from zconsole.pool.balance import Balance, VdevBalance, balance, spaces_of
 from zconsole.pool.model import Vdev, parse_version
 from zconsole.pool.spares import LEAST_DEVICE
 from zconsole.pool.topology import data_vdevs
@@ -50,8 +50,22 @@ class Outlook:
     @property
     def without_redundancy(self) -> tuple[str, ...]:
         """Names of the vdevs added that are no mirror and have no parity: a lost disk is lost."""
-        added = self.after.vdevs[len(self.before.vdevs) :]
-        return tuple(vdev.name for vdev in added if vdev.kind == "disk")
+        return tuple(vdev.name for vdev in self.added if vdev.kind == "disk")
+
+    @property
+    def added(self) -> tuple[VdevBalance, ...]:
+        """The vdevs that are not there yet."""
+        return self.after.vdevs[len(self.before.vdevs) :]
+
+    @property
+    def busy_share(self) -> float | None:
+        """Share of new writes to added vdevs while the disks are busy; None where it is the usual.
+
+        The usual is within a fifth of it.
+        """
+        usual = sum(vdev.new_write_share or 0.0 for vdev in self.added)
+        busy = sum(vdev.busy_write_share or 0.0 for vdev in self.added)
+        return busy if abs(busy - usual) > busy / 5 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +183,7 @@ def _new(shape: Shape, index: int) -> Vdev:
 def outlook(root: Vdev, after: Vdev, version: str | None = None) -> Outlook:
     """Both balances, and the bytes a rebalance would have to rewrite afterwards."""
     tops = [v for v in data_vdevs(after) if v.vclass == "normal" and v.size_bytes]
-    by_disks = weighs_disks(parse_version(version), tops)
-    spaces = []
-    for vdev in tops:
-        weight = float(data_disks(vdev) or 1) if by_disks else 1.0
-        takes = 0.0 if vdev.allocating is False else weight
-        spaces.append(Space(vdev.name, vdev.size_bytes or 0, float(vdev.alloc_bytes or 0), takes))
+    spaces = spaces_of(tops, parse_version(version))
     total = sum(space.alloc for space in spaces)
     need = raw_to_target(spaces, LEVEL, total) if total else 0.0
     left = spread(rewritten(spaces, total if need is None else need))

@@ -23,11 +23,14 @@ from zconsole.pool.scan_outcome import (
     last_scan,
 )
 from zconsole.scan_report.report import ScanReport, dumped, loaded
+from zconsole.system.patient import PATIENCE
 from zconsole.system.record_file import LockedStore, files_in
 from zconsole.system.state_dir import read_private, remove
 from zconsole.timeline.frame import Frame
 
 MOST_BYTES = 4 * 2**20
+ANSWER = 20.0
+"""Seconds to read every report; a thousand take a few seconds."""
 KEPT = 50
 """Reports of one pool that are kept, the newest; and that of its last full scrub."""
 
@@ -42,11 +45,12 @@ class ReportStore(LockedStore):
         name = f"report-{report.guid}-{report.start:.0f}-{report.function}.json"
         if self.directory is None or not _named().fullmatch(name):
             return False
-        if not self.mine(f"report-{report.guid}.lock"):
+        lock = f"report-{report.guid}.lock"
+        if not self.mine(lock):
             return False
-        self.write(self.directory / name, dumped(report).encode())
+        self.put(name, dumped(report).encode(), lock)
         if report.state != "running":
-            self.patient.call(partial(self._forget_old, str(report.guid)))
+            self.in_time(partial(self._forget_old, str(report.guid)))
         return True
 
     def unfinished(self, guid: str) -> tuple[ScanReport, ...]:
@@ -54,7 +58,7 @@ class ReportStore(LockedStore):
 
         Raises StateError where the disk doesn't answer.
         """
-        found = self.patient.call(partial(self.reports, guid=guid))
+        found = self.reports(guid=guid, seconds=PATIENCE)
         return tuple(report for report in found if report.state in ("running", "paused"))
 
     def full_scrub(self, guid: str) -> float | None:
@@ -68,11 +72,16 @@ class ReportStore(LockedStore):
             paths = [path for place in self.readable for path in files_in(place, _named(guid))]
             return next(filter(None, map(_full_scrub, _newest_first(paths))), None)
 
-        return self.patient.call(_last)
+        return self.in_time(_last)
 
-    def reports(self, pool: str | None = None, guid: str | None = None) -> list[ScanReport]:
-        """Every readable report of a pool, or of all, newest first; damaged ones are left out."""
-        found = self.kept(_named(guid), _loaded, MOST_BYTES)
+    def reports(
+        self, pool: str | None = None, guid: str | None = None, seconds: float = ANSWER
+    ) -> list[ScanReport]:
+        """Every readable report of a pool, or of all, newest first; ``problems`` has the others.
+
+        Raises StateError where the disk takes over ``seconds``.
+        """
+        found = self.read_files(_named(guid), _loaded, MOST_BYTES, seconds)
         chosen = (report for report in found if pool in (None, report.pool))
         return sorted(chosen, key=lambda report: -report.start)
 

@@ -19,19 +19,15 @@ from zconsole.diagnosis.device_errors.faults import (
     judge,
 )
 from zconsole.hardware.device import Device
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import left_behind
 from zconsole.pool.topology import FAILED
-from zconsole.swap.checklist import (
+from zconsole.swap.disk import (
     PULL_FIRST,
     REPLACE_FIRST,
     SPARE_FIRST,
-    WAYS,
-    needed_steps,
-    sentence,
-)
-from zconsole.swap.disk import (
     STACKED,
     MachineView,
     SwapDisk,
@@ -50,9 +46,9 @@ from zconsole.swap.effects import (
     redundancy_words,
     untouchable,
 )
-from zconsole.timeline.eta.estimate import Estimate
-from zconsole.units import duration
+from zconsole.swap.steps import needed_steps
 
+IN_ACTIONS = KeyedText("", " ({keys} has it)", "actions")
 KERNEL_LINES = 2
 """Newest lines of the kernel's log that are shown as a reason."""
 
@@ -104,7 +100,7 @@ class SwapChoice:
     @property
     def along(self) -> bool:
         """Whether other devices of pools are on the disk, and go with it."""
-        return any((e.pool, e.key) != (self.old.pool, self.old.key) for e in self.effects)
+        return not all(effect.is_of(self.old) for effect in self.effects)
 
     def steps(self, way: SwapWay) -> tuple[str, ...]:
         """The steps of a way that this machine needs, as its checklist lists them."""
@@ -234,15 +230,15 @@ def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) 
     """Pull first: allowed where the disk is out already, or every pool on it can do without it."""
     top, reads = target.top.name, target.vdev.state not in FAILED
     if target.group is not None and stands_in(target):
-        names = ", ".join(spare.name for spare in target.spares)
+        names = ", ".join(spare.called for spare in target.spares)
         return SwapWay(PULL_FIRST, f"{names} stands in for it: pull it, and insert a new one")
     # What the disk no longer gives can't be lost by pulling it; another pool on it may still read.
-    bad = [e.text for e in lost if e.left < 0 and (reads or e.key != target.key)]
+    bad = [e.text for e in lost if e.left < 0 and (reads or e.target.key != target.key)]
     refused = "; ".join(bad)
-    along = [effect.key for effect in lost if effect.pool == situation.pool.name]
+    along = [effect.target.key for effect in lost if effect.pool == situation.pool.name]
     if reads and (hindered := hindrance(situation, target, along)):
         refused = f"{hindered}: wait for that resilver, or replace that device first"
-    left = max(0, min(effect.left for effect in lost if effect.vdev == top))
+    left = max(0, min(effect.left for effect in lost if effect.target.top.name == top))
     why = (
         f"no other disk is needed: take it offline, pull it, insert a new one. Until the resilver"
         f" is done, {may_fail(left)} in {top}"
@@ -281,71 +277,6 @@ def cable_advice(view: MachineView, target: Target) -> str:
     )
 
 
-def explained(choice: SwapChoice) -> dict[str, list[str]]:
-    """Everything to know, by headings, the danger before the ways; none is without lines."""
-    by_hand = [choice.refused] if choice.way is None else []
-    if choice.refusal is not None:
-        by_hand += [f"{n}. {line}" for n, line in enumerate(choice.refusal.manual, 1)]
-        if choice.refusal.title:  # all else comes after it
-            return {"Not guided": [choice.refusal.title, *by_hand]}
-    old, others = choice.old, dict.fromkeys(e.pool for e in choice.effects)
-    others.pop(old.pool, None)
-    stay = ", ".join(disk.words for disk in choice.untouchable)
-    out = f"With {old.spot} out and no new disk filled, pulling any of these loses data: {stay}"
-    # Of a device that still works nothing failed.
-    wrong = "What failed" if choice.failed else "What is wrong" if choice.faulty else "State"
-    judged = (f"Judged: {SUSPECTS[choice.cause]}",) if choice.faulty else ()
-    own = "needs a swap of its own afterwards; it is offered at the end of this one"
-    parts = {
-        "First": [sentence(choice.advice)] if choice.advice else [],
-        f"Swap {old.words}": [*_disk(choice)],
-        wrong: [*choice.found, *judged],
-        "Redundancy now": [*choice.redundancy],
-        "What a pull does now": [
-            *(effect.text for effect in choice.effects),
-            *(f"{pool} {own}" for pool in others),
-        ],
-        "Must stay": [
-            *((out,) * bool(stay)),
-            f"Pull {old.words} only; every other disk stays where it is",
-        ],
-        "Ways": [way_text(way) for way in choice.ways],
-        "Not guided": by_hand,
-    }
-    return {heading: lines for heading, lines in parts.items() if lines}
-
-
-def _disk(choice: SwapChoice) -> Iterator[str]:
-    old = choice.old
-    yield f"{old.name} in {choice.vdev} of {old.pool}"
-    if old.model:
-        yield f"Model {old.model}"
-    if not old.place:
-        yield "Its bay is unknown: find it by its serial number"
-    if not old.mark:
-        yield "Its serial number is unknown: a wrong disk in its place isn't noticed"
-
-
-def way_text(way: SwapWay) -> str:
-    """A way in one line: what it is called, and why it is or isn't possible."""
-    return f"{WAYS[way.mode].title}: {f'not now: {way.refused}' if way.refused else way.why}"
-
-
-def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = None) -> str:
-    """How long the resilvers of a way take, and what that is based on.
-
-    ``left``: seconds of the resilver that runs, by its own ETA; None where unknown.
-    """
-    if way.begun and left is not None:
-        return f"Time: {duration(left)} left of the resilver that runs"
-    times = 2 if way.mode == SPARE_FIRST else 1
-    runs = "two resilvers" if times > 1 else "one resilver"
-    if estimate is None or estimate.eta is None:
-        return f"Time: {runs} of unknown duration: no completed scan recorded"
-    each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""
-    return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"
-
-
 class Refusal(NamedTuple):
     """Why a swap is not guided, and the steps that do it by hand."""
 
@@ -359,7 +290,7 @@ class Refusal(NamedTuple):
     def manual(self) -> tuple[str, ...]:
         """The steps by hand, a line each."""
         return tuple(
-            f"{text}: {', then '.join(commands)}" if commands else text
+            text + f": {', then '.join(commands)}" if commands else text
             for text, *commands in self.by_hand
         )
 
@@ -392,13 +323,15 @@ def _checkpointed(situation: Situation, why: str) -> Refusal:
     going = checkpoint is not None and checkpoint.discarding
     ended = left_behind(situation.pool.root) and situation.active("resilver") is None
     quoted = shlex.quote(pool)
-    again = "then resilver again, which ends the replace that was begun (S has it)"
+    again = "then resilver again, which ends the replace that was begun" + KeyedText(
+        "", " ({keys} has it)", "scans"
+    )
     return Refusal(
         f"{why}. A resilver doesn't complete beside one either",
         (
             ("wait until the checkpoint is discarded",)
             if going
-            else ("discard the checkpoint (A has it)", f"zpool checkpoint -d {quoted}"),
+            else ("discard the checkpoint" + IN_ACTIONS, f"zpool checkpoint -d {quoted}"),
             *(((again, f"zpool resilver {quoted}"),) * ended),
         ),
         f"{pool} HAS A CHECKPOINT: {'it is being discarded' if going else 'discard it first'}",
@@ -415,17 +348,17 @@ def _no_disk(pool: str, name: str, target: Target) -> Refusal | None:
         return Refusal(f"{leaf.name} is not a device: name one of its devices")
     if leaf.kind == "file":
         return Refusal(
-            f"{leaf.name} is a file, not a disk",
+            f"{leaf.called} is a file, not a disk",
             (
                 ("make a new file of the same size",),
                 ("replace by it", f"zpool replace {pool} {name} NEWFILE"),
             ),
         )
     if leaf.kind == "dspare":
-        return Refusal(f"{leaf.name} is space on the other disks of its dRAID: nothing to pull")
+        return Refusal(f"{leaf.called} is space on the other disks of its dRAID: nothing to pull")
     if leaf.vclass in ("spare", "cache"):
         return Refusal(
-            f"{leaf.name} is a {leaf.vclass} device: it holds no data of its own",
+            f"{leaf.called} is a {leaf.vclass} device: it holds no data of its own",
             (
                 ("take it out of the pool", f"zpool remove {pool} {name}"),
                 ("pull the old disk and insert the new one",),
@@ -433,10 +366,10 @@ def _no_disk(pool: str, name: str, target: Target) -> Refusal | None:
             ),
         )
     if group is not None and leaf is not group.children[0]:
-        first = group.children[0].name
+        first = group.children[0].called
         return Refusal(
-            f"{leaf.name} takes the place of {first}: name {first} to swap that one",
-            ((f"where {leaf.name} is the bad one", f"zpool detach {pool} {name}"),),
+            f"{leaf.called} takes the place of {first}: name {first} to swap that one",
+            ((f"where {leaf.called} is the bad one", f"zpool detach {pool} {name}"),),
         )
     return None
 
@@ -517,7 +450,7 @@ def _suspended(view: MachineView) -> Refusal:
         f" zpool clear. {f'Out: {listed}' if out else 'Which disks are out is not known'}",
         (
             (bring,),
-            ("then resume the pool (A has it)", f"zpool clear {shlex.quote(pool)}"),
+            ("then resume the pool" + IN_ACTIONS, f"zpool clear {shlex.quote(pool)}"),
             ("pull nothing until then",),
         ),
         f"{pool} IS SUSPENDED: {title}",

@@ -1,4 +1,7 @@
-"""One disk as a checklist remembers it: what tells it from others, and where it sits."""
+"""What a checklist remembers, its disks and what was done, and the machine it is held against.
+
+A disk is told from others by serial number, WWN and place.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,11 @@ from zconsole.hardware.location import PARTITION
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import FAILED, is_named
+
+REPLACE_FIRST, SPARE_FIRST, PULL_FIRST = "replace-first", "spare-first", "pull-first"
+OPEN, DONE, BACKED_OUT = "open", "done", "backed out"
+OUT_ALREADY = "not needed: it is out already"
+"""What the log says of taking offline a disk that left before."""
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
 STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
@@ -105,6 +113,134 @@ class SwapDisk:
         if self.whole.startswith((BY_VDEV, BY_PATH)):
             return self.whole in (device.path, *device.aliases)
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class SwapEntry:
+    """One line of what happened."""
+
+    t: float
+    """Epoch seconds."""
+    step: str
+    text: str
+    command: str = ""
+    """The command that was run, quoted for a shell."""
+    result: str = ""
+    """How it ended: ``done``, or what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedDisk:
+    """A disk that was pulled by mistake, and is complete in its pool again."""
+
+    pool: str
+    key: str
+    t: float
+    """Epoch seconds at which it was complete again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """One swap. What the pool and the machine tell anew each time is not kept here."""
+
+    id: str
+    """Eight hexadecimal digits."""
+    pool: str
+    guid: str | None
+    begun: float
+    """Epoch seconds."""
+    old: SwapDisk
+    vdev: str
+    """The top-level vdev the old disk was in."""
+    mode: str
+    """replace-first, spare-first or pull-first."""
+    why: tuple[str, ...] = ()
+    """What failed, and why it was thought so."""
+    predicted: float | None = None
+    """Seconds that its resilver was predicted to take when it began; None where unknown."""
+    basis: str = ""
+    """What that was based on."""
+    new: SwapDisk | None = None
+    """The disk that takes the place: chosen before, or seen in the bay."""
+    spare: SwapDisk | None = None
+    """The hot spare that stands in meanwhile, where it was put in by this checklist."""
+    spared: bool = False
+    """Whether a hot spare stands in meanwhile, put in by whomever."""
+    along: bool = False
+    """Whether other devices of pools are on the old disk, and go with it."""
+    beside: tuple[SwapDisk, ...] = ()
+    """Of those, the ones of other pools."""
+    was_gone: bool = False
+    """Whether the machine had lost the old disk before the swap began."""
+    around: tuple[SwapDisk, ...] = ()
+    """Every other disk of the machine, as it was before anybody pulled one."""
+    wrong: tuple[SwapDisk, ...] = ()
+    """Of those, disks that were pulled and are not complete again; those still out are first."""
+    noticed: tuple[str, ...] = ()
+    """Keys of disks in ``wrong`` of which the pool knows: it lost them, or opened them again."""
+    meant: tuple[SwapDisk, ...] = ()
+    """Of those, disks that are out and that somebody said were meant to go."""
+    returned: tuple[ReturnedDisk, ...] = ()
+    """Disks that were pulled by mistake during this swap: nothing is wrong with them."""
+    pulled: float | None = None
+    """Epoch seconds at which the old disk was seen, or said, to be out."""
+    unseen: bool = False
+    """Whether somebody said so while the machine still showed the disk."""
+    same: bool = False
+    """Whether the disk that came is the old one again: only its cable or contact was bad."""
+    passed: tuple[str, ...] = ()
+    """Steps that nothing shows to be done: done, or left out, by somebody's word."""
+    lit: bool = False
+    """Whether the light is on that this checklist switched on."""
+    boot: str = ""
+    """The boot during which it was last looked at."""
+    at: str = "explain"
+    """The step that was current then."""
+    log: tuple[SwapEntry, ...] = ()
+    state: str = OPEN
+    ended: float | None = None
+    undone: tuple[str, ...] = ()
+    """What was left undone when it was given up, and what to do about it."""
+
+    @property
+    def left_early(self) -> bool:
+        """Whether the old disk is out, and left before anything took it offline."""
+        return self.was_gone and any(entry.text == OUT_ALREADY for entry in self.log)
+
+    @property
+    def resilvered(self) -> float | None:
+        """Seconds between giving the place to the new disk and the end of its resilver."""
+        begun, ended = self.noted("replace"), self.noted("resilver")
+        return None if begun is None or ended is None or ended < begun else ended - begun
+
+    @property
+    def scrub_begun(self) -> float | None:
+        """When this checklist began a scrub; None where it didn't, or stopped it again."""
+        own = [entry for entry in self.log if entry.step == "scrub" and entry.command]
+        stopped = not own or "-s" in own[-1].command.split()
+        return None if stopped else own[-1].t
+
+    def noted(self, step: str) -> float | None:
+        """When something was written down of a step last; None where nothing was."""
+        return max((entry.t for entry in self.log if entry.step == step), default=None)
+
+    def noting(
+        self, t: float, step: str, text: str, command: str = "", result: str = ""
+    ) -> Checklist:
+        """With one more line of what happened."""
+        return replace(self, log=(*self.log, SwapEntry(t, step, text, command, result)))
+
+    def passing(self, step: str) -> Checklist:
+        """With a step done, or left out, though nothing shows it."""
+        return self if step in self.passed else replace(self, passed=(*self.passed, step))
+
+    def retaking(self, step: str) -> Checklist:
+        """With a step that was passed to be taken again."""
+        return replace(self, passed=tuple(each for each in self.passed if each != step))
+
+    def ending(self, t: float, state: str, undone: tuple[str, ...] = ()) -> Checklist:
+        """Closed: done or backed out, with what was left undone."""
+        return replace(self, state=state, ended=t, undone=undone)
 
 
 def same_unit(a: Device, b: Device) -> bool:
@@ -348,7 +484,7 @@ def device_named(view: MachineView, word: str) -> str:
     if not found:
         raise NotFoundError(f"{pool} has no device {word!r}: name it by bay, serial, path or GUID")
     if len({target.vdev.guid or target.vdev.name for target in found}) > 1:
-        names = ", ".join(target.vdev.name for target in found)
+        names = ", ".join(target.name for target in found)
         raise UsageError(f"{word!r} means {names}: name it by GUID or serial")
     return found[0].key
 
@@ -407,3 +543,8 @@ def free_to_go(view: MachineView) -> str:
     ]
     more = f" and {len(free) - NAMED} more" if len(free) > NAMED else ""
     return f"{', '.join(disk.words for disk in free[:NAMED])}{more}" if free else ""
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"

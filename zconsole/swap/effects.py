@@ -1,14 +1,16 @@
-"""What pulling a disk does to every pool on it, which disks must stay, what is being filled."""
+"""What a disk is to the pools: what its pull does, what is being filled, whether a new one fits."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from zconsole.actions.candidates import held, judge_device
 from zconsole.actions.offline import plan_offline
 from zconsole.actions.plan import ActionPlan, Precondition, Situation
 from zconsole.actions.running_scans import describe
-from zconsole.actions.target import Target, find, members, others_missing, stands_in
+from zconsole.actions.target import Target, find, members, others_missing, partition_of, stands_in
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import (
@@ -22,11 +24,13 @@ from zconsole.pool.redundancy import (
 )
 from zconsole.pool.topology import FAILED, is_group
 from zconsole.swap.disk import (
+    Checklist,
     MachineView,
     SwapDisk,
     disk_of_leaf,
     leaf_device,
     leaves_of,
+    partition_on,
     same_unit,
 )
 
@@ -35,30 +39,40 @@ from zconsole.swap.disk import (
 class Effect:
     """One leaf that goes with the disk."""
 
-    pool: str
-    key: str
-    name: str
-    vdev: str
+    situation: Situation
+    """Its pool."""
+    target: Target
     left: int
     """How many more devices its top-level vdev may lose afterwards; below 0, data is lost."""
-    state: str = ""
-    """The state of the leaf now, where it has failed already; else empty."""
+
+    @property
+    def pool(self) -> str:
+        """The name of its pool."""
+        return self.situation.pool.name
+
+    @property
+    def failed(self) -> bool:
+        """Whether the leaf has failed already."""
+        return self.target.vdev.state in FAILED
+
+    def is_of(self, disk: SwapDisk) -> bool:
+        """Whether it is the very leaf that a disk is remembered by."""
+        return (self.pool, self.target.key) == (disk.pool, disk.key)
 
     @property
     def text(self) -> str:
         """The effect in one sentence."""
-        if self.state and self.left >= 0:
+        leaf, top = self.target.vdev, self.target.top.name
+        if self.failed and self.left >= 0:
             return (
-                f"nothing more: {self.name} is {self.state} already, and"
-                f" {may_fail(self.left)} in {self.vdev} of {self.pool}"
+                f"nothing more: {leaf.called} is {leaf.state} already, and"
+                f" {may_fail(self.left)} in {top} of {self.pool}"
             )
-        if self.state:  # what it no longer gives can't be lost by pulling it
-            return f"nothing more: {self.name} of {self.pool} is {self.state} already"
+        if self.failed:  # what it no longer gives can't be lost by pulling it
+            return f"nothing more: {leaf.called} of {self.pool} is {leaf.state} already"
         if self.left < 0:
-            return f"pulling it loses data of {self.vdev} in {self.pool}: no device may go there"
-        return (
-            f"without it, {may_fail(self.left)} in {self.vdev} of {self.pool} without losing data"
-        )
+            return f"pulling it loses data of {top} in {self.pool}: no device may go there"
+        return f"without it, {may_fail(self.left)} in {top} of {self.pool} without losing data"
 
 
 def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
@@ -73,12 +87,9 @@ def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
             if target.vdev.vclass not in ("spare", "cache")
             if (pool, target.key) == (old.pool, old.key) or _goes(situation, target, old, device)
         ]
-        for target in lost:
-            left = left_without(target, *(other.vdev for other in lost))
-            state = target.vdev.state if target.vdev.state in FAILED else ""
-            name, top = target.vdev.name, target.top.name
-            found.append(Effect(pool, target.key, name, top, left, state))
-    return tuple(sorted(found, key=lambda e: (e.pool, e.key) != (old.pool, old.key)))
+        along = [target.vdev for target in lost]
+        found += (Effect(situation, each, left_without(each, *along)) for each in lost)
+    return tuple(sorted(found, key=lambda effect: not effect.is_of(old)))
 
 
 def _goes(situation: Situation, target: Target, old: SwapDisk, device: Device | None) -> bool:
@@ -111,7 +122,7 @@ def hindrance(situation: Situation, target: Target, along: Collection[str] = ())
     beside = {id(each.vdev) for each in leaves_of(situation.pool) if each.key in along}
     others = [leaf for leaf in target.top.leaves() if leaf is not target.vdev]
     missing = [
-        member.name
+        member.called
         for member in others_missing(target)
         if not beside & {id(vdev) for vdev in member.walk()}
     ]
@@ -262,7 +273,7 @@ def kept_words(situation: Situation, target: Target) -> str:
         return "Redundancy stays as it is: none left"
     # Where ZFS repairs it, what it lacks is unknown: see is_complete.
     if target.vdev.errors.total and is_complete(target.vdev):
-        name = target.vdev.name
+        name = target.name
         return f"{name} counts for redundancy meanwhile, unless ZFS has to repair blocks on it"
     reduced = entry is not None and entry.left < parity(target.top)
     return f"Redundancy {'does not drop further' if reduced else 'never drops'}"
@@ -285,3 +296,64 @@ def _without(vdev: Vdev, leaf: Vdev) -> Vdev:
     if not vdev.children:
         return vdev
     return vdev._replace(children=tuple(_without(child, leaf) for child in vdev.children))
+
+
+class Inserted(NamedTuple):
+    """The disk that came after the pull, judged."""
+
+    device: Device
+    verdict: str = "fits"
+    """fits, unnamed (by udev), shown (the old one, said to be out), elsewhere or unfit."""
+    problems: tuple[str, ...] = ()
+    """Why it is unfit."""
+
+
+def inserted(swap: Checklist, view: MachineView) -> Inserted | None:
+    """The disk that came after the pull: the old one again, one in its place, or one elsewhere."""
+    old = swap.old
+    disks = [device for device in view.devices if device.kind == "disk"]
+    in_place = [d for d in disks if old.shares_place(d) or old.is_on(d)]
+    fresh = [d for d in disks if not any(known.is_on(d) for known in swap.around)]
+    found = next(iter((*in_place, *fresh)), None)
+    if found is None:
+        return None
+    if found.unnamed:  # it has no path that lasts
+        return Inserted(found, "unnamed")
+    if old.is_on(found):
+        if swap.unseen:
+            return Inserted(found, "shown")
+    elif old.shares_place(found) is False and "elsewhere" not in swap.passed:
+        return Inserted(found, "elsewhere")
+    problems = _unfit(swap, view, found)
+    return Inserted(found, "unfit" if problems else "fits", problems)
+
+
+def is_same(swap: Checklist, view: MachineView, found: Device) -> bool:
+    """Whether it is the old disk again; without serial and WWN, whether it has the pool's label."""
+    marked = swap.old.is_marked(found)
+    if marked is not None:
+        return marked
+    return swap.old.is_on(found) and found.contents.zfs_pool == view.pool.name
+
+
+def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]:
+    """Why an inserted disk can't be used; () when it can, or is the old one."""
+    target = view.target(swap.old.key)
+    if target is None or is_same(swap, view, found):
+        return ()
+    part = partition_of(target.vdev)
+    inside = None if part is None else partition_on(found, part)
+    device = found if inside is None else inside
+    judged = judge_device(view.pool, target, device, view.situation.facts)
+    # zpool also overwrites what is on a disk with the path of the old one: that is not wanted.
+    problems = list(dict.fromkeys((*judged.problems, *held(view.pool, device))))
+    smart = view.counts(found)
+    if smart is not None and smart.passed is False:
+        problems.append(f"SMART reports a failing disk: {smart.words()}")
+    if part is not None and inside is None:
+        problems.append(
+            f"{target.name} is partition {part} of its disk: make the same partitions on the"
+            f" new one (sgdisk --replicate={found.node} /dev/OTHER, sgdisk --randomize-guids"
+            f" {found.node})"
+        )
+    return tuple(problems)

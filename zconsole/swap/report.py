@@ -1,4 +1,4 @@
-"""What a swap leaves: the way back, what stays undone, a report in Markdown, JSON for scripts."""
+"""What people and scripts read of a swap: before it begins, what it leaves, and its report."""
 
 from __future__ import annotations
 
@@ -8,37 +8,99 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from zconsole.actions.offline import plan_detach, plan_online
-from zconsole.actions.plan import Situation, zpool
-from zconsole.actions.scrub import plan_stop
-from zconsole.actions.target import Target, disk_path, partition_of, stands_in
+from zconsole.actions.target import partition_of, stands_in
+from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.hardware.light import LASTING
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import FAILED
-from zconsole.swap.checklist import (
+from zconsole.swap.choice import SwapChoice, SwapWay
+from zconsole.swap.disk import (
     DONE,
-    NOT_NEEDED,
     OPEN,
-    WAYS,
+    SPARE_FIRST,
     Checklist,
+    MachineView,
+    SwapDisk,
     SwapEntry,
-    SwapStage,
-    WayBack,
     sentence,
 )
-from zconsole.swap.choice import SwapChoice
-from zconsole.swap.disk import MachineView, SwapDisk, replacing
-from zconsole.swap.effects import plan_offline_safely, vdev_words
-from zconsole.swap.steps import STEPS, plan_light
+from zconsole.swap.effects import vdev_words
+from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, SwapStage, standing, steps_of
+from zconsole.swap.way_back import WayBack, light_words, online_line, zpool_line
 from zconsole.system.printable import inert
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration, size
+
+
+def explained(choice: SwapChoice) -> dict[str, list[str]]:
+    """Everything to know, by headings, the danger before the ways; none is without lines."""
+    by_hand = [choice.refused] if choice.way is None else []
+    if choice.refusal is not None:
+        by_hand += [f"{n}. {line}" for n, line in enumerate(choice.refusal.manual, 1)]
+        if choice.refusal.title:  # all else comes after it
+            return {"Not guided": [choice.refusal.title, *by_hand]}
+    old, others = choice.old, dict.fromkeys(effect.pool for effect in choice.effects)
+    others.pop(old.pool, None)
+    stay = ", ".join(disk.words for disk in choice.untouchable)
+    out = f"With {old.spot} out and no new disk filled, pulling any of these loses data: {stay}"
+    # Of a device that still works nothing failed.
+    wrong = "What failed" if choice.failed else "What is wrong" if choice.faulty else "State"
+    judged = (f"Judged: {SUSPECTS[choice.cause]}",) if choice.faulty else ()
+    own = "needs a swap of its own afterwards; it is offered at the end of this one"
+    parts = {
+        "First": [sentence(choice.advice)] if choice.advice else [],
+        f"Swap {old.words}": [*_about(choice)],
+        wrong: [*choice.found, *judged],
+        "Redundancy now": [*choice.redundancy],
+        "What a pull does now": [
+            *(effect.text for effect in choice.effects),
+            *(f"{pool} {own}" for pool in others),
+        ],
+        "Must stay": [
+            *((out,) * bool(stay)),
+            f"Pull {old.words} only; every other disk stays where it is",
+        ],
+        "Ways": [way_text(way) for way in choice.ways],
+        "Not guided": by_hand,
+    }
+    return {heading: lines for heading, lines in parts.items() if lines}
+
+
+def _about(choice: SwapChoice) -> Iterator[str]:
+    old = choice.old
+    yield f"{old.name} in {choice.vdev} of {old.pool}"
+    if old.model:
+        yield f"Model {old.model}"
+    if not old.place:
+        yield "Its bay is unknown: find it by its serial number"
+    if not old.mark:
+        yield "Its serial number is unknown: a wrong disk in its place isn't noticed"
+
+
+def way_text(way: SwapWay) -> str:
+    """A way in one line: what it is called, and why it is or isn't possible."""
+    return f"{WAYS[way.mode].title}: {f'not now: {way.refused}' if way.refused else way.why}"
+
+
+def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = None) -> str:
+    """How long the resilvers of a way take, and what that is based on.
+
+    ``left``: seconds of the resilver that runs, by its own ETA; None where unknown.
+    """
+    if way.begun and left is not None:
+        return f"Time: {duration(left)} left of the resilver that runs"
+    times = 2 if way.mode == SPARE_FIRST else 1
+    runs = "two resilvers" if times > 1 else "one resilver"
+    if estimate is None or estimate.eta is None:
+        return f"Time: {runs} of unknown duration: no completed scan recorded"
+    each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""
+    return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"
 
 
 def undone(swap: Checklist, view: MachineView) -> tuple[str, ...]:
     """What the swap, or a wrong pull during it, left undone, each with what to do about it."""
-    found = (_of_wrong, _of_old, others_offline)
-    texts = (text for each in found for text in each(swap, view))
-    return (*texts, *light_words(swap))
+    stands = (back.left for back in standing(swap, view) if back.left)
+    return (*_of_wrong(swap, view), *stands)
 
 
 def reminders(swap: Checklist, view: MachineView, now: float) -> tuple[str, ...]:
@@ -83,61 +145,11 @@ def _of_wrong(swap: Checklist, view: MachineView) -> Iterator[str]:
             continue
         leaf = found[1].vdev
         if out:
-            yield f"{disk.words} is still out: put it back, then run {_online(*found)}"
+            yield f"{disk.words} is still out: put it back, then run {online_line(*found)}"
         elif leaf.state in FAILED:
-            yield f"{disk.words} is in again, but {leaf.state}: run {_online(*found)}"
+            yield f"{disk.words} is in again, but {leaf.state}: run {online_line(*found)}"
         elif not (is_complete(leaf) or leaf.shared):
             yield f"{disk.words} is not complete yet: wait for its resilver"
-
-
-def _of_old(swap: Checklist, view: MachineView) -> Iterator[str]:
-    situation, target = view.situation, view.target(swap.old.key)
-    if target is None:
-        return
-    group, words = target.group, swap.old.words
-    if group is not None and (group.kind == "replacing" or swap.spare is not None):
-        new = group.children[-1]
-        detach = _zpool("detach", view.pool.name, disk_path(view.pool, new, expands=True))
-        if group.kind == "replacing":
-            yield (
-                f"{new.name} still takes the place of {words}: let the resilver"
-                f" go on, nothing is lost; or run {detach}"
-            )
-        else:
-            yield f"hot spare {new.name} still stands in for it: run {detach}"
-    if view.devices and view.device(swap.old) is None and not swap.was_gone:
-        online = _online(situation, target)
-        yield f"{words} is still out: put it back, then run {online}, or replace it (zpool replace)"
-    elif target.vdev.state == "OFFLINE":
-        yield f"{words} is still OFFLINE: run {_online(situation, target)}"
-
-
-def taken_offline(swap: Checklist, view: MachineView) -> tuple[tuple[Situation, Target], ...]:
-    """Devices of other pools that this swap took offline, and that are on the old disk still."""
-    if view.device(swap.old) is None:
-        return ()
-    return tuple(
-        (situation, target)
-        for situation, target in filter(None, map(view.leaf_of, swap.beside))
-        if target.vdev.state == "OFFLINE"
-        if any(_took_offline(e.command, situation.pool.name) for e in swap.log)
-    )
-
-
-def _took_offline(command: str, pool: str) -> bool:
-    """Whether a command of the log, quoted for a shell, took a device of this pool offline."""
-    try:
-        words = shlex.split(command)
-    except ValueError:  # a checklist that was damaged has to open all the same
-        return False
-    return words[:2] == ["zpool", "offline"] and words[-2] == pool
-
-
-def others_offline(swap: Checklist, view: MachineView) -> Iterator[str]:
-    """That devices of other pools are offline still, and what to run."""
-    for situation, target in taken_offline(swap, view):
-        name = f"{target.name} of {situation.pool.name}"
-        yield f"{name}, on the same disk, is still OFFLINE: run {_online(situation, target)}"
 
 
 def beside_left(swap: Checklist, view: MachineView) -> tuple[tuple[SwapDisk, str], ...]:
@@ -147,103 +159,29 @@ def beside_left(swap: Checklist, view: MachineView) -> tuple[tuple[SwapDisk, str
         leaf = view.leaf_of(disk)
         if leaf is None or is_complete(leaf[1].vdev) or stands_in(leaf[1]):
             continue
-        where = f" in {disk.place}" if disk.place else ""
         guided = shlex.join(("zconsole", "swap", disk.pool, disk.name))
         said = (
-            f"{disk.name} of {disk.pool} was on the same disk{where} and is {leaf[1].vdev.state}:"
+            f"{disk.words} also held {disk.name} of {disk.pool}, which is {leaf[1].vdev.state}:"
             f" it needs a swap of its own ({guided})"
         )
         if (part := partition_of(leaf[1].vdev)) is not None and swap.new is not None:
-            command = _zpool("replace", disk.pool, disk.name, f"{swap.new.whole}-part{part}")
+            command = zpool_line("replace", disk.pool, disk.name, f"{swap.new.whole}-part{part}")
             said += f", or, where the new disk has that partition: {command}"
         found.append((disk, said))
     return tuple(found)
 
 
-def light_words(swap: Checklist) -> tuple[str, ...]:
-    """That the light of the bay is still on, and what to run; () where it is off."""
-    if not swap.lit or "light-off" in swap.passed:
-        return ()
-    named = swap.old.whole or swap.old.serial  # its path is unknown where another disk took it
-    off = shlex.join(("zconsole", "light", "off", *filter(None, (named,))))
-    return (f"the light of {swap.old.spot} is still on: run {off}",)
-
-
-def _online(situation: Situation, target: Target) -> str:
-    if target.vdev.state == "FAULTED":
-        return _zpool("clear", situation.pool.name, target.argument)
-    return _zpool(
-        "online", situation.pool.name, disk_path(situation.pool, target.vdev, situation.expands)
-    )
-
-
-def _zpool(verb: str, *operands: str) -> str:
-    """A command to run by hand: names may hold blanks, as those of pools do (zpool-create(8))."""
-    return shlex.join(zpool(verb, operands=operands))
-
-
 def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) -> WayBack | None:
     """What Back does: the inverse of what was done last; ``clean``: nothing is left undone."""
-    if stage.alarm or stage.step == "light-off":
+    if stage.alarm:
         return None
-    if stage.step == "scrub":
-        return _of_scrub(swap, view.situation, offered=stage.plan is not None)
-    target = view.target(swap.old.key)
-    if replacing(target) is not None:
-        return _detaching(swap, view, target)
-    back = None if target is None else _of_place(swap, view, stage, target)
-    if back is None and light_words(swap) and not _old_helps(swap, view):
-        back = WayBack("switch the light off", plan_light(view.situation, swap.old, on=False))
-    back = back or _onlining(swap, view, target) or _detaching(swap, view, target)
-    if back is None and clean and target is not None and swap.pulled is None:
-        back = WayBack("give up this swap: nothing is left to undo", closes=True)
-    return back
-
-
-def _of_place(
-    swap: Checklist, view: MachineView, stage: SwapStage, target: Target
-) -> WayBack | None:
-    """Take the disk that came back offline again, or put the one that is out back."""
-    if swap.same and stage.step == "resilver":
-        plan = plan_offline_safely(view.situation, target.key)
-        return WayBack(f"take {target.name} offline again", plan)
-    if swap.pulled is None or not view.devices or view.device(swap.old) is not None:
-        return None
-    disk = f"the old disk ({swap.old.mark})" if swap.old.mark else "the old disk"
-    return WayBack(f"put {disk} back into {swap.old.place or 'its bay'}: it is put online again")
-
-
-def _onlining(swap: Checklist, view: MachineView, target: Target | None) -> WayBack | None:
-    """Put online what was taken offline, the devices of other pools on the disk first."""
-    if target is None:
-        return None
-    own = ((view.situation, target),) if target.vdev.state == "OFFLINE" else ()
-    for situation, each in (*taken_offline(swap, view), *own):
-        of = "" if each is target else f" of {situation.pool.name}"
-        return WayBack(f"put {each.name}{of} online again", plan_online(situation, each.key))
-    return None
-
-
-def _of_scrub(swap: Checklist, situation: Situation, offered: bool) -> WayBack | None:
-    """Switch the light on that was switched off last, or stop the scrub that was begun."""
-    if offered:
-        if "light-off" not in swap.passed or swap.lit or not swap.old.light:
-            return None
-        return WayBack("switch the light on again", plan_light(situation, swap.old, on=True))
-    if swap.scrub_begun is None or situation.active("scrub") is None:
-        return None
-    return WayBack("stop the scrub", plan_stop(situation))
-
-
-def _detaching(swap: Checklist, view: MachineView, target: Target | None) -> WayBack | None:
-    """Detach the new disk, or the spare that was put in, while it is being filled."""
-    group = None if target is None else target.group
-    if group is None or (key := group.children[-1].guid) is None:
-        return None
-    if group.kind != "replacing" and (group.kind != "spare" or swap.spare is None):
-        return None
-    plan = plan_detach(view.situation, key)
-    return WayBack(plan.title[:1].lower() + plan.title[1:], plan)
+    stands = [back for back in standing(swap, view, stage.step) if back.text]
+    if _old_helps(swap, view):  # redundancy before the light
+        stands.sort(key=lambda back: back.plan is None or back.plan.action != "online")
+    gives_up = clean and view.target(swap.old.key) is not None and swap.pulled is None
+    if not stands and gives_up:
+        return WayBack("give up this swap: nothing is left to undo", closes=True)
+    return next(iter(stands), None)
 
 
 def markdown(swap: Checklist, zone: tzinfo | None = UTC) -> str:
@@ -285,7 +223,7 @@ def entry_words(entry: SwapEntry) -> str:
 
 
 def _lines(swap: Checklist, zone: tzinfo | None) -> Iterator[str]:
-    yield f"# Disk swap in {swap.pool}: {swap.old.name}"
+    yield f"# Disk swap in {swap.pool}: {swap.old.words}"
     yield ""
     yield from (f"{line}  " for line in summary(swap))
     yield ""
@@ -352,7 +290,7 @@ def checklist_record(swap: Checklist, stage: SwapStage | None) -> dict[str, Any]
         "old": _disk(swap.old),
         "new": None if swap.new is None else _disk(swap.new),
         "step": stage.step if stage else swap.at,
-        "steps": list(swap.steps),
+        "steps": list(steps_of(swap)),
         **(_stage(stage) if stage else {}),
         "log": [
             {**asdict(entry), "command": entry.command or None, "result": entry.result or None}
@@ -374,8 +312,13 @@ def choice_record(choice: SwapChoice) -> dict[str, Any]:
         "redundancy": list(choice.redundancy),
         "must_stay": [_disk(disk) for disk in choice.untouchable],
         "effects": [
-            {"pool": e.pool, "device": e.name, "vdev": e.vdev, "left": e.left}
-            for e in choice.effects
+            {
+                "pool": effect.pool,
+                "device": effect.target.vdev.name,
+                "vdev": effect.target.top.name,
+                "left": effect.left,
+            }
+            for effect in choice.effects
         ],
         "ways": [
             {

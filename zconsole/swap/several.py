@@ -1,10 +1,11 @@
-"""Several disks to swap: in which order, and what each choice costs in time and redundancy."""
+"""Several disks to swap: in which order, what each choice costs, and how checklists begin."""
 
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import Situation
@@ -17,12 +18,20 @@ from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.pool.topology import FAILED
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
-from zconsole.swap.checklist import REPLACE_FIRST, Checklist
-from zconsole.swap.choice import SwapWay, cause_of, choose, free_disks
-from zconsole.swap.disk import MachineView, SwapDisk, disk_of, is_being_replaced
+from zconsole.swap.choice import SwapChoice, SwapWay, around, cause_of, choose, free_disks
+from zconsole.swap.disk import (
+    OPEN,
+    REPLACE_FIRST,
+    SPARE_FIRST,
+    Checklist,
+    MachineView,
+    SwapDisk,
+    disk_of,
+    is_being_replaced,
+)
 from zconsole.swap.effects import left_without
-from zconsole.swap.session import started
-from zconsole.swap.store import SwapStore
+from zconsole.swap.steps import WAYS
+from zconsole.swap.store import Guide, SwapStore
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import counted, duration
 
@@ -183,6 +192,55 @@ def _give(
             taken[path] = key
             return True
     return False
+
+
+def started(
+    choice: SwapChoice,
+    way: SwapWay,
+    view: MachineView,
+    store: SwapStore,
+    now: float,
+    estimate: Estimate | None = None,
+) -> Guide:
+    """The guide of a swap that was confirmed now; of the one that is open for this disk already.
+
+    ``estimate``: how long its resilver was said to take.
+    """
+    for known in store.read():
+        here = known.pool == choice.old.pool
+        if known.guid and choice.guid:
+            here = known.guid == choice.guid
+        if known.state == OPEN and here and known.old.key == choice.old.key:
+            return Guide(known, store)
+    old = choice.old
+    elsewhere = [(each.pool, each.target) for each in choice.effects if each.pool != old.pool]
+    swap = Checklist(
+        secrets.token_hex(4),
+        old.pool,
+        choice.guid,
+        now,
+        old,
+        choice.vdev,
+        way.mode,
+        why=choice.found,
+        predicted=None if estimate is None else estimate.eta,
+        basis="" if estimate is None or estimate.eta is None else estimate.reason,
+        new=way.new if way.mode == REPLACE_FIRST else None,
+        spare=way.new if way.mode == SPARE_FIRST else None,
+        spared=choice.spared or way.mode == SPARE_FIRST,
+        along=choice.along,
+        beside=tuple(
+            replace(old, name=leaf.vdev.name, key=leaf.key, pool=pool, path="")
+            for pool, leaf in elsewhere
+        ),
+        was_gone=choice.gone,
+        around=around(view, old),
+        boot=view.boot,
+    )
+    begun = f"begun with {old.words}: {WAYS[way.mode].title}"
+    guide = Guide(swap.noting(now, "explain", begun), store)
+    guide.save()
+    return guide
 
 
 TOGETHER = "replaced together with others, by one resilver"

@@ -1,93 +1,204 @@
 """The steps of a swap: when each is done, its plan or question, its words and its way back.
 
-A step looks at pool and machine each time and remembers nothing. What only a person or the past can
-tell is kept in the checklist.
+``STEPS``, at the end, has a row for each, and ``WAYS`` their order; above stand the functions of
+the rows, in that order. A step looks at pool and machine each time and remembers nothing. What only
+a person or the past can tell is kept in the checklist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from zconsole.actions import locate
-from zconsole.actions.candidates import held, judge_device, spares
+from zconsole.actions.candidates import judge_device, spares
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.follow import leftover
 from zconsole.actions.offline import plan_detach, plan_online
-from zconsole.actions.plan import (
-    ActionPlan,
-    Precondition,
-    Situation,
-)
+from zconsole.actions.plan import ActionPlan
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.running_scans import describe
 from zconsole.actions.scrub import plan_resilver, plan_scrub
-from zconsole.actions.target import Swap, Target, find, find_path, partition_of, stands_in
+from zconsole.actions.target import Swap, Target, find_path, partition_of, stands_in
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import settling
 from zconsole.pool.topology import FAILED
-from zconsole.swap.checklist import (
-    REPLACE_FIRST,
-    SCRUB_CANCELED,
-    Answer,
-    Checklist,
-    SwapStage,
-    sentence,
-)
 from zconsole.swap.disk import (
+    PULL_FIRST,
+    REPLACE_FIRST,
+    SPARE_FIRST,
+    Checklist,
     MachineView,
     SwapDisk,
-    device_of,
     disk_of,
     partition_on,
     replacing,
+    sentence,
 )
 from zconsole.swap.effects import (
     effects,
     filling,
+    inserted,
     plan_offline_safely,
     repairs,
     untouchable,
     waits_its_turn,
 )
+from zconsole.swap.way_back import (
+    WayBack,
+    plan_light,
+    stands_light,
+    stands_light_off,
+    stands_offline,
+    stands_pull,
+    stands_replace,
+    stands_scrub,
+    stands_spare,
+)
 from zconsole.units import counted, size
+
+PUT_BACK = "put-back"
+"""What the log calls the way back of a wrong disk, which is no step of its own."""
+NOT_NEEDED = "not needed"
+"""What the log says of a step that this machine, or this pool, didn't need."""
+SCRUB_CANCELED = "the scrub was canceled before its end"
+"""What it says of a scrub that somebody stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Something only a person can say."""
+
+    name: str
+    text: str
+    """What is said by it: ``I have pulled it``."""
+    key: str
+    """The same in a word or two, beside its key: ``done``, ``skip light``."""
+    noted: Callable[[Checklist, float], Checklist]
+    """The checklist once it was said, at that time."""
+    typed: str | None = None
+    """What to type first, where a mistake would cost data."""
+    means: str = ""
+    """What follows from it, where the text of the step speaks of the other choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwapStage:
+    """The current step of a checklist, as it is now."""
+
+    title: str
+    """What to do now, verb first: ``Pull bay07 (serial WD-1234)``."""
+    text: tuple[str, ...] = ()
+    """Whole sentences: why, how, what to look for."""
+    step: str = ""
+    """Its row in STEPS."""
+    warnings: tuple[str, ...] = ()
+    """What is dangerous about it, said before it is done."""
+    waits: str = ""
+    """What it waits for; empty while it waits for the operator only."""
+    deferred: bool = False
+    """Whether the resilver that runs is of other disks, and this one's starts after it."""
+    plan: ActionPlan | None = None
+    """The plan that does the step; a refused one says why it can't be done yet."""
+    paths: tuple[str, ...] = ()
+    """Devices the plan names, to be looked at again before it runs."""
+    answers: tuple[Answer, ...] = ()
+    ahead: SwapStep | None = None
+    """Its row while it is still to be taken, for what Back does afterwards; None once it was."""
+    back: WayBack | None = None
+    """None: there is no way back, and ``final`` says why."""
+    final: str = ""
+    """What can't be undone once the step is taken, or since it was; empty when all can.
+
+    What begins with a capital is said as it stands, else ``No way back:`` comes first.
+    """
+    alarm: bool = False
+    """Whether something is wrong that must be put right before anything else."""
+    brief: str = ""
+    """The same as the title in a few words, naming bays only; empty where the title is short."""
+    undone: tuple[str, ...] = ()
+    """What stays undone where the checklist is given up now, and what to do about each."""
+    reminders: tuple[str, ...] = ()
+    """What is out, offline or lit still though nothing leads on from it, and what to run."""
+    then: tuple[SwapDisk, ...] = ()
+    """Devices of other pools that were on the disk, and need a swap of their own."""
+    over: bool = False
+    """Whether nothing is left to do."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the step needs somebody's yes or word, rather than time or hands."""
+        return not self.over and (self.plan is not None or not self.waits)
+
+    @property
+    def final_line(self) -> str:
+        """What can't be undone, as a line of its own; empty where all can."""
+        if self.final[:1].isupper():
+            return self.final
+        return f"No way back: {self.final}" if self.final else ""
+
+    def undo_line(self, key: str) -> str:
+        """What Back does once the step is taken, by the key or word that does it; may be empty."""
+        if self.ahead is None or not self.ahead.undo:
+            return ""
+        when = f"{self.ahead.until}," if self.ahead.until else "Afterwards:"
+        return f"{when} {key} {self.ahead.undo}"
+
+
+def _passes(step: str, text: str) -> Callable[[Checklist, float], Checklist]:
+    """Note that a step, or what else is called so, is passed by the operator's word."""
+
+    def _noted(swap: Checklist, now: float) -> Checklist:
+        return swap.noting(now, swap.at, f"{text}: the operator said so").passing(step)
+
+    return _noted
+
+
+def _said_out(swap: Checklist, now: float) -> Checklist:
+    how = f"{swap.old.words} is out: the operator said so, the machine did not show it"
+    return replace(swap, pulled=now, unseen=not swap.was_gone).noting(now, "pull", how)
+
 
 SKIP_LIGHT = Answer(
     "no-light",
     "I know the bay: go on without the light",
     "skip light",
+    _passes("light", "the bay is known without its light"),
     means="No light is switched on. Be sure of the bay: compare the label before you pull.",
-    passes="light",
-    noted="the bay is known without its light",
 )
-PULLED = Answer("pulled", "I have pulled it, and its label says so", "done", typed="pulled")
-SAME = Answer("same", "The same disk is back, with a better contact", "same disk")
+PULLED = Answer(
+    "pulled", "I have pulled it, and its label says so", "done", _said_out, typed="pulled"
+)
+SAME = Answer(
+    "same",
+    "The same disk is back, with a better contact",
+    "same disk",
+    lambda swap, _: replace(swap, unseen=False),
+)
 ELSEWHERE = Answer(
     "elsewhere",
     "Use the new disk where it is",
     "use it there",
-    passes="elsewhere",
-    noted="the new disk is used where it is",
+    _passes("elsewhere", "the new disk is used where it is"),
 )
 LEAVE_LIT = Answer(
     "leave-lit",
     "Leave the light as it is",
     "leave light on",
-    passes="light-off",
-    noted="the light stays as it is",
+    _passes("light-off", "the light stays as it is"),
 )
 NO_SCRUB = Answer(
-    "no-scrub", "Skip the scrub", "skip scrub", passes="scrub", noted="no scrub is wanted"
+    "no-scrub", "Skip the scrub", "skip scrub", _passes("scrub", "no scrub is wanted")
 )
 NO_WAIT = Answer(
     "no-wait",
     "Stop waiting for the scrub: it goes on by itself",
     "skip the wait",
-    passes="scrub",
-    noted="the scrub goes on without being waited for",
+    _passes("scrub", "the scrub goes on without being waited for"),
 )
 
 FILLING = ("zpool replace", "zpool online", "zpool clear", "zpool resilver")
@@ -105,8 +216,7 @@ def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
         return None
     if target.group is not None:
         return SwapStage(
-            "spare",
-            f"Wait until {target.group.children[-1].name} is filled",
+            f"Wait until {target.group.children[-1].called} is filled",
             ("Leave every disk where it is: the old disk is still read.",),
             waits=filling(situation),
         )
@@ -114,7 +224,6 @@ def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
     if path not in spares(view.pool):
         path = next(iter(spares(view.pool)), path)
     return SwapStage(
-        "spare",
         f"Let the hot spare stand in for {swap.old.words}",
         ("Redundancy stays as it is while the disk is swapped; the spare returns afterwards.",),
         plan=plan_replace(situation, Swap(swap.old.key, path)),
@@ -128,19 +237,17 @@ def look_offline(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
         return None
     lost = effects(view, swap.old)
     for effect in lost:
-        situation = view.of(effect.pool)
-        target = None if situation is None else find(situation.pool, effect.key)
-        if situation is None or target is None or target.vdev.state in FAILED:
+        if effect.failed:
             continue
-        ours = effect.key == swap.old.key
-        whose = "" if ours else f" It is on the same disk as {swap.old.name}: one pull takes both."
-        along = [each.key for each in lost if each.pool == effect.pool]
+        situation, target = effect.situation, effect.target
+        ours = effect.is_of(swap.old)
+        whose = "" if ours else f" It is on {swap.old.words}, too: one pull takes both."
+        along = [each.target.key for each in lost if each.pool == effect.pool]
         return SwapStage(
-            "offline",
             f"Take {target.name} of {situation.pool.name} offline",
             (f"Then nothing is written to the disk when you pull it.{whose}",),
             warnings=(f"{effect.text}.",) if not stands_in(target) else (),
-            plan=plan_offline_safely(situation, effect.key, along),
+            plan=plan_offline_safely(situation, target.key, along),
         )
     return None
 
@@ -151,32 +258,11 @@ def look_light(swap: Checklist, view: MachineView, _: float) -> SwapStage | None
     if not swap.old.light or done:
         return None
     return SwapStage(
-        "light",
         f"Switch on the light of {swap.old.spot}",
         ("It shows which disk to pull; it goes off at the end.",),
         plan=plan_light(view.situation, swap.old, on=True),
         answers=(SKIP_LIGHT,),
     )
-
-
-def plan_light(situation: Situation, disk: SwapDisk, on: bool) -> ActionPlan:
-    """Switch the light of a bay, also of one whose disk is out or no longer in the pool.
-
-    The disk must have one (``SwapDisk.light``). It is found by the serial number, else by the bay.
-    """
-
-    def _same_bay(now: Situation) -> str | None:
-        device = device_of(disk, now.facts.devices)
-        if device is None or disk.shares_place(device) is not False:
-            return None
-        return f"{disk.mark or disk.name} is in another bay now: {device.bay or device.port}"
-
-    remembered = Device(
-        disk.whole, disk.node, serial=disk.serial, bay=disk.bay, locate=disk.light or None
-    )
-    in_place = Precondition(f"{disk.name} is in the same bay, or out", _same_bay)
-    title = f"Switch the light of {disk.spot} {'on' if on else 'off'}"
-    return locate.plan_light(situation, title, remembered, on, in_place)
 
 
 def past(swap: Checklist, view: MachineView) -> bool:
@@ -194,7 +280,7 @@ def look_pull(swap: Checklist, view: MachineView, now: float) -> SwapStage | Non
     read = target is not None and target.vdev.state not in FAILED and is_complete(target.vdev)
     if read and swap.mode != REPLACE_FIRST:
         hold = "it is online: take it offline first"
-        return SwapStage("pull", f"Do not pull {old.words} yet", (), waits=hold, alarm=True)
+        return SwapStage(f"Do not pull {old.words} yet", (), waits=hold, alarm=True)
     title, waits = f"Pull {old.words}", f"{old.words} to leave the machine"
     text = tuple(_how_found(swap, view, now))
     if swap.left_early:  # only a person knows whether it was pulled
@@ -219,7 +305,7 @@ def look_pull(swap: Checklist, view: MachineView, now: float) -> SwapStage | Non
         )
     stay = ", ".join(disk.spot for disk in untouchable(view.situation, old))
     warned = f"Pulling any of these loses data: {stay}." if stay else "Pull no other disk."
-    return SwapStage("pull", title, text, warnings=(warned,), waits=waits, answers=(PULLED,))
+    return SwapStage(title, text, warnings=(warned,), waits=waits, answers=(PULLED,))
 
 
 def _how_found(swap: Checklist, view: MachineView, now: float) -> Iterator[str]:
@@ -256,67 +342,6 @@ def away(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
     return tuple(disk for disk in swap.around if view.device(disk) is None)
 
 
-class Inserted(NamedTuple):
-    """The disk that came after the pull, judged."""
-
-    device: Device
-    verdict: str = "fits"
-    """fits, unnamed (by udev), shown (the old one, said to be out), elsewhere or unfit."""
-    problems: tuple[str, ...] = ()
-    """Why it is unfit."""
-
-
-def inserted(swap: Checklist, view: MachineView) -> Inserted | None:
-    """The disk that came after the pull: the old one again, one in its place, or one elsewhere."""
-    old = swap.old
-    disks = [device for device in view.devices if device.kind == "disk"]
-    in_place = [d for d in disks if old.shares_place(d) or old.is_on(d)]
-    fresh = [d for d in disks if not any(known.is_on(d) for known in swap.around)]
-    found = next(iter((*in_place, *fresh)), None)
-    if found is None:
-        return None
-    if found.unnamed:  # it has no path that lasts
-        return Inserted(found, "unnamed")
-    if old.is_on(found):
-        if swap.unseen:
-            return Inserted(found, "shown")
-    elif old.shares_place(found) is False and ELSEWHERE.passes not in swap.passed:
-        return Inserted(found, "elsewhere")
-    problems = _unfit(swap, view, found)
-    return Inserted(found, "unfit" if problems else "fits", problems)
-
-
-def is_same(swap: Checklist, view: MachineView, found: Device) -> bool:
-    """Whether it is the old disk again; without serial and WWN, whether it has the pool's label."""
-    marked = swap.old.is_marked(found)
-    if marked is not None:
-        return marked
-    return swap.old.is_on(found) and found.contents.zfs_pool == view.pool.name
-
-
-def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]:
-    """Why an inserted disk can't be used; () when it can, or is the old one."""
-    target = view.target(swap.old.key)
-    if target is None or is_same(swap, view, found):
-        return ()
-    part = partition_of(target.vdev)
-    inside = None if part is None else partition_on(found, part)
-    device = found if inside is None else inside
-    judged = judge_device(view.pool, target, device, view.situation.facts)
-    # zpool also overwrites what is on a disk with the path of the old one: that is not wanted.
-    problems = list(dict.fromkeys((*judged.problems, *held(view.pool, device))))
-    smart = view.counts(found)
-    if smart is not None and smart.passed is False:
-        problems.append(f"SMART reports a failing disk: {smart.words()}")
-    if part is not None and inside is None:
-        problems.append(
-            f"{target.vdev.name} is partition {part} of its disk: make the same partitions on the"
-            f" new one (sgdisk --replicate={found.node} /dev/OTHER, sgdisk --randomize-guids"
-            f" {found.node})"
-        )
-    return tuple(problems)
-
-
 LOOKING_AGAIN = {
     "sd": (
         "echo 1 > /sys/block/{}/device/delete",
@@ -349,7 +374,7 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
         )
         waits = f"udev to name the disk in {disk_of(found.device).spot}" if found else ""
         title = f"Insert the new disk into {spot}"
-        return SwapStage("insert", title, text, waits=waits or f"a disk in {spot}")
+        return SwapStage(title, text, waits=waits or f"a disk in {spot}")
     new = disk_of(found.device)
     if verdict == "shown":
         name = found.device.node.rpartition("/")[2]
@@ -357,7 +382,6 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
         commands = [command.format(name) for command in next(known, ())]
         way = "power off and on, or have it look again with these commands, as root:"
         return SwapStage(
-            "insert",
             f"Insert the new disk into {spot}, and make the machine see it",
             (
                 f"The machine still shows {old.words}. If it is still in, pull it now.",
@@ -372,11 +396,11 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
     if verdict == "elsewhere":
         title = f"The new disk is in {new.spot}, not in {spot}"
         text = (f"Move it to {spot}, or use it where it is: {new.words}.",)
-        return SwapStage("insert", title, text, waits=f"a disk in {spot}", answers=(ELSEWHERE,))
+        return SwapStage(title, text, waits=f"a disk in {spot}", answers=(ELSEWHERE,))
     if verdict == "unfit":
         text = (*(f"{sentence(problem)}." for problem in found.problems), "Insert another one.")
         title = f"{new.words} does not fit"
-        return SwapStage("insert", title, text, waits=f"a disk that fits in {spot}")
+        return SwapStage(title, text, waits=f"a disk that fits in {spot}")
     return None
 
 
@@ -395,10 +419,9 @@ def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
     # Where disks are named by their bay, only their labels tell them apart.
     labels = old.mark and new.mark and old.spot == new.spot
     return SwapStage(
-        "replace",
         f"Replace {old.mark} with {new.mark} in {new.spot}"
         if labels
-        else f"Replace {old.name} with {new.words}",
+        else f"Replace {old.words} with {new.words}",
         (
             "The new disk is overwritten: what is on it is lost. Compare its serial number once"
             " more.",
@@ -428,7 +451,6 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
     if state not in FAILED:
         return None
     return SwapStage(
-        "replace",
         f"Put {swap.old.words} online again",
         (
             "The same disk is back: what it missed is resilvered. If errors return, its cable, its"
@@ -463,7 +485,6 @@ def look_resilver(swap: Checklist, view: MachineView, now: float) -> SwapStage |
     if waits or not ended or settling(now, newest.end if newest else None):
         return _waiting(swap, view, leaf)
     return SwapStage(
-        "resilver",
         f"The resilver ended, but {group.name} stays",
         (leftover(group) or "",),
         warnings=("Do not pull the old disk: it may hold the only good copy of some block.",),
@@ -485,8 +506,7 @@ def _waiting(swap: Checklist, view: MachineView, leaf: Target | None) -> SwapSta
     else:
         meanwhile = f"{stay}, though ZFS doesn't read from it: the pull can only be checked then."
     return SwapStage(
-        "resilver",
-        f"Wait until {swap.new.words if swap.new else swap.old.name} is filled",
+        f"Wait until {(swap.new or swap.old).words} is filled",
         (meanwhile,),
         waits=filling(view.situation, vdev),
         deferred=waits_its_turn(view.situation, vdev),
@@ -512,8 +532,7 @@ def look_return_spare(swap: Checklist, view: MachineView, _: float) -> SwapStage
     if standing is None or standing.guid is None:
         return None
     return SwapStage(
-        "return-spare",
-        f"Return the hot spare {standing.name}",
+        f"Return the hot spare {standing.called}",
         (f"{leaf.name} is complete: the spare isn't needed there any more.",),
         plan=plan_detach(view.situation, standing.guid),
     )
@@ -524,7 +543,6 @@ def look_light_off(swap: Checklist, view: MachineView, _: float) -> SwapStage | 
     if not swap.lit or "light-off" in swap.passed:
         return None
     return SwapStage(
-        "light-off",
         f"Switch off the light of {swap.old.spot}",
         plan=plan_light(view.situation, swap.old, on=False),
         answers=(LEAVE_LIT,),
@@ -541,7 +559,6 @@ def look_scrub(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
     text = ("It reads every block once and finds damage that the old disk may have left.",)
     if runs is not None or begins:
         return SwapStage(
-            "scrub",
             f"Wait until {view.pool.name} is scrubbed",
             text,
             waits=describe(runs) if runs is not None else "the scrub to begin",
@@ -550,7 +567,7 @@ def look_scrub(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
     if asked is not None and scrubbed(swap, view):
         return None
     title = f"Scrub {view.pool.name}"
-    return SwapStage("scrub", title, text, plan=plan_scrub(situation), answers=(NO_SCRUB,))
+    return SwapStage(title, text, plan=plan_scrub(situation), answers=(NO_SCRUB,))
 
 
 def scrubbed(swap: Checklist, view: MachineView) -> str:
@@ -565,10 +582,6 @@ def scrubbed(swap: Checklist, view: MachineView) -> str:
     return f"the scrub finished with {counted(ended.errors or 0, 'error')}"
 
 
-Look = Callable[[Checklist, MachineView, float], SwapStage | None]
-"""The stage of a step by a checklist, a view and the time, or None once the step is done."""
-
-
 class SwapStep(NamedTuple):
     """A step: what it is called, how it is seen to be done, and the way back once it is taken.
 
@@ -576,9 +589,12 @@ class SwapStep(NamedTuple):
     """
 
     title: str
-    look: Look | None = None
+    look: Callable[[Checklist, MachineView, float], SwapStage | None] = lambda *_: None
+    """What is to do at this time: a plan, a question or a wait, in words; None once it is done."""
+    stands: Callable[[Checklist, MachineView], Iterable[WayBack]] = lambda *_: ()
+    """What it did that stands, each with the way back; what to take back first comes first."""
     undo: str = ""
-    """What Back does: ``puts it online again``."""
+    """What Back will do, said before the step is taken: ``puts it online again``."""
     until: str = ""
     """Until when it does, where that ends."""
     final: str = ""
@@ -589,22 +605,28 @@ class SwapStep(NamedTuple):
 
 STEPS = {
     "explain": SwapStep("Read what will happen"),
-    "spare": SwapStep("Let a hot spare stand in", look_spare, "detaches it again"),
-    "offline": SwapStep("Take the old disk offline", look_offline, "puts it online again"),
-    "light": SwapStep("Find the bay by its light", look_light, "switches it off again"),
+    "spare": SwapStep("Let a hot spare stand in", look_spare, stands_spare, "detaches it again"),
+    "offline": SwapStep(
+        "Take the old disk offline", look_offline, stands_offline, "puts it online again"
+    ),
+    "light": SwapStep(
+        "Find the bay by its light", look_light, stands_light, "switches it off again"
+    ),
     "pull": SwapStep(
         "Pull the old disk",
         look_pull,
+        stands_pull,
         "has it put back into its bay, then puts it online again",
     ),
     "insert": SwapStep(
         "Insert the new disk",
         look_insert,
-        "has it taken out again and the old disk put back",
+        undo="has it taken out again and the old disk put back",
     ),
     "replace": SwapStep(
         "Replace",
         look_replace,
+        stands_replace,
         "takes the new disk out again",
         until="Until the resilver ends",
         brief="new disk is overwritten",
@@ -620,11 +642,64 @@ STEPS = {
         look_return_spare,
         final="what the spare holds is dropped; it is AVAIL again",
     ),
-    "light-off": SwapStep("Switch the light off", look_light_off, "switches it on again"),
-    "scrub": SwapStep("Scrub", look_scrub, "stops it"),
+    "light-off": SwapStep(
+        "Switch the light off", look_light_off, stands_light_off, "switches it on again"
+    ),
+    "scrub": SwapStep("Scrub", look_scrub, stands_scrub, "stops it"),
     "report": SwapStep("Save the report"),
 }
 """Every step by its name; ``WAYS`` has those of each way, in order."""
+
+
+class Way(NamedTuple):
+    """A way of swapping: what it is called, and its steps between ``explain`` and ``report``."""
+
+    title: str
+    steps: tuple[str, ...]
+
+
+_AFTER = ("return-spare", "light-off", "scrub")
+_PULLING = ("offline", "light", "pull", "insert", "replace", "resilver", *_AFTER)
+WAYS = {
+    REPLACE_FIRST: Way(
+        "Replace first, pull afterwards",
+        ("replace", "resilver", "offline", "light", "pull", *_AFTER),
+    ),
+    SPARE_FIRST: Way("Let a hot spare stand in, then pull", ("spare", *_PULLING)),
+    PULL_FIRST: Way("Pull first, then insert the new disk", _PULLING),
+}
+
+
+def steps_of(swap: Checklist) -> tuple[str, ...]:
+    """Every step of a checklist's way, in order."""
+    return ("explain", *WAYS[swap.mode].steps, "report")
+
+
+def comes_before(swap: Checklist, one: str, other: str) -> bool:
+    """Whether one step of a checklist's way comes before another."""
+    return steps_of(swap).index(one) < steps_of(swap).index(other)
+
+
+def needed_steps(mode: str, light: bool, spared: bool, along: bool) -> tuple[str, ...]:
+    """The steps of a way that are needed here, for plan and checklist alike.
+
+    ``light``: the bay has one; ``spared``: a hot spare stands in; ``along``: other devices are on
+    the disk, so that it has to be taken offline though its own device left the pool.
+    """
+    idle = {
+        *(("light", "light-off") if not light else ()),
+        *(("return-spare",) if not spared else ()),
+        *(("offline",) if mode == REPLACE_FIRST and not along else ()),
+    }
+    return (*(step for step in WAYS[mode].steps if step not in idle), "report")
+
+
+def listed(swap: Checklist, at: str) -> tuple[str, ...]:
+    """The steps that people see, ``at`` being the current one; what it never needs is not."""
+    needed = needed_steps(swap.mode, bool(swap.old.light), swap.spared, swap.along)
+    ran = {entry.step for entry in swap.log if entry.command}
+    every = steps_of(swap)
+    return tuple(name for name in every if name in {*needed, *ran} or name == at != "explain")
 
 
 def step_of(swap: Checklist, name: str) -> SwapStep:
@@ -635,3 +710,22 @@ def step_of(swap: Checklist, name: str) -> SwapStep:
     if name in ("replace", "resilver") and swap.same:
         return step._replace(undo="takes it offline again", until="", final="", brief="")
     return step
+
+
+def to_do(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+    """The first step of its way that is not done; None once all are."""
+    for name in steps_of(swap):
+        if (stage := STEPS[name].look(swap, view, now)) is not None:
+            return replace(stage, step=name)
+    return None
+
+
+def standing(swap: Checklist, view: MachineView, at: str = "explain") -> Iterator[WayBack]:
+    """What stands of the steps that were taken, what was done last first.
+
+    ``at``: the current step. Nothing leads back behind a final one before it.
+    """
+    for name in reversed(steps_of(swap)):
+        if STEPS[name].final and comes_before(swap, name, at):
+            return
+        yield from STEPS[name].stands(swap, view)

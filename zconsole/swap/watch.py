@@ -18,42 +18,39 @@ from zconsole.hardware.light import LASTING
 from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import FAILED
-from zconsole.swap.checklist import (
-    NOT_NEEDED,
+from zconsole.swap.choice import around
+from zconsole.swap.disk import (
     OPEN,
     OUT_ALREADY,
-    PUT_BACK,
     REPLACE_FIRST,
-    Answer,
     Checklist,
+    MachineView,
     ReturnedDisk,
-    SwapStage,
-    WayBack,
+    SwapDisk,
+    disk_of,
+    replacing,
     sentence,
 )
-from zconsole.swap.choice import around
-from zconsole.swap.disk import MachineView, SwapDisk, disk_of, replacing
-from zconsole.swap.effects import filling, marked, repairs, vdev_words, without
-from zconsole.swap.report import (
-    beside_left,
-    others_offline,
-    reminders,
-    still_out,
-    summary,
-    undone,
-    way_back,
-)
+from zconsole.swap.effects import filling, inserted, is_same, marked, repairs, vdev_words, without
+from zconsole.swap.report import beside_left, reminders, still_out, summary, undone, way_back
 from zconsole.swap.steps import (
+    NOT_NEEDED,
+    PUT_BACK,
     STEPS,
+    Answer,
+    SwapStage,
     away,
-    inserted,
-    is_same,
+    comes_before,
     just_ran,
+    listed,
     new_leaf,
     past,
     scrubbed,
     step_of,
+    steps_of,
+    to_do,
 )
+from zconsole.swap.way_back import WayBack, stands_offline
 
 
 def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
@@ -61,9 +58,7 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     view = without(marked(view), (*swap.wrong, *swap.meant))
     if swap.state != OPEN:
         return replace(_report(swap, view), reminders=reminders(swap, view, now))
-    looks = (look for step in swap.steps if (look := STEPS[step].look) is not None)
-    stages = (look(swap, view, now) for look in looks)
-    found = put_back(swap, view) or _suspended(swap, view) or next(filter(None, stages), None)
+    found = put_back(swap, view) or _suspended(swap, view) or to_do(swap, view, now)
     if found is None:
         return _report(swap, view)
     left = undone(swap, view)
@@ -71,9 +66,8 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     waits = found.plan is None and found.step in ("spare", "resilver", "scrub")
     refused = found.plan is not None and found.plan.refused is not None
     if not (found.alarm or waits or refused):
-        # What Back will do, or what can't be undone: the step is still to be taken.
         step = step_of(swap, found.step)
-        found = replace(found, undo=step.undo, until=step.until, final=found.final or step.final)
+        found = replace(found, ahead=step, final=found.final or step.final)
     return replace(
         found,
         warnings=(*warned, *found.warnings),
@@ -90,9 +84,9 @@ def absent(swap: Checklist) -> SwapStage:
     pool = swap.pool
     text = f"{pool} is not imported. Import it (zpool import {pool}); the checklist goes on."
     return SwapStage(
-        swap.at,
         f"Import {pool}",
         (text,),
+        swap.at,
         waits=f"{pool} (GUID {swap.guid})" if swap.guid else pool,
         back=WayBack("give up this swap: nothing is run", closes=True),
     )
@@ -104,15 +98,15 @@ def _suspended(swap: Checklist, view: MachineView) -> SwapStage | None:
     pool, nothing = view.pool, "Pull nothing."
     if pool.suspension == MULTIHOST:
         title = f"{pool.name} is suspended: another host may have it"
-        return SwapStage(swap.at, title, (f"{OTHER_HOST}.", nothing), alarm=True)
+        return SwapStage(title, (f"{OTHER_HOST}.", nothing), swap.at, alarm=True)
     what = (
         "Too few of its disks answer. Check cables, power and bays; once their labels can be read,"
         " clear the pool."
     )
     return SwapStage(
-        swap.at,
         f"{pool.name} is suspended: bring its devices back",
         (what, nothing),
+        swap.at,
         plan=plan_clear(view.situation),
         final="Error counts of the pool are reset. Cannot be undone",
         alarm=True,
@@ -129,10 +123,10 @@ def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
             f" it went on, or by zconsole light off {swap.old.whole}."
         )
     if view is not None and not swap.undone:
-        text += others_offline(swap, view)
+        text += filter(None, (back.left for back in stands_offline(swap, view)))
     text += (f"{said}." for _, said in then)
     pools = tuple(disk for disk, _ in then)
-    return SwapStage("report", STEPS["report"].title, tuple(text), then=pools, over=True)
+    return SwapStage(STEPS["report"].title, tuple(text), "report", then=pools, over=True)
 
 
 # What a look adds
@@ -198,7 +192,7 @@ def _relocated(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
     """Until the disk may be pulled, the disks that are there now are those that must stay."""
-    waits = swap.steps.index(swap.at) < swap.steps.index("pull") and not swap.wrong
+    waits = comes_before(swap, swap.at, "pull") and not swap.wrong
     if not waits or not view.devices or missing(swap, view):
         return swap
     there = around(view, swap.old)
@@ -316,13 +310,13 @@ def _stepped(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -
     """With a line for every step that is done since it was last looked at."""
     if stage.step == swap.at:
         return swap
-    listed = swap.listed(stage.step)
-    for step in swap.steps[swap.steps.index(swap.at) : swap.steps.index(stage.step)]:
+    shown, every = listed(swap, stage.step), steps_of(swap)
+    for step in every[every.index(swap.at) : every.index(stage.step)]:
         if step == "resilver":
             swap = swap.noting(now, step, "the resilver is done")
         elif step == "scrub" and step not in swap.passed and (ended := scrubbed(swap, view)):
             swap = swap.noting(now, step, ended)
-        elif step in listed and swap.noted(step) is None:
+        elif step in shown and swap.noted(step) is None:
             swap = swap.noting(now, step, NOT_NEEDED)
     return replace(swap, at=stage.step)
 
@@ -445,7 +439,7 @@ def _coming_back(
 
     waits = filling(situation) if plan is None else ""
     return SwapStage(
-        swap.at, sentence(_what(back.words)), text, waits=waits, brief=_what(back.spot)
+        sentence(_what(back.words)), text, swap.at, waits=waits, brief=_what(back.spot)
     )
 
 
@@ -477,13 +471,24 @@ def _still_out(
     text.append(f"Pull nothing else until {they} {'are' if several else 'is'} back and complete.")
     meant = f"Do not wait for {disks[0].place or disks[0].words}: it was pulled on purpose, or has"
     return SwapStage(
-        swap.at,
         f"WRONG DISK{'S' * several}: put {names} back now",
         tuple(text),
+        swap.at,
         waits=f"{names} to return",
-        answers=(Answer("meant", f"{meant} failed", "disk stays out", typed="meant"),),
+        answers=(Answer("meant", f"{meant} failed", "disk stays out", said_meant, typed="meant"),),
         brief=f"wrong disk{'s' * several} pulled: put {' and '.join(d.spot for d in disks)} back",
     )
+
+
+def said_meant(swap: Checklist, now: float) -> Checklist:
+    """Take the first of the wrong disks as pulled on purpose, with all that is on it."""
+    if not swap.wrong:  # it is back meanwhile
+        return swap
+    gone = swap.wrong[0]
+    same = tuple(disk for disk in swap.wrong if disk.whole == gone.whole)
+    rest = tuple(disk for disk in swap.wrong if disk not in same)
+    how = f"{gone.words} was pulled on purpose: the operator said so"
+    return replace(swap, wrong=rest, meant=(*swap.meant, *same)).noting(now, PUT_BACK, how)
 
 
 def _about_out(

@@ -33,6 +33,7 @@ from zconsole.pool.spares import SpareTrouble
 from zconsole.pool.topology import data_vdevs
 from zconsole.timeline.eta.estimate import MEASURING, Estimate, nothing
 from zconsole.timeline.eta.past import Comparison
+from zconsole.timeline.eta.progress import doing
 from zconsole.timeline.rates import RateSeries
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.timeline.scrubs import UNKNOWN, ScrubAge
@@ -384,7 +385,7 @@ def stage_words(scan: Scan, stage: str | None) -> str:
         return ""
     if stage == "scanning" and scan.function != "rebuild":
         return "finding blocks"
-    return {"scrub": "checking", "rebuild": "rebuilding"}.get(scan.function, "resilvering")
+    return doing(scan)
 
 
 def repaired_fact(scan: Scan, size: Size) -> Fact:

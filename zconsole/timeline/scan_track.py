@@ -32,6 +32,7 @@ from zconsole.timeline.eta.past import (
 from zconsole.timeline.eta.progress import (
     ProgressCurve,
     ProgressReading,
+    doing,
     issued_bytes,
     rounding_of,
     scan_reading,
@@ -160,7 +161,7 @@ class ScanTrack:
         if old.state != scan.state:
             self.rates.mark(sample.t, "paused" if scan.state == "paused" else "resumed")
         if (old.stage, scan.stage) == ("scanning", "issuing"):
-            self.rates.mark(sample.t, "issuing")
+            self.rates.mark(sample.t, doing(scan))
         changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
         if changed:
             self._known.add()

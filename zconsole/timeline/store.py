@@ -13,13 +13,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from zconsole.pool.model import Scan
-from zconsole.system import state_dir
-from zconsole.system.record_file import LockedStore
+from zconsole.system.record_file import DamagedError, LockedStore
 from zconsole.system.records import RecordError, from_json, parse_json
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import Estimate, Forecast
@@ -53,13 +52,11 @@ REST_SECONDS = 300.0
 """… and while no scan runs: all that a crash takes then is the end of the sparklines."""
 DIGITS = 4
 
-DAMAGE = (ValueError, TypeError, KeyError, AttributeError)
-"""What reading a damaged file can run into."""
 NONE_KEPT = PastRates()
 """What an earlier version kept of the rates of a scan."""
 
 
-class LaterVersionError(Exception):
+class LaterVersionError(StateError):
     """A later version wrote a file: this one neither understands nor replaces it."""
 
 
@@ -82,37 +79,36 @@ class HistoryStore(LockedStore):
         """Take in the finished scans that each directory has."""
         failed = None
         for directory in self.readable:
-            path = directory / _past_name(guid)
             try:
-                read = partial(state_dir.read_private, path, MOST_PAST_BYTES)
-                for past in decode_past(parse_json(self.patient.call(read)), guid):
-                    timeline.scans.learn(past)
+                found = self.read_file(
+                    _past_name(guid),
+                    lambda path, data: decode_past(parse_json(data), guid, path),
+                    MOST_PAST_BYTES,
+                    (directory,),
+                )
             except FileNotFoundError:
                 continue
             except StateError as error:
-                failed = f"earlier scans not read: {error}"
-            except LaterVersionError:
-                failed = f"earlier scans not read: a later version wrote {path}"
-                self._foreign.add(guid)
-            except DAMAGE as error:
-                failed = f"earlier scans not read: {path} is damaged ({_why(error)})"
+                failed = f"earlier scans not read: {_why(error)}"
+                if isinstance(error, LaterVersionError):
+                    self._foreign.add(guid)
+                continue
+            for past in found:
+                timeline.scans.learn(past)
         self._past[guid] = timeline.scans.past
         return failed
 
     def _recall_scans(self, guid: str, timeline: PoolTimeline) -> str | None:
         """Take in the running scans and the sparklines of the first directory that has them."""
-        for directory in self.readable:
-            path = directory / _name(guid)
-            try:
-                data = self.patient.call(partial(state_dir.read_private, path, MOST_BYTES))
-                restore_history(timeline, parse_json(data), guid)
-            except FileNotFoundError:
-                continue
-            except StateError as error:
-                return f"history not read: {error}"
-            except DAMAGE as error:
-                return f"history not read: {path} is damaged ({_why(error)})"
+        try:
+            found = self.read_file(
+                _name(guid), lambda _, data: decode_history(parse_json(data), guid), MOST_BYTES
+            )
+        except FileNotFoundError:
             return None
+        except StateError as error:
+            return f"history not read: {_why(error)}"
+        restore_history(timeline, *found)
         return None
 
     def keep(self, guid: str, timeline: PoolTimeline, t: float, at_once: bool = False) -> bool:
@@ -124,20 +120,26 @@ class HistoryStore(LockedStore):
         at_rest = past == self._past.get(guid, ()) and timeline.scans.over_since is not None
         saved = self._saved.get(guid, float("-inf"))
         due = t - saved >= (REST_SECONDS if at_rest else SAVE_SECONDS)
-        if self.directory is None or not (due or at_once) or not self.mine(f"{_name(guid)}.lock"):
+        lock = f"{_name(guid)}.lock"
+        if not (due or at_once) or not self.mine(lock):
             return False
         self._saved[guid] = t  # before it is written: a disk that fails is not asked every second
-        self.write(self.directory / _name(guid), encode_history(timeline, guid, t))
+        self.put(_name(guid), encode_history(timeline, guid, t), lock)
         # Finished scans only when there are new ones; at the end always: a write that failed shows
         # only at the next one.
         if past and guid not in self._foreign and (past != self._past.get(guid, ()) or at_once):
             self._past[guid] = past
-            self.write(self.directory / _past_name(guid), encode_past(past, guid))
+            self.put(_past_name(guid), encode_past(past, guid), lock)
         return True
 
 
-def _why(error: Exception) -> str:
-    return str(error) if isinstance(error, RecordError) else type(error).__name__
+def _why(error: StateError) -> str:
+    """What to say of a file that isn't moved away, as the next one is written in its place."""
+    if not isinstance(error, DamagedError):
+        return str(error)
+    cause = error.__cause__
+    why = cause if isinstance(cause, RecordError) else type(cause).__name__
+    return f"{error.path} is damaged ({why})"
 
 
 def _name(guid: str) -> str:
@@ -227,8 +229,8 @@ def _saved(track: ScanTrack) -> dict[str, Any]:
     }
 
 
-def restore_history(timeline: PoolTimeline, document: Any, guid: str) -> None:
-    """Fill an empty history from a file's contents; raises ValueError and such when damaged."""
+def decode_history(document: Any, guid: str) -> tuple[SavedHistory, list[ScanTrack]]:
+    """The contents of a file, and the scans in it; raises ValueError and such when damaged."""
     scans = [{"current_pass": entry.pop("pass"), **entry} for entry in document["scans"]]
     saved = from_json(SavedHistory, {**document, "scans": scans})
     if saved.format != FORMAT or saved.guid != guid:
@@ -241,12 +243,18 @@ def restore_history(timeline: PoolTimeline, document: Any, guid: str) -> None:
     if (damage := saved.damage) is not None:
         counts = (damage.errors, damage.errors_cleared, damage.checksum_cleared)
         _check(damage.t, damage.risen, damage.cleared, *counts, *damage.checksum.values())
-    # Only now, when all of it was found good: half a history would be worse than none.
+    return saved, tracks
+
+
+def restore_history(
+    timeline: PoolTimeline, saved: SavedHistory, tracks: Iterable[ScanTrack]
+) -> None:
+    """Fill an empty history with what was saved."""
     for track in tracks:
         timeline.scans.restore(track)
     timeline.rates.series.restore(saved.series)
-    if damage is not None:
-        timeline.damage.last = damage
+    if saved.damage is not None:
+        timeline.damage.last = saved.damage
 
 
 def _restored(saved: SavedScan) -> ScanTrack:
@@ -304,14 +312,14 @@ def encode_past(finished: Iterable[PastScan], guid: str) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def decode_past(document: Any, guid: str) -> tuple[PastScan, ...]:
+def decode_past(document: Any, guid: str, path: Path) -> tuple[PastScan, ...]:
     """The finished scans in a file's contents, newest first.
 
     Raises LaterVersionError for what a later version wrote, ValueError and such when damaged.
     """
     known = document["format"]
     if isinstance(known, int) and known > PAST_FORMAT:
-        raise LaterVersionError
+        raise LaterVersionError(f"a later version wrote {path}")
     found = from_json(_PastFile, document)
     if found.format != PAST_FORMAT or found.guid != guid:
         raise ValueError("finished scans of another pool")

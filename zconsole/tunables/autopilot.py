@@ -21,10 +21,9 @@ from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import Clocks, alive
 from zconsole.system.keeper import CLOCKS, END, Order, ask, asked
-from zconsole.system.patient import Patient
-from zconsole.system.record_file import read_record, write_record
+from zconsole.system.record_file import LockedStore, encoded, record
 from zconsole.system.records import from_json
-from zconsole.system.state_dir import StateError, remove, try_lock
+from zconsole.system.state_dir import StateError, remove
 from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import AIM, FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.parameters import Parameters
@@ -36,6 +35,8 @@ from zconsole.zfs.sources.base import Source
 ORDER = "autopilot"
 """The order that begins one."""
 STATUS = "autopilot.json"
+MOST_BYTES = 10_000
+"""Of its status."""
 LOOK = 0.5
 """Seconds between two looks at whether to stop."""
 BLIND = 60.0
@@ -115,14 +116,13 @@ def start(
     ask(state, options, **asdict(Steered(wanted.targets.words, wanted.below, watch)))
 
 
-def status(state: Path, patient: Patient | None = None) -> Status | None:
+def status(state: Path, store: LockedStore | None = None) -> Status | None:
     """What the autopilot of this machine does; None while none runs. May take seconds.
 
-    Who asks again and again has a ``patient`` that does so once the disk has answered.
+    Who asks again and again has a ``store``, which does so once the disk has answered.
     """
     try:
-        read = partial(read_record, Status, state / STATUS, 10_000)
-        found = (patient or Patient()).call(read)
+        found = (store or LockedStore(state)).read_file(STATUS, record(Status), MOST_BYTES)
     except (OSError, StateError):
         return None
     return found if alive(found.mark) else None
@@ -274,8 +274,13 @@ class PilotClaim:
     state: Path
     mark: str
     """Of the process that owns what is set."""
-    locks: tuple[int, ...] = ()
-    patient: Patient = field(default_factory=Patient)
+    store: LockedStore = field(init=False)
+    _claim: int | None = field(default=None, init=False)
+    """Holds the module's parameters."""
+    _lock: int | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.store = LockedStore(self.state)
 
     def take(self, parameters: Parameters) -> None:
         """Become the only one; may hang.
@@ -284,37 +289,34 @@ class PilotClaim:
         """
         for name in levers(parameters):
             os.close(parameters.open(name))
-        claim = parameters.claim()
-        if claim is None:
+        self._claim = parameters.claim()
+        if self._claim is None:
             raise ZconsoleError(RUNS)
-        self.locks = (claim,)
-        lock = try_lock(self.state / PILOT)
-        if lock is None:
+        self._lock = self.store.lock(PILOT)
+        if self._lock is None:
             raise ZconsoleError(RUNS)
-        self.locks = (claim, lock)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, self.mark.encode(), 0)
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, self.mark.encode(), 0)
 
     def tell(self, now: Status) -> None:
         """Write down what it does; may take seconds."""
-        with contextlib.suppress(StateError):
-            self.patient.call(partial(write_record, self.state / STATUS, now))
+        if self._lock is not None:
+            with contextlib.suppress(StateError):
+                self.store.put(STATUS, encoded(now), self._lock)
 
     def drop(self) -> None:
         """Make room for the next one; what another process says of its own stays."""
-        self.release()
         with contextlib.suppress(OSError, StateError):
-            self.patient.call(self._forget)
+            if self.store.read_file(STATUS, record(Status), MOST_BYTES).mark == self.mark:
+                self.store.in_time(partial(remove, self.state / STATUS))
+        self.release()
 
     def release(self) -> None:
         """Let go of the place, of which nothing was said."""
-        locks, self.locks = self.locks, ()
-        for lock in locks:
-            os.close(lock)
-
-    def _forget(self) -> None:
-        if read_record(Status, self.state / STATUS, 10_000).mark == self.mark:
-            remove(self.state / STATUS)
+        held, self._claim, self._lock = (self._claim, self._lock), None, None
+        for handle in held:
+            if handle is not None:
+                os.close(handle)
 
 
 async def begin(

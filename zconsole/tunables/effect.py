@@ -26,6 +26,8 @@ class EffectSample:
     t: float
     issue_rate: float | None
     latency: float | None
+    limit: str = ""
+    """What limits the scan, in words, where no tunable lifts that; empty where one may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class TunableEffect:
     """Whether each side's median of the issue rate lies outside the other side's whole range."""
     latency_clear: bool = False
     """Whether each side's median of the latency lies outside the other side's whole range."""
+    doubt: str = ""
+    """Why a change of the issue rate that would be clear need not be the tunable's."""
     over: bool = False
     """Whether all that counts has been seen: what is None now stays so."""
 
@@ -68,23 +72,68 @@ def measure(
     """
     marks = [t for t in others if t != changed]
     first = max([changed - LONGEST, *(t + SETTLE for t in marks if t < changed)])
-    settled = changed + SETTLE
-    last = min([settled + LONGEST, *(t for t in marks if t > changed)])
-    kept = list(points)
+    last = min([changed + SETTLE + LONGEST, *(t for t in marks if t > changed)])
+    kept = [p for p in points if first <= p.t]
     is_seen = bool(kept) and kept[-1].t >= last
-    before = _near(reversed([p for p in kept if first <= p.t < changed]), changed)
-    after = _near((p for p in kept if settled <= p.t < last), settled)
-    rates = [_known(p.issue_rate for p in side) for side in (before, after)]
-    waits = [_known(p.latency for p in side) for side in (before, after)]
+    before, after = sides = _sides(kept, changed, last)
+    rates = [_known(p.issue_rate for p in side) for side in sides]
+    waits = [_known(p.latency for p in side) for side in sides]
+    clear = _is_clear(*rates)
+    doubt = _doubt(before, after, kept, changed) if clear else ""
     return TunableEffect(
         issue_before=_middle(rates[0]),
         issue_after=_middle(rates[1]),
         latency_before=_middle(waits[0]),
         latency_after=_middle(waits[1]),
-        issue_clear=_is_clear(*rates),
+        issue_clear=clear and not doubt,
         latency_clear=_is_clear(*waits),
+        doubt=doubt,
         over=is_seen or len(rates[0]) < ENOUGH,
     )
+
+
+def _sides(
+    kept: Sequence[EffectSample], changed: float, last: float
+) -> tuple[list[EffectSample], list[EffectSample]]:
+    """The samples that count before a moment, and after it up to ``last``."""
+    settled = changed + SETTLE
+    before = _near(reversed([p for p in kept if p.t < changed]), changed)
+    return before, _near((p for p in kept if settled <= p.t < last), settled)
+
+
+def _doubt(
+    before: Sequence[EffectSample],
+    after: Sequence[EffectSample],
+    kept: Sequence[EffectSample],
+    changed: float,
+) -> str:
+    """Why a change need not be the tunable's: another limit, or a rate that moves by itself.
+
+    Any tunable can hold a scan back, but none lifts a limit that it does not touch: a scan that
+    gets faster was freed of the limit it had, one that gets slower met the limit that it has since.
+    """
+    gain = _change(_rate(before), _rate(after)) or 0.0
+    was, now = _limit(before), _limit(after)
+    if limit := was if gain > 0 else now * (now != was):
+        return f"limited by {limit}"
+    moment = changed - SETTLE - WINDOW
+    while kept[0].t < moment:
+        early, late = _sides(kept, moment, changed)
+        moved = _change(_rate(early), _rate(late))
+        if moved is not None and abs(moved) >= abs(gain):
+            return "the rate moves as much by itself"
+        moment -= WINDOW / 2
+    return ""
+
+
+def _rate(side: Iterable[EffectSample]) -> float | None:
+    return _middle(_known(point.issue_rate for point in side))
+
+
+def _limit(side: Sequence[EffectSample]) -> str:
+    """What limits most of these samples and is out of a tunable's reach."""
+    limits = [point.limit for point in side]
+    return max(set(limits), key=limits.count, default="")
 
 
 def _near(side: Iterable[EffectSample], t: float) -> list[EffectSample]:

@@ -11,13 +11,11 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 
-from zconsole.system.patient import Patient
-from zconsole.system.record_file import MOST_BYTES, LockedRecord
+from zconsole.system.record_file import MOST_BYTES, LockedRecord, LockedStore
 from zconsole.system.records import from_json, parse_json
-from zconsole.system.state_dir import StateError, read_private
+from zconsole.system.state_dir import StateError
 
 NAME = "tunables.json"
 PILOT = "autopilot.lock"
@@ -101,8 +99,7 @@ class TunableStore:
         """
         path = directory and directory / NAME
         self._file = LockedRecord(_File("", {}, ()), path, f"{NAME}.lock", PATIENCE)
-        self._directory = directory
-        self._patient = Patient()
+        self._store = LockedStore(directory)
         self._shared = shared
         self._last = SavedTunables("", pilot=pilot) if shared is None else _recalled(shared)
 
@@ -162,13 +159,12 @@ class TunableStore:
             os.pwrite(self._shared, json.dumps(asdict(file)).encode("ascii") + b"\n", 0)
 
     def _newest_pilot(self) -> str:
-        if self._directory is None:
+        if self._store.directory is None:
             return self._last.pilot
         try:
-            mark = self._patient.call(partial(read_private, self._directory / PILOT, 100))
+            return self._store.read_file(PILOT, lambda _, data: data.decode("ascii").strip(), 100)
         except (OSError, StateError):
             return ""
-        return mark.decode("ascii", "replace").strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from zconsole import units
+from zconsole.keyed_text import KeyedText
 from zconsole.system.printable import clean
 from zconsole.ui.keys import SHIPPED, KeyTable
 from zconsole.ui.widgets.draw import Line, crop, fit
@@ -46,10 +47,14 @@ class DisplayFormat:
 
     def text(self, outside: str | None) -> str:
         """Text from outside, with nothing in it that a terminal would act on."""
-        shown = clean(outside or "")
+        shown = clean(self.said(outside or ""))
         if self.glyphs.is_ascii and not shown.isascii():
             shown = shown.encode("ascii", "backslashreplace").decode("ascii")
         return shown
+
+    def said(self, text: str) -> str:
+        """A text with the console's keys, where it names an act."""
+        return text.told(self.keys.way) if isinstance(text, KeyedText) else text
 
     def cut(self, outside: str, width: int) -> str:
         """Text from outside in at most ``width`` cells, without its end if it has to be."""

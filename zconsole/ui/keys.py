@@ -252,14 +252,6 @@ def character_of(key: str) -> str | None:
     return key if len(key) == 1 else _CHARACTERS.get(key)
 
 
-def is_key(written: str) -> bool:
-    """Whether this is how a key is written for people."""
-    try:
-        return bool(key_name(written))
-    except ValueError:
-        return False
-
-
 def shown(key: str) -> str:
     """A key as it is written for people: ``?``, ``PgUp``, ``^P``."""
     if key.startswith("ctrl+"):

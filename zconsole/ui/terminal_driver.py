@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 from codecs import getincrementaldecoder
+from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -61,15 +62,12 @@ class TerminalDriver(LinuxDriver):
             selector.register(stop[0], selectors.EVENT_READ)
             while True:
                 text = ""
-                ready = {
-                    key.fd for key, _ in selector.select(_PATIENCE if parser.is_amid else None)
-                }
+                ready = {key.fd for key, _ in selector.select(_PATIENCE if parser.due else None)}
                 if stop[0] in ready:
                     return
                 if self.fileno in ready:
                     if not (data := os.read(self.fileno, _MOST)):
                         return  # hung up, which a signal says, too; reading on would only spin
                     text = decode(data)
-                # No text, as of half a character, is not fed: it would mean the end.
-                for message in (*(parser.feed(text) if text else ()), *parser.tick()):
+                for message in parser.feed(text, monotonic()):
                     self.process_message(message)

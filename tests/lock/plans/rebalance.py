@@ -321,7 +321,10 @@ _POOLS: Mapping[str, _Pool] = {
     "clones": _Pool(
         snapshots=_HELD, found={"clone_allocated": 20 * GIB, "snapshot_allocated": 30 * GIB}
     ),
-    "checkpoint": _Pool(pool={"checkpoint": str(GIB)}),
+    "checkpoint": _Pool(
+        status=" state: ONLINE\n  scan: none requested\n"
+        "checkpoint: created Fri Nov 20 10:01:11 2026, consumes 1G\n"
+    ),
     "dedup": _Pool(dataset={"dedup": "on"}, pool={"dedupratio": "2.50"}),
     "dedup of before": _Pool(pool={"dedupratio": "2.50x"}),
     "block clones": _Pool(pool={"bclonesaved": str(5 * GIB)}),

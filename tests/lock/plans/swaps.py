@@ -17,10 +17,11 @@ from zconsole.sim.build import Build
 from zconsole.sim.disk import CANT_OPEN, FAULTED, SSD_400G, Leaf
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
-from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST, SwapStage
-from zconsole.swap.choice import SwapChoice, choose, explained
-from zconsole.swap.report import markdown
+from zconsole.swap.choice import SwapChoice, choose
+from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
+from zconsole.swap.report import explained, markdown
 from zconsole.swap.several import estimated, in_turn, together, urgent_first
+from zconsole.swap.steps import SwapStage
 
 DETAILS = (
     *(f"{room}{word}: " for room in ("    ", "      ") for word in adapter.DETAILS),
@@ -104,7 +105,8 @@ def _shown(stage: SwapStage) -> Iterator[str]:
         yield f"  back: {stage.back.text}{' (closes it)' if stage.back.closes else ''}"
         if stage.back.plan is not None:
             yield from (f"    {line}" for line in adapter.lines(stage.back.plan))
-    yield from (f"  {text}" for text in (stage.final_line, stage.undo_line("Back")) if text)
+    undo = stage.undo_line("Back") or "Afterwards: Back "
+    yield from (f"  {text}" for text in (stage.final_line, undo) if text)
     if stage.over:
         yield "  over"
 

@@ -131,6 +131,20 @@ def tried(effect: TunableEffect, seconds: float = 0.0) -> tuple[FollowUp, Change
 CLEAR = TunableEffect(1e6, 1.1e6, None, None, issue_clear=True, over=True)
 
 
+@pytest.mark.parametrize(("cause", "doubted"), [("slow-disk", True), ("throttle", False)])
+def test_a_faster_scan_is_no_effect_of_a_change_where_a_slow_disk_limited_it(cause, doubted):
+    watch, frame = FollowUp(FakeFeed()), frames.resilver()
+    change = Change(frame.t + 60.0, "zfs_vdev_scrub_max_active", 3, 10)
+    for second in range(300):
+        (view, *rest) = frame.scans
+        view = replace(view, issue_rate=1e8 if second < 60 else 1.3e8)
+        seen = replace(frame, t=frame.t + second, scans=(view, *rest), limit=Verdict(cause, ""))
+        watch.take(Update((seen,), Capabilities("demo")))
+    effect = watch.effect(frame.pool, change, (change,))
+    assert effect.issue_clear is not doubted
+    assert ("limited by a slow source disk" in effect.doubt) is doubted
+
+
 def test_what_a_change_did_is_told_as_the_suggestion_has_it():
     """Of windows a sample apart, one called it no clear effect, the other suggested to go on."""
     follow_up, change = tried(CLEAR)

@@ -169,6 +169,20 @@ def test_an_effect_is_claimed_only_where_it_is_clear(clear: bool, said: str) -> 
     assert ("+25 %" in changes_text([change], effect)) == clear
 
 
+def test_where_an_effect_cannot_be_the_tunables_the_reason_is_told_and_no_percentage() -> None:
+    setting = Setting(named("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
+    change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
+    effect = TunableEffect(120 << 20, 158 << 20, None, None, doubt="limited by a slow disk")
+    for together in (1, 7):
+        shown = Shown(setting, change=change, effect=effect, together=together)
+        about = " ".join(plain(line).strip() for line in about_lines(shown, LOOK, 120))
+        assert "issued 120M/s before, 158M/s after" in about
+        assert "effect unmeasurable: limited by a slow disk" in about
+        assert "%" not in about
+    assert "unmeasurable: limited by a slow disk" in changes_text([change], effect)
+    assert "+32" not in plain(tunable_lines([shown], LOOK, 120)[0])
+
+
 def test_reasons_are_as_readable_as_other_text() -> None:
     """A bar's track is hardly to be seen, on purpose."""
     refused = Entry("Put it online", refused="bay02 is online")

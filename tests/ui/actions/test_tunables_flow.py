@@ -3,10 +3,10 @@ from __future__ import annotations
 from tests.factory import frame, mirror_pool
 from tests.table import rows
 from zconsole.cli.options import LIMITED_BY
-from zconsole.diagnosis.bottleneck.finding import ACTS, CAUSES, Suggestion, Verdict
+from zconsole.diagnosis.bottleneck.finding import ACTS, CAUSES, OUT_OF_REACH, Suggestion, Verdict
 from zconsole.pool.model import Scan
 from zconsole.tunables.catalog import LIMITS
-from zconsole.ui.actions.tunables_flow import OUT_OF_REACH, hopeless, likely_limit
+from zconsole.ui.actions.tunables_flow import hopeless, likely_limit
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.advice import suggested
 
@@ -89,7 +89,7 @@ def test_the_list_of_tunables_says_it_of_its_line(found, text, said):
 @rows("act", ACTS)
 def test_an_act_is_told_whole_to_whoever_asks(act):
     found = Suggestion("{act}", act, WRITES, 8)
-    for told in (found.text, found.beside, found.by_key(DisplayFormat().keys.way)):
+    for told in (found.text, found.beside, DisplayFormat().text(found.text)):
         assert told
         assert not set(told) & set("{}")
     assert WRITES not in found.beside

@@ -118,7 +118,7 @@ def _issuing() -> ScanView:
         0.0,
         124 * MIB,
         300.0,
-        Estimate(64320, 58200, 78000, "issuing at 124M/s over 5m00s"),
+        Estimate(64320, 58200, 78000, "resilvering at 124M/s over 5m00s"),
         1,
         notes=("restarted 12:03 after WCC7K0F34DA came back",),
         past=_past(),
@@ -129,7 +129,7 @@ def _past() -> PastRates:
     """Five and a half hours: metadata first, a dip where a disk was gone, and a restart."""
     rates = [0.0 if n < 40 else 124.0 * MIB * (0.9 + 0.1 * math.sin(n / 9)) for n in range(313)]
     rates[276:280] = [None, 20.0 * MIB, 12.0 * MIB, 60.0 * MIB]
-    marks = (Mark(NOW - 17400, "issuing"), Mark(NOW - 2280, "restart"))
+    marks = (Mark(NOW - 17400, "resilvering"), Mark(NOW - 2280, "restart"))
     return PastRates(NOW - 20032, 64.0, tuple(rates), marks)
 
 

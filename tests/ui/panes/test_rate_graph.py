@@ -43,7 +43,7 @@ def test_one_row_says_its_scale_and_since_when():
 
 
 @rows("width", [60, 80])
-@rows("said", ["restart", "paused", "issuing", "zfs_vdev_scrub_max_active=3"])
+@rows("said", ["restart", "paused", "resilvering", "zfs_vdev_scrub_max_active=3"])
 def test_one_row_carries_a_mark_where_something_happened(said, width):
     look, past = LOOK, hours(Mark(NOW - 600, said))
     frame = frames.resilver()
@@ -117,8 +117,8 @@ def test_before_the_first_rate_its_lines_are_there():
 
 
 def test_what_happened_is_marked_where_it_was():
-    lines = drawn(hours(Mark(NOW - 5400, "issuing"), Mark(NOW - 1800, "restart")), 4, width=100)
-    assert "─ issuing 11:11 ▴─" in lines[-1]
+    lines = drawn(hours(Mark(NOW - 5400, "resilvering"), Mark(NOW - 1800, "restart")), 4, width=100)
+    assert "─ resilvering 11:11 ▴─" in lines[-1]
     assert "─ restart 12:11 ▴─" in lines[-1]
     assert 99 - 1 - lines[-1].index("12:11 ▴") - len("12:11 ") == 1800 / 120
 

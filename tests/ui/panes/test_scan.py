@@ -70,7 +70,7 @@ class TestScan:
         assert "finding blocks  25.0 %" in said
 
     def test_what_the_eta_rests_on_is_said_where_there_is_room(self):
-        assert "issuing at 124M/s over" in text(
+        assert "resilvering at 124M/s over" in text(
             scan_lines(frames.resilver(), LOOK, 120, roomy=True)
         )
 
@@ -278,14 +278,14 @@ class TestScan:
     def test_how_it_goes_against_the_last_one_is_told_at_every_size_once(self):
         base = frames.resilver()
         against = Comparison("resilver", 33_120.0, 2_400.0, "resilver")
-        estimate = base.scans[0].estimate._replace(reason=f"{against.words}; issuing at 124M/s")
+        estimate = base.scans[0].estimate._replace(reason=f"{against.words}; resilvering at 124M/s")
         first = base.scans[0]._replace(comparison=against, estimate=estimate, notes=())
         seen = replace(base, scans=(first, *base.scans[1:]))
         for shape in ({}, {"compact": True}):
             said = text(scan_lines(seen, LOOK, 80, **shape))
             assert said.count("last resilver 9h12m, this one 40m00s ahead") == 1
         roomy = text(scan_lines(seen, LOOK, 120, roomy=True))
-        assert f"based on    {against.words}; issuing at" in roomy
+        assert f"based on    {against.words}; resilvering at" in roomy
         assert roomy.count("last resilver") == 1
 
     def test_tunables_away_from_their_defaults_are_told_where_there_is_room(self):
@@ -296,7 +296,9 @@ class TestScan:
 
     def test_what_an_estimate_rests_on_is_told_where_there_is_room(self):
         base = frames.resilver()
-        first = Estimate(600.0, 500.0, 700.0, "issuing at 124M/s over 5m00s, zpool averages 98M/s")
+        first = Estimate(
+            600.0, 500.0, 700.0, "resilvering at 124M/s over 5m00s, zpool averages 98M/s"
+        )
         full = Estimate(9000.0, 8000.0, 9900.0, "1 device waits for another full pass, 2h20m")
         seen = replace(base, scans=(replace(base.scans[0], estimate=first, full=full),))
         wide = text(scan_lines(seen, LOOK, 120, roomy=True))

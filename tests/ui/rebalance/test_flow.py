@@ -406,7 +406,7 @@ async def test_plan_and_job_name_the_key_of_their_help():
         for size in sizes:
             said = await a.read(a.resize(size))
             assert "? help  Esc cancel" in said.splitlines()[-1], size
-            assert "Predicted layout  spread 93.1 %, then 26.6 %" in said, size
+            assert "Predicted layout  spread 93.1 %, then 25.4 %" in said, size
             assert "(assumes uniform data)" in said, size
         await a.press("tab", "enter")
         await settled(a)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.ui.rebalance.samples import JOB, PLAN, SETTINGS, shown, text
+from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.ui.rebalance.plan_screen import pace_of
+
+ROOMY = Balance()
+"""A pool without a vdev that takes most of what is written."""
 
 
 def test_a_plan_tells_everything_there_is():
@@ -44,23 +48,33 @@ def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
 
 def test_the_pace_is_that_of_a_job_then_of_a_scan_then_the_limit():
     plan = replace(PLAN, raw_factor=2.0)
-    assert pace_of(plan, None, (), None) is None
-    assert pace_of(plan, None, (), 8e6) == (2e6, "half the last scan's rate")
-    assert pace_of(plan, None, (JOB,), 8e6) == (1e6, "pace of another job")
-    assert pace_of(plan, 5e6, (), None) == (5e6, "the rate limit")
-    assert pace_of(plan, 5e6, (JOB,), None) == (1e6, "pace of another job")
+    assert pace_of(plan, None, (), None, ROOMY) is None
+    assert pace_of(plan, None, (), 9e6, ROOMY) == (1.5e6, "33 % of the last scan's rate")
+    assert pace_of(plan, None, (JOB,), 8e6, ROOMY) == (1e6, "pace of another job")
+    assert pace_of(plan, 5e6, (), None, ROOMY) == (5e6, "the rate limit")
+    assert pace_of(plan, 5e6, (JOB,), None, ROOMY) == (1e6, "pace of another job")
+
+
+def test_what_is_rewritten_is_not_read_back_and_one_vdev_may_have_most_to_do():
+    rewritten = tuple(replace(each, engine="rewrite") for each in PLAN.directories)
+    plan = replace(PLAN, directories=rewritten, raw_factor=2.0)
+    assert pace_of(plan, None, (), 8e6, ROOMY) == (2e6, "half the last scan's rate")
+    old = VdevBalance("mirror-0", "mirror", 9, 9, 0, 1.0, None, None, 0.0)
+    new = old._replace(name="mirror-5", alloc_bytes=0, new_write_share=1.0)
+    one_new = Balance(vdevs=(*[old] * 5, new))
+    assert pace_of(plan, None, (), 8e6, one_new) == (8e5, "20 % of the last scan's rate")
 
 
 def test_the_pace_of_the_last_job_of_its_engine_goes_before_half_of_a_scan():
     plan, free = replace(PLAN, raw_factor=2.0), Limits()
     over = replace(JOB, state="stopped", rate=None, mean_rate=3e6, limits=free)
     older = replace(over, mean_rate=2e6)
-    assert pace_of(plan, None, (over, older), 8e6) == (3e6, "as the last job did")
-    assert pace_of(plan, None, (JOB, over), 8e6) == (1e6, "pace of another job")
-    assert pace_of(plan, 1e6, (over,), 8e6) == (1e6, "the rate limit")
+    assert pace_of(plan, None, (over, older), 8e6, ROOMY) == (3e6, "as the last job did")
+    assert pace_of(plan, None, (JOB, over), 8e6, ROOMY) == (1e6, "pace of another job")
+    assert pace_of(plan, 1e6, (over,), 8e6, ROOMY) == (1e6, "the rate limit")
     held, other = replace(over, limits=JOB.limits), replace(over, engine="rewrite")
     for unlike in (held, other, replace(over, mean_rate=None)):
-        assert pace_of(plan, None, (unlike, older), 8e6) == (2e6, "as the last job did")
+        assert pace_of(plan, None, (unlike, older), 8e6, ROOMY) == (2e6, "as the last job did")
 
 
 def test_a_plan_tells_that_sizes_may_change():

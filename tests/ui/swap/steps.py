@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from tests.ui.actions.acting import Acting, acting
 from zconsole.sim.backends.swap import simulated_swap
-from zconsole.swap.checklist import Checklist
+from zconsole.swap.disk import Checklist
 from zconsole.swap.store import SwapBackend
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen

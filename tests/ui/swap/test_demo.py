@@ -73,7 +73,7 @@ async def test_a_failed_disk_is_pulled_first_and_a_wrong_one_caught(tmp_path):
 
 async def test_a_free_disk_replaces_first_and_the_old_one_is_pulled_afterwards(tmp_path):
     async with swapping((80, 24), scenario="failed-disk") as s:
-        assert "Replace bay05 with bay14 (serial" in await begin_way(s, 1)
+        assert "Replace bay05 (serial D65WFFEL) with" in await begin_way(s, 1)
         assert "H light" not in s.screen
         assert "Wait until bay14" in await s.read(s.do())
         assert "though ZFS doesn't read from it" in words(s)

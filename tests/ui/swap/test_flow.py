@@ -11,9 +11,8 @@ from tests.records import replace
 from tests.ui.swap.steps import Swapping, question, ran, swapping
 from tests.unit.swap.playing import fresh
 from zconsole.sim.places import slot_name
-from zconsole.swap.checklist import Checklist
-from zconsole.swap.disk import SwapDisk, proposed
-from zconsole.swap.session import SwapSession
+from zconsole.swap.disk import Checklist, SwapDisk, proposed
+from zconsole.swap.store import SwapSession
 from zconsole.system.state_dir import StateError
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen

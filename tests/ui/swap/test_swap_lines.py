@@ -9,19 +9,19 @@ from tests.ui.drawn import LOOK, plain, text
 from tests.unit.swap.playing import NEW, OLD, Play
 from zconsole.pool.model import Scan
 from zconsole.sim import commands
-from zconsole.swap.checklist import PULL_FIRST, Checklist, SwapStage
-from zconsole.swap.disk import SwapDisk
+from zconsole.swap.disk import PULL_FIRST, Checklist, SwapDisk
+from zconsole.swap.steps import SwapStage
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.ui.swap.swap_lines import SIDE_FROM, eta_note, listed_steps, swap_lines
 from zconsole.ui.widgets.draw import Span
 
-KNOWN = Estimate(3600.0, 1800.0, 7200.0, "issuing at 124M/s")
-BARE = Estimate(3600.0, None, None, "issuing at 124M/s")
+KNOWN = Estimate(3600.0, 1800.0, 7200.0, "resilvering at 124M/s")
+BARE = Estimate(3600.0, None, None, "resilvering at 124M/s")
 
 
 def said(function: str, step: str, estimate: Estimate = KNOWN, **fields) -> str:
     scan = Scan(function, "running", start=1.0)
-    return eta_note(view(scan)._replace(estimate=estimate), SwapStage(step, "Wait", **fields))
+    return eta_note(view(scan)._replace(estimate=estimate), SwapStage("Wait", step=step, **fields))
 
 
 @rows(("function", "step"), [("resilver", "resilver"), ("scrub", "scrub")])
@@ -34,11 +34,11 @@ def test_before_there_is_an_eta_the_prediction_stands_in():
     scan = view(Scan("resilver", "running", start=1.0))._replace(estimate=nothing("no data"))
     c = Checklist("1", "tank", None, 1.0, SwapDisk("sda"), "raidz2-0", PULL_FIRST)
     known = replace(c, predicted=5400.0, basis="estimated from the last scrub's speed")
-    stage = SwapStage("resilver", "Wait")
+    stage = SwapStage("Wait", step="resilver")
     said = "No ETA yet; predicted to take 1h30m in all (estimated from the last scrub's speed)."
     assert eta_note(scan, stage, known) == said
     assert eta_note(scan, stage, c) == ""
-    assert eta_note(scan, SwapStage("pull", "Pull"), known) == ""
+    assert eta_note(scan, SwapStage("Pull", step="pull"), known) == ""
 
 
 def test_a_scrub_that_nobody_waits_for_here_is_not_told_of():
@@ -135,7 +135,7 @@ def test_the_history_has_a_date_where_the_day_changes():
     c = Checklist("0", "tank", None, begun, SwapDisk("sda"), "mirror-0", PULL_FIRST)
     for t in (begun, begun + 1.0, begun + day):
         c = c.noting(t, "scrub", "looked at")
-    said = text(swap_lines(c, SwapStage("report", "Save the report", over=True), (), LOOK, 80))
+    said = text(swap_lines(c, SwapStage("Save the report", step="report", over=True), (), LOOK, 80))
     lines = [line.strip() for line in said.partition("What happened")[2].splitlines()[1:]]
     first, then = LOOK.day(begun), LOOK.day(begun + day)
     assert first != then
@@ -145,7 +145,7 @@ def test_the_history_has_a_date_where_the_day_changes():
 def test_the_text_stands_beside_the_steps_however_many_there_are():
     c = Checklist("1", "tank", None, 1.0, SwapDisk("sda"), "raidz2-0", PULL_FIRST)
     notes = [Span(f"Note {number} of this console.") for number in range(12)]
-    stage = SwapStage("pull", "Pull the disk", text=("Pull it.",))
+    stage = SwapStage("Pull the disk", ("Pull it.",), "pull")
     lines = [plain(line) for line in swap_lines(c, stage, notes, LOOK, SIDE_FROM)]
     at = {line.index("Note") for line in lines if "Note" in line}
     assert len(at) == 1

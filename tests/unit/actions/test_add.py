@@ -281,7 +281,7 @@ def test_what_if_is_part_of_the_plan():
     text = said(plan_add(full(WIDE), DATA, PATHS))
     assert "usable free space: 410G now, 4.40T then" in text
     assert "new writes: about 91 % to the new vdev, raidz2-0 9 %" in text
-    assert "fill of the vdevs differs by 90 % then (0 % now); a rebalance (B) would rewrite" in text
+    assert "vdevs differs by 90 % then (0 % now); a rebalance (zconsole rebalance) would" in text
 
 
 def test_what_if_is_unknown_where_sizes_are():

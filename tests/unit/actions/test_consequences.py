@@ -408,10 +408,10 @@ def test_where_nothing_expands_a_device_is_named_by_guid():
     ("scan", "instead"),
     [
         (running("resilver"), "wait for the resilver"),
-        (running("scrub"), "wait for the scrub, or stop it first (S, Stop the scrub)"),
+        (running("scrub"), "wait for the scrub, or stop it first (Stop the scrub)"),
         (
             running("scrub", state="paused"),
-            "resume the scrub and wait for it, or stop it first (S, Stop the scrub)",
+            "resume the scrub and wait for it, or stop it first (Stop the scrub)",
         ),
     ],
 )

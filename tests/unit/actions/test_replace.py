@@ -229,7 +229,9 @@ def test_what_a_running_repair_has_not_marked_yet_is_no_redundancy():
 def test_that_a_disk_is_being_replaced_already_is_said_before_all_else(new, scans, said):
     pair = group("replacing", disk("bay03", 1000, "FAULTED"), *new)
     situation = at(pool(top("raidz2", 0, 8, pair), scans=scans))
-    whole = f"bay03 is already being replaced {said} joins. C follows the one that runs."
+    whole = (
+        f"bay03 is already being replaced {said} joins. zconsole swap follows the one that runs."
+    )
     for plan in (replaced(situation), batch(situation, "1000")):
         assert plan.doubts[0] == whole
         assert not any("already in" in text for text in plan.warnings)

@@ -122,7 +122,7 @@ def test_hours_that_are_not_set_cannot_be_dropped():
     assert plan_window_off(raidz2(), ()).refused == "no hours are set for its scrub"
     plan = plan_window_off(raidz2(PAUSED), (NIGHT,))
     assert plan.refused is None
-    assert "paused: resume it (S)" in said(plan)
+    assert "paused: resume it" in said(plan)
     assert "drops the hours 22:00-06:00" in said(plan)
 
 

@@ -23,8 +23,7 @@ from zconsole.swap.choice import choose
 from zconsole.swap.disk import MachineView, device_named, disk_of_leaf, leaves_of
 from zconsole.swap.effects import effects
 from zconsole.swap.report import still_out, undone
-from zconsole.swap.session import started
-from zconsole.swap.several import in_turn, together, urgent_first
+from zconsole.swap.several import in_turn, started, together, urgent_first
 from zconsole.swap.store import SwapStore
 from zconsole.swap.watch import is_back
 from zconsole.zfs.decode import decode
@@ -113,7 +112,7 @@ def test_each_of_its_places_goes_with_it_when_it_is_pulled() -> None:
     key = device_named(v, "sdz")
     choice = choose(v, key)
     assert choice is not None
-    assert [effect.vdev for effect in choice.effects] == ["raidz1-0", "raidz1-1"]
+    assert [effect.target.top.name for effect in choice.effects] == ["raidz1-0", "raidz1-1"]
     assert [effect.left for effect in choice.effects] == [0, 0]
     assert "replace the disks it stands in for" in choice.refused
 
@@ -160,7 +159,9 @@ def test_a_spare_of_two_pools_stands_in_where_it_does() -> None:
     target = find(used.pool, key)
     assert target is not None
     old = disk_of_leaf(used, target)
-    assert [(effect.pool, effect.vdev) for effect in effects(v, old)] == [("tank", "raidz1-1")]
+    assert [(effect.pool, effect.target.top.name) for effect in effects(v, old)] == [
+        ("tank", "raidz1-1")
+    ]
 
 
 def test_a_clear_wants_the_places_back_not_every_device_in_them(s: Situation) -> None:

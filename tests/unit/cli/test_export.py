@@ -97,18 +97,18 @@ async def test_a_canceled_scrub_is_the_last_scan(state):
 
 async def test_reports_that_cannot_be_read_are_tried_again(state, monkeypatch):
     recorded(state)
-    answers = [StateError("an earlier call still hangs"), state]
+    answers = [StateError("an earlier call still hangs")]
+    reports = ReportStore.reports
 
-    def directories():
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return (answer,)
+    def asked(*args, **named):
+        if answers:
+            raise answers.pop()
+        return reports(*args, **named)
 
-    monkeypatch.setattr(export, "state_dirs", directories)
+    monkeypatch.setattr(ReportStore, "reports", asked)
     seen = frame(mirror_pool(RESILVER))
     assert SCRUB_END not in await exported(seen)
-    answers.insert(0, StateError("an earlier call still hangs"))
+    answers.append(StateError("an earlier call still hangs"))
     assert SCRUB_END in await exported(seen, seen)
 
 

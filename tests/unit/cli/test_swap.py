@@ -22,11 +22,10 @@ from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.backends.swap import SimulatedHands, simulated_swap
 from zconsole.sim.source import SimulatedSource
 from zconsole.swap import store
-from zconsole.swap.checklist import BACKED_OUT, DONE, Checklist
 from zconsole.swap.choice import choose
-from zconsole.swap.disk import device_named
-from zconsole.swap.session import SwapSession, started
-from zconsole.swap.store import SwapStore
+from zconsole.swap.disk import BACKED_OUT, DONE, Checklist, device_named
+from zconsole.swap.several import started
+from zconsole.swap.store import SwapSession, SwapStore
 from zconsole.system.async_process import ProcessRunner
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session

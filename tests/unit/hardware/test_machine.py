@@ -21,12 +21,13 @@ from zconsole.actions import facts
 from zconsole.actions.add import plan_add
 from zconsole.actions.candidates import judge_device, judge_new, ranked
 from zconsole.actions.clear import plan_clear
-from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
+from zconsole.actions.facts import MachineFacts, label_of, with_temperatures
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.layout import Layout
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap, find
+from zconsole.diagnosis.device_errors.probes import smart_counts
 from zconsole.hardware import machine
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.machine import contents_of, devices, disks, file_device
@@ -704,13 +705,14 @@ async def test_temperatures_only_where_smartctl_gives_them(tree):
     found = disks(tree.root)
     text = json.dumps({"temperature": {"current": 41}})
     assert (await with_temperatures(Answers(smartctl=text), found))[0].temperature == 41.0
-    assert (await with_temperatures(Answers(), found))[0].temperature is None
-    assert temperature_of("[]") is None
+    for text in ("", "[]"):
+        assert (await with_temperatures(Answers(smartctl=text), found))[0].temperature is None
 
 
 @rows("current", ["9" * 400, "9" * 5000, "NaN", "1e999", '"41"', "[" * 100_000])
 def test_what_is_no_temperature_is_none(current):
-    assert temperature_of(f'{{"temperature": {{"current": {current}}}}}') is None
+    found = smart_counts(f'{{"temperature": {{"current": {current}}}}}')
+    assert found is None or found.temperature is None
 
 
 def test_a_disk_of_the_siblings_size_fits_as_they_did():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.table import rows
-from zconsole.pool.balance import balance
+from zconsole.pool.balance import Balance, VdevBalance, balance, move_share
 from zconsole.pool.model import Vdev
 
 TIB = 1024**4
@@ -70,3 +70,24 @@ def test_surpluses_cancel_and_shares_sum_to_one(pairs):
     if any(alloc < size for size, alloc in pairs):
         assert sum(v.new_write_share for v in found.vdevs) == pytest.approx(1)
     assert 0 <= found.spread <= 1
+
+
+@rows(
+    ("held", "writes", "passes", "share"),
+    [
+        ([], [], 1, 1 / 2),
+        ([50, 50], [0.5, 0.5], 1, 1 / 2),
+        ([50, 50], [0.5, 0.5], 2, 1 / 3),
+        ([90, 90, 90, 90, 90, 0], [0.02] * 5 + [0.9], 1, 0.2 / 0.9),
+        ([90, 90, 90, 90, 90, 0], [0.02] * 5 + [0.9], 2, 0.2 / 1.8),
+        ([90, 0], [0.1, 0.9], 1, 1 / 2),  # read from one, written to the other, in turn
+        ([0, 0], [0.5, 0.5], 1, 1 / 2),
+    ],
+)
+def test_the_one_vdev_that_takes_the_writes_bounds_a_move(held, writes, passes, share):
+    """Half the rate of a scan of five vdevs was promised to what one new one had to write."""
+    entries = tuple(
+        VdevBalance(f"mirror-{at}", "mirror", 100, old, 100 - old, None, None, None, new)
+        for at, (old, new) in enumerate(zip(held, writes, strict=True))
+    )
+    assert move_share(Balance(vdevs=entries), passes) == pytest.approx(share)

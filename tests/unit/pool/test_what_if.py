@@ -271,3 +271,22 @@ def test_vdevs_of_one_name_are_told_apart_by_their_place(tmp_path, capsys):
 def test_a_slip_of_the_hand_is_refused_at_once(word):
     with pytest.raises(UsageError):
         shape_of(word)
+
+
+@rows(
+    ("old", "add", "aim", "busy"),
+    [
+        # What live pools of 2.3.9 did, few writes and many: 1 to 2 and 7 %, 15 and 21, 76 and 52.
+        (raidz("raidz2-0", 10, 10, 0.01), "mirror:2x1T", 0.01, 0.09),
+        (raidz("raidz1-0", 5, 5, 3.6, parity=1), "mirror:2x1T", 0.15, 0.17),
+        (raidz("raidz1-0", 5, 5, 3.5, parity=1), "raidz1:5x1T", 0.77, 0.50),
+    ],
+)
+def test_the_share_of_new_writes_is_told_for_idle_and_for_busy_disks(old, add, aim, busy):
+    root = pool(old)
+    look = outlook(root, grown(root, asked(add).adds, {}), "2.3.9")
+    (new,) = look.added
+    assert round(new.new_write_share, 2) == aim
+    assert round(new.busy_write_share, 2) == busy
+    told = [line for line in outlook_lines(look) if line.startswith("new writes: about")]
+    assert len(told) == (abs(busy - aim) > busy / 5)

@@ -100,7 +100,7 @@ def test_reports_are_wanted_once_for_each_guid():
 
 def test_the_next_run_knows_what_this_one_recorded(tmp_path):
     """The scrub ends DEGRADED, a resilver follows: after that only the report knows the scrub."""
-    store = ReportStore(tmp_path, write=lambda path, data: path.write_bytes(data) and None)
+    store = ReportStore(tmp_path)
     keeper = ReportKeeper(store)
     running = replace(SCRUB, state="running", end=None)
     keeper.push(frame(mirror_pool(running), t=200.0))

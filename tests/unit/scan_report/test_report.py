@@ -25,6 +25,7 @@ from zconsole.scan_report.report import dumped, loaded
 from zconsole.scan_report.statistics import differences, promises
 from zconsole.scan_report.store import ReportStore
 from zconsole.sim.source import World
+from zconsole.system import record_file
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
 from zconsole.units import duration
@@ -382,14 +383,27 @@ def test_a_number_of_thousands_of_digits_names_no_scan(held, capsys):
 
 
 def test_a_disk_that_does_not_answer_is_said(monkeypatch, capsys):
-    answers = threading.Event()
-    monkeypatch.setattr(ReportStore, "reports", lambda *_: answers.wait(60))
-    monkeypatch.setattr(report, "ANSWER", 0.1)
+    answers, in_time = threading.Event(), ReportStore.in_time
+    monkeypatch.setattr(record_file, "files_in", lambda *_: answers.wait(60) and [])
+    monkeypatch.setattr(ReportStore, "in_time", lambda store, job, _: in_time(store, job, 0.1))
     try:
         assert main(["report", "--list"]) == 1
     finally:
         answers.set()
     assert "no answer in 0.1 s. Check its disk" in capsys.readouterr().err
+
+
+@rows("words", [["report", "--list"], ["swap", "--json"]])
+def test_a_damaged_file_is_named(tmp_path, monkeypatch, capsys, words):
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
+    for name in ("report-1-5-scrub.json", "swap-0123abcd.json"):
+        (tmp_path / name).write_text("{")
+        (tmp_path / name).chmod(0o600)
+    main(words)
+    said = [line for line in capsys.readouterr().err.splitlines() if str(tmp_path) in line]
+    (line,) = said
+    assert line.startswith(f"zconsole: {tmp_path}/{words[0]}-")
 
 
 @rows(("end", "state"), [(600.0, "finished"), (9000.0, "restarted")])

@@ -20,11 +20,11 @@ from zconsole.sim.disk import RED_4T, SSD_400G, Leaf
 from zconsole.sim.places import slot_name
 from zconsole.sim.source import World, clock, raw
 from zconsole.sim.state import PoolState
-from zconsole.swap.checklist import Checklist, SwapStage
 from zconsole.swap.choice import SwapChoice, choose
-from zconsole.swap.disk import MachineView
-from zconsole.swap.session import Guide, is_own, started
-from zconsole.swap.store import SwapStore
+from zconsole.swap.disk import Checklist, MachineView
+from zconsole.swap.several import started
+from zconsole.swap.steps import SwapStage
+from zconsole.swap.store import Guide, SwapStore, is_own
 from zconsole.system.audit import MemoryLog
 from zconsole.zfs.decode.decoder import decode
 

@@ -13,12 +13,11 @@ from zconsole.hardware.device import Contents, Device
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.sim import lifecycle
-from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
-from zconsole.swap.choice import SwapChoice, cause_of, choose, explained, time_words
-from zconsole.swap.disk import MachineView
+from zconsole.swap.choice import SwapChoice, cause_of, choose
+from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST, MachineView
 from zconsole.swap.effects import Effect
-from zconsole.swap.session import started
-from zconsole.swap.several import SwapOrder, together
+from zconsole.swap.report import explained, time_words
+from zconsole.swap.several import SwapOrder, started, together
 from zconsole.swap.store import SwapStore
 from zconsole.timeline.eta.estimate import Estimate
 
@@ -200,7 +199,7 @@ def test_a_path_that_a_healthy_disk_took_over_leads_to_no_disk_to_pull():
     choice = chosen(view(gone, healthy, disks=(sdb, new_disk())))
     assert choice.gone
     assert (choice.old.bay, choice.old.serial, choice.old.light) == ("", "GONE", "")
-    assert [effect.key for effect in choice.effects] == [KEY]
+    assert [effect.target.key for effect in choice.effects] == [KEY]
 
 
 def test_a_new_disk_that_took_over_the_kernel_name_is_not_where_the_old_one_sits():
@@ -243,7 +242,7 @@ def test_both_units_of_one_disk_go_with_it():
     first = replace(DISKS[0], serial="TWO", wwn="naa.5000c5001", bay="Slot 05")
     second = replace(DISKS[1], serial="TWO", wwn="naa.5000c5002", bay="Slot 05")
     choice = chosen(view(disks=(first, second, *DISKS[2:])))
-    assert [effect.name for effect in choice.effects] == ["d00", "d01"]
+    assert [effect.target.name for effect in choice.effects] == ["d00", "d01"]
     assert choice.effects[1].left == 0
     assert choice.old.is_on(first)
     assert not choice.old.is_on(second)
@@ -283,7 +282,7 @@ def test_no_swap_begins_while_the_pool_is_suspended_and_the_disks_that_are_out_a
     assert choice.refusal is not None
     assert choice.refusal.title.startswith("tank IS SUSPENDED: bring ")
     assert "Slot 03 (serial" in choice.refusal.manual[0]
-    assert "(A has it): zpool clear tank" in choice.refusal.manual[1]
+    assert ": zpool clear tank" in choice.refusal.manual[1]
     assert [*explained(choice)] == ["Not guided"]
 
 
@@ -350,7 +349,10 @@ def test_redundancy_hangs_on_an_old_disk_with_errors_only_while_it_is_not_repair
 
 @rows("left", [0, -1])
 def test_what_a_failed_disk_no_longer_gives_is_not_lost_by_pulling_it(left: int):
-    said = Effect("tank", "1", "sda", "raidz1-0", left, "FAULTED").text
+    seen = view(disk("sda", 1000, "FAULTED"))
+    target = seen.target(KEY)
+    assert target is not None
+    said = Effect(seen.situation, target, left).text
     assert said.startswith("nothing more: sda")
     assert "loses data" not in said
 

@@ -8,10 +8,9 @@ import pytest
 
 from tests.records import replace
 from tests.unit.swap.playing import OLD, Play
-from zconsole.swap.checklist import DONE, PULL_FIRST, Checklist
-from zconsole.swap.disk import SwapDisk
+from zconsole.swap.disk import DONE, PULL_FIRST, Checklist, SwapDisk
 from zconsole.swap.report import checklist_record, choice_record, markdown, summary
-from zconsole.swap.session import started
+from zconsole.swap.several import started
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration
 

@@ -15,10 +15,11 @@ from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
-from zconsole.swap.checklist import Answer
 from zconsole.swap.disk import MachineView, SwapDisk
-from zconsole.swap.session import AGE, Guide, SwapSession, started
-from zconsole.swap.store import SwapBackend, SwapStore
+from zconsole.swap.several import started
+from zconsole.swap.steps import Answer
+from zconsole.swap.store import AGE, Guide, SwapBackend, SwapSession, SwapStore
+from zconsole.swap.watch import said_meant
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
@@ -101,7 +102,8 @@ def test_an_answer_about_a_disk_that_is_back_meanwhile_changes_nothing():
     play = Play()
     play.begin()
     assert play.guide is not None
-    play.guide.answer(Answer("meant", "it was meant to go", "disk stays out"), play.now)
+    meant = Answer("meant", "it was meant to go", "disk stays out", said_meant)
+    play.guide.answer(meant, play.now)
     assert play.look().step == "offline"
     assert play.leaf(OLD).online
 

@@ -15,10 +15,15 @@ from zconsole.pool.model import Scan
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
 from zconsole.sim.build import Build
 from zconsole.sim.disk import RED_4T, Leaf
-from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST
 from zconsole.swap.choice import choose
-from zconsole.swap.disk import MachineView, is_being_replaced, leaves_of
-from zconsole.swap.session import Guide
+from zconsole.swap.disk import (
+    DONE,
+    PULL_FIRST,
+    REPLACE_FIRST,
+    MachineView,
+    is_being_replaced,
+    leaves_of,
+)
 from zconsole.swap.several import (
     SwapOrder,
     assigned,
@@ -29,6 +34,7 @@ from zconsole.swap.several import (
     together,
     urgent_first,
 )
+from zconsole.swap.store import Guide
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import PastScan
 

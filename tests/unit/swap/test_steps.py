@@ -14,11 +14,12 @@ from zconsole.hardware.device import Contents, Device
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.disk import CANT_OPEN
 from zconsole.sim.state import Checkpoint
-from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST
-from zconsole.swap.choice import choose, explained
-from zconsole.swap.report import markdown, taken_offline
-from zconsole.swap.session import Guide, started
-from zconsole.swap.store import SwapStore
+from zconsole.swap.choice import choose
+from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST
+from zconsole.swap.report import explained, markdown
+from zconsole.swap.several import started
+from zconsole.swap.store import Guide, SwapStore
+from zconsole.swap.way_back import taken_offline
 
 pytestmark = pytest.mark.slow
 
@@ -220,7 +221,7 @@ def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play
     leaf, name = next(iter(second.tops[0].leaves())), then.name
     assert (then.pool, then.key) == ("fast", str(leaf.guid))
     said = " ".join(stage.text)
-    assert f"{name} of fast was on the same disk in {OLD} and is OFFLINE" in said
+    assert f"also held {name} of fast, which is OFFLINE: it needs" in said
     assert f"zpool replace fast {name} {play.checklist.new.whole}-part2" in said
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.records import replace
-from zconsole.swap.checklist import DONE, Checklist, SwapEntry
-from zconsole.swap.disk import SwapDisk
-from zconsole.swap.session import Guide
-from zconsole.swap.store import KEPT, SwapStore, dumped, loaded
+from zconsole.swap.disk import DONE, Checklist, SwapDisk, SwapEntry
+from zconsole.swap.store import KEPT, Guide, SwapStore, dumped, loaded
 from zconsole.system.state_dir import StateError
 
 ONE = Checklist(

@@ -11,7 +11,8 @@ from zconsole.pool.redundancy import redundancy
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.disk import CANT_OPEN, FAULTED, Leaf
 from zconsole.sim.source import World
-from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
+from zconsole.swap.disk import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
+from zconsole.swap.steps import listed
 from zconsole.swap.watch import current
 
 pytestmark = pytest.mark.slow
@@ -274,7 +275,7 @@ def test_the_steps_of_the_plan_are_those_of_the_checklist(play: Play):
         choice = play.choice()
         assert choice.way is not None
         play.begin()
-        assert choice.steps(choice.way) == play.checklist.listed("offline")
+        assert choice.steps(choice.way) == listed(play.checklist, "offline")
         assert ("light-off" in choice.steps(choice.way)) == lights
         assert "return-spare" not in choice.steps(choice.way)
         assert play.guide is not None
@@ -287,7 +288,7 @@ def test_the_steps_with_a_hot_spare_return_it(play: Play):
     assert choice.way is not None
     assert "return-spare" in choice.steps(choice.way)
     play.begin()
-    assert "return-spare" in play.checklist.listed("spare")
+    assert "return-spare" in listed(play.checklist, "spare")
 
 
 def test_a_disk_that_left_the_pool_by_its_replacement_is_not_taken_offline(play: Play):
@@ -299,7 +300,7 @@ def test_a_disk_that_left_the_pool_by_its_replacement_is_not_taken_offline(play:
     play.begin()
     play.do()
     play.until("pull")
-    assert "offline" not in play.checklist.listed("pull")
+    assert "offline" not in listed(play.checklist, "pull")
     assert not any(entry.text == "not needed" for entry in play.checklist.log)
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.swap.playing import NEW, OLD, Play
-from zconsole.swap.checklist import WAYS, SwapStage
-from zconsole.swap.steps import STEPS
+from zconsole.swap.steps import STEPS, WAYS, SwapStage
 
 
 def test_every_step_has_an_inverse_or_is_final():
-    acting = {name: step for name, step in STEPS.items() if step.look is not None}
-    assert {step for way in WAYS.values() for step in way.steps} == set(acting)
-    assert all(step.undo or step.final for step in acting.values())
-    assert set(STEPS) - set(acting) == {"explain", "report"}
+    acting = {step for way in WAYS.values() for step in way.steps}
+    assert all(STEPS[name].undo or STEPS[name].final for name in acting)
+    assert set(STEPS) - acting == {"explain", "report"}
 
 
 def test_no_way_back_is_told_of_a_step_that_cannot_be_taken_now(play: Play):
@@ -22,14 +20,14 @@ def test_no_way_back_is_told_of_a_step_that_cannot_be_taken_now(play: Play):
     stage = play.answer("meant")
     assert stage.plan is not None
     assert stage.plan.refused
-    assert stage.undo == ""
+    assert stage.ahead is None
 
 
 def follows(play: Play, step: str) -> SwapStage:
     """The stage after the one of ``step``, which announced its way back, or that it has none."""
     stage = play.look()
     assert stage.step == step
-    assert stage.undo or stage.final
+    assert stage.undo_line("Z") or stage.final
     return play.do()
 
 
@@ -43,13 +41,13 @@ def test_back_undoes_what_was_announced():
     stage = follows(play, "light")
     assert stage.back is not None
     assert stage.back.text == "switch the light off"
-    assert stage.undo, "that of the pull"
+    assert stage.undo_line("Z"), "that of the pull"
     play.hands.pull(OLD)
     stage = play.look()
     assert stage.back is not None
     assert stage.back.text.startswith("put the old disk")
     assert f"back into {OLD}:" in stage.back.text
-    assert stage.undo
+    assert stage.undo_line("Z")
     play.hands.insert(NEW, OLD)
     stage = follows(play, "replace")
     assert stage.back is not None

@@ -9,8 +9,9 @@ from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, fresh
 from tests.unit.swap.views import chosen, view
 from zconsole.sim import lifecycle
 from zconsole.sim.disk import FAULTED, REMOVED
-from zconsole.swap.checklist import PULL_FIRST, SwapStage
-from zconsole.swap.session import started
+from zconsole.swap.disk import PULL_FIRST
+from zconsole.swap.several import started
+from zconsole.swap.steps import SwapStage
 from zconsole.swap.store import SwapStore
 from zconsole.swap.watch import noticed
 

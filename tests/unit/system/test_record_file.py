@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import re
 import threading
 import time
 from dataclasses import dataclass
@@ -14,7 +16,15 @@ import pytest
 from tests.unit.waiting import soon
 from zconsole.system import record_file
 from zconsole.system.patient import NoAnswerError
-from zconsole.system.record_file import AsyncWriter, LockedRecord, read_record, write_record
+from zconsole.system.record_file import (
+    MOST_BYTES,
+    AsyncWriter,
+    DamagedError,
+    LockedRecord,
+    LockedStore,
+    encoded,
+    record,
+)
 from zconsole.system.state_dir import StateError, write_private
 
 
@@ -30,14 +40,25 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "kept.json"
 
 
+def put(path: Path, kept: Kept) -> None:
+    store = LockedStore(path.parent)
+    assert store.mine("kept.lock")
+    store.put(path.name, encoded(kept), "kept.lock")
+    store.close()
+
+
+def read(path: Path, most: int = MOST_BYTES) -> Kept:
+    return LockedStore(None, (path.parent,)).read_file(path.name, record(Kept), most)
+
+
 def test_what_was_written_is_read(path):
-    write_record(path, Kept(("grün",)))
-    assert read_record(Kept, path) == Kept(("grün",))
+    put(path, Kept(("grün",)))
+    assert read(path) == Kept(("grün",))
 
 
 def test_a_file_that_is_not_there_is_told_from_a_damaged_one(path):
     with pytest.raises(FileNotFoundError):
-        read_record(Kept, path)
+        read(path)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"names": 1}', "[" * 100_000, "\udcff"])
@@ -45,9 +66,9 @@ def test_a_damaged_file_is_named_with_what_helps(path, text):
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     path.chmod(0o600)
     with pytest.raises(
-        StateError, match=r"kept\.json is damaged, or of another version: .*Move it away$"
+        DamagedError, match=r"kept\.json is damaged, or of another version: .*Move it away$"
     ):
-        read_record(Kept, path)
+        read(path)
 
 
 def test_a_disk_that_fails_is_no_file_that_is_not_there(path, monkeypatch):
@@ -60,9 +81,9 @@ def test_a_disk_that_fails_is_no_file_that_is_not_there(path, monkeypatch):
 
 
 def test_a_file_that_is_too_large_is_not_read(path):
-    write_record(path, Kept(("x" * 100,)))
+    put(path, Kept(("x" * 100,)))
     with pytest.raises(StateError, match="over 50 bytes"):
-        read_record(Kept, path, 50)
+        read(path, 50)
 
 
 def test_a_locked_record_is_changed_by_one_at_a_time_and_read_by_all(path):
@@ -102,6 +123,53 @@ def test_a_directory_that_does_not_answer_is_given_up_and_what_comes_late_keeps_
     answers.set()
     assert soon(path.exists)
     assert theirs.read() == Kept(("a",))
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_what_a_closed_store_has_yet_to_write_undoes_nothing_of_the_next(
+    path, monkeypatch, background
+):
+    answers = Event()
+
+    def late(to, data):
+        answers.wait(30.0)
+        write_private(to, data)
+
+    monkeypatch.setattr(record_file, "WRITTEN", 0.05)
+    monkeypatch.setattr(record_file, "write_private", late)
+    ours = LockedStore(path.parent, writer=AsyncWriter() if background else None)
+    theirs = LockedStore(path.parent)
+    assert ours.mine("kept.lock")
+    with contextlib.suppress(NoAnswerError):
+        ours.put(path.name, b"ours", "kept.lock")
+    if background:
+        ours.put(path.name, b"newer", "kept.lock")
+    ours.close()
+    assert not theirs.mine("kept.lock")
+    answers.set()
+    assert soon(lambda: theirs.mine("kept.lock"))
+    theirs.put(path.name, b"theirs", "kept.lock")
+    assert path.read_bytes() == b"theirs"
+
+
+def test_files_that_cannot_be_read_are_left_out_and_named(tmp_path):
+    tmp_path.chmod(0o700)
+    others = tmp_path / "others"
+    others.mkdir(mode=0o700)
+    for place, name, mode in (
+        (tmp_path, "good.json", 0o600),
+        (tmp_path, "open.json", 0o622),
+        (others, "good.json", 0o600),
+        (others, "bad.json", 0o600),
+    ):
+        (place / name).write_bytes(b"{" if name == "bad.json" else encoded(Kept((place.name,))))
+        (place / name).chmod(mode)
+    store = LockedStore(None, (tmp_path, others))
+    kept = store.read_files(re.compile(r".*\.json"), record(Kept), MOST_BYTES, 60.0)
+    assert kept == [Kept((tmp_path.name,))]
+    assert sorted(path.name for path in store.problems) == ["bad.json", "open.json"]
+    assert "bad.json is damaged" in store.problems[others / "bad.json"]
+    assert "others may write to it" in store.problems[tmp_path / "open.json"]
 
 
 def test_without_a_path_it_is_kept_in_memory():

@@ -15,7 +15,7 @@ from zconsole.timeline.alerts.alerting import Alerting
 from zconsole.timeline.alerts.rules import AlertRules
 from zconsole.timeline.frame import Additions
 from zconsole.timeline.pool import PoolTimeline
-from zconsole.timeline.store import encode_history, restore_history
+from zconsole.timeline.store import decode_history, encode_history, restore_history
 
 HOUR = 3600.0
 MONTH = 30 * 24 * HOUR
@@ -162,7 +162,7 @@ def test_damage_by_a_clock_that_was_ahead_is_settled_by_a_later_scrub_alone(
     cleared(timeline, MONTH, *before)
     if stored:
         kept, timeline = encode_history(timeline, "1", T + MONTH), PoolTimeline()
-        restore_history(timeline, json.loads(kept), "1")
+        restore_history(timeline, *decode_history(json.loads(kept), "1"))
     frame = timeline.push(at(300, 0, *before, leaves=errors(0)))
     assert "9 checksum errors were cleared at 08:0" in frame.health.reasons[0]
     for second in (600.0, MONTH + 3600):

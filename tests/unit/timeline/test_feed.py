@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -141,11 +142,14 @@ async def test_the_end_of_a_recording_is_none_and_closing_closes_the_source():
 
 
 async def test_a_state_directory_that_is_full_is_told_once(tmp_path):
-    def full(path, _data):
+    def full(path, *_):
         raise StateError(f"{path.name}: No space left on device")
 
     tmp_path.chmod(0o700)
-    session = Session(store=HistoryStore(tmp_path, write=full), notes=["no history kept: why"])
+    session = Session(
+        store=HistoryStore(tmp_path, writer=SimpleNamespace(write=full)),
+        notes=["no history kept: why"],
+    )
     times = itertools.count(0.0, 60.0)
     feed = SessionFeed(SimulatedSource("healthy", clock=lambda: next(times)), session, 0.0)
     first, second = await feed.next(), await feed.next()

@@ -35,7 +35,7 @@ def test_rates_and_estimate_follow_the_samples():
     found = view(watched(*samples), samples[-1])
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.01)
     assert found.estimate.eta == pytest.approx(141, rel=0.05)
-    assert found.estimate.reason.startswith("issuing at 50M/s over ")
+    assert found.estimate.reason.startswith("resilvering at 50M/s over ")
     assert found.window is not None
 
 
@@ -46,7 +46,7 @@ def test_the_rate_is_that_of_now_and_the_estimate_says_which_it_is_based_on():
     assert found.issue_rate == pytest.approx(fast, rel=0.01)
     assert found.window == PRESENT_SECONDS
     assert found.past.rates[-1] == pytest.approx(fast, rel=0.01)
-    assert f"issuing at {rate(found.issue_rate)}" not in found.estimate.reason
+    assert f"resilvering at {rate(found.issue_rate)}" not in found.estimate.reason
 
 
 def test_counters_that_another_source_rounds_otherwise_have_not_jumped():
@@ -103,7 +103,7 @@ def test_an_eta_that_has_followed_is_no_more_than_an_eta():
     samples = changed_rate(1 * MIB, 2 * MIB, 600, range(0, 2400, 10))
     found = view(watched(*samples), samples[-1])
     assert not found.lag
-    assert found.estimate.reason.startswith("issuing at")
+    assert found.estimate.reason.startswith("resilvering at")
 
 
 def test_pause_and_resume_are_told_and_leave_the_estimate_out():
@@ -274,7 +274,7 @@ def test_pauses_and_the_end_of_the_metadata_walk_are_marked_where_they_were():
     samples += [sample(25, resilver(19 * MIB))]
     past = view(watched(*samples), samples[-1]).past
     assert [(m.t - T, m.text) for m in past.marks] == [
-        (10, "issuing"),
+        (10, "resilvering"),
         (20, "paused"),
         (25, "resumed"),
     ]
@@ -345,7 +345,7 @@ def test_a_resilver_of_minutes_tells_nothing_of_one_of_hours():
         timeline.push(one)
     found = timeline.frame.scans[0]
     assert found.comparison is None
-    assert found.estimate.reason.startswith("issuing at ")
+    assert found.estimate.reason.startswith("resilvering at ")
 
 
 def test_a_scan_beyond_its_total_has_no_estimate_from_the_past_either():

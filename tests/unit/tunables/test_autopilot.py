@@ -21,8 +21,9 @@ from tests.unit.tunables.pilots import FAST, pilot, pools
 from tests.unit.tunables.steered_kernel import ScrubSource, leaves
 from zconsole.actions.backend import Autopilots
 from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.system import record_file
 from zconsole.system.host import Clocks, process_mark
-from zconsole.system.patient import Patient
+from zconsole.system.record_file import LockedStore
 from zconsole.tunables import autopilot
 from zconsole.tunables.autopilot import Autopilot, PilotClaim, Status, Steered
 from zconsole.tunables.control import Control
@@ -75,6 +76,7 @@ class Flight:
         self.kernel, self.now, self.goes_on = kernel, 0.0, True
         self.mark = process_mark(os.getpid()) or ""
         self.place = PilotClaim(kernel.state, self.mark)
+        self.place.take(kernel.parameters)
         self.duty = Autopilot(
             pilot(kernel, owner=self.mark),
             source,
@@ -364,7 +366,7 @@ async def test_a_kernel_whose_tunables_cannot_be_read_is_refused(kernel):
 
 def autopilots(kernel: Kernel, mark: str, ask: Callable[..., object]) -> Autopilots:
     """What the console of a mark has."""
-    status = partial(autopilot.status, kernel.state, Patient())
+    status = partial(autopilot.status, kernel.state, LockedStore(kernel.state))
     return Autopilots(kernel.console(mark), mark, ask, lambda: False, status)
 
 
@@ -416,7 +418,8 @@ async def test_a_console_does_not_ask_a_disk_again_that_does_not_answer(kernel, 
         back.wait(30.0)
         raise FileNotFoundError
 
-    monkeypatch.setattr(autopilot, "read_record", hangs)
+    monkeypatch.setattr(record_file, "ANSWER", 0.05)
+    monkeypatch.setattr(record_file, "read_private", hangs)
     machine = autopilots(kernel, "1:1", print)
     for _ in range(3):
         assert await machine.status() is None

@@ -83,3 +83,41 @@ def test_an_effect_is_clear_where_neither_median_is_in_the_range_of_the_other_si
 def test_an_effect_of_a_few_samples_is_not_clear():
     few = measure([*uneven(97, 100, 100.0), *uneven(100, 300, 150.0)], 100.0)
     assert (few.gain, few.issue_clear) == (None, False)
+
+
+def drifting(start, stop):
+    """A rate that goes up and down by itself, every 200 seconds."""
+    return [EffectSample(float(t), (100.0, 150.0)[t // 200 % 2], 0.01) for t in range(start, stop)]
+
+
+def test_a_rate_that_moves_as_much_by_itself_shows_no_effect():
+    series = [*drifting(0, 600), *points(600, 1000, 150.0)]
+    effect = measure(series, 600.0)
+    assert effect.gain is not None
+    assert not effect.issue_clear
+    assert effect.doubt == "the rate moves as much by itself"
+    steady = measure([*points(0, 600, 100.0), *points(600, 1000, 150.0)], 600.0)
+    assert steady.issue_clear
+    assert not steady.doubt
+
+
+def limited(start, stop, rate, limit):
+    return [EffectSample(float(t), rate, 0.01, limit) for t in range(start, stop)]
+
+
+@rows(
+    ("before", "after", "doubted"),
+    [
+        ((100.0, "a slow disk"), (150.0, "a slow disk"), True),
+        ((100.0, "a slow disk"), (150.0, ""), True),
+        ((100.0, ""), (150.0, "a slow disk"), False),
+        ((150.0, "a slow disk"), (100.0, "a slow disk"), False),
+        ((150.0, ""), (100.0, "a slow disk"), True),
+        ((150.0, "a slow disk"), (100.0, ""), False),
+    ],
+)
+def test_no_tunable_lifts_a_limit_that_is_none_of_theirs(before, after, doubted):
+    """Any can hold a scan back, but a disk that gets faster or slower is not its work."""
+    effect = measure([*limited(0, 100, *before), *limited(100, 400, *after)], 100.0)
+    assert effect.issue_clear is not doubted
+    assert ("limited by a slow disk" in effect.doubt) is doubted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import NOTHING
 from zconsole.tunables.effect import TunableEffect
 from zconsole.units import latency, percent, rate, size
@@ -24,6 +25,9 @@ CAUSES = {
     "unclear": "unclear",
 }
 """Every cause a verdict can name, in words; ``disks`` is a scan that keeps its disks streaming."""
+
+OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata")
+"""Causes that tunables do not lift."""
 
 
 LEAST_GAIN = 0.05
@@ -110,23 +114,24 @@ class Suggestion(NamedTuple):
     """What to set it to, where that is known; for ``wait`` what it was set to."""
 
     @property
-    def text(self) -> str:
-        """As the command line says it."""
-        return self._told(lambda told: told.command)
+    def text(self) -> KeyedText:
+        """As the command line says it, and the console by its keys."""
+        titles = ACTS[self.act].keys if self.act else ()
+        command, by_key = (
+            self._told(lambda told: told.command),
+            self._told(lambda told: told.by_key),
+        )
+        return KeyedText(command, by_key, *titles)
 
     @property
     def beside(self) -> str:
         """As it is said where it is clear which tunable it is about."""
         return self._told(lambda told: told.beside)
 
-    def by_key(self, way: Callable[..., str]) -> str:
-        """As the console says it; ``way`` gives the keys of these titles, in words."""
-        return self._told(lambda told: told.by_key.replace("{keys}", way(*told.keys)))
-
     def _told(self, form: Callable[[Told], str]) -> str:
         if not self.act:
             return self.words
-        act = form(ACTS[self.act]).format(tunable=self.tunable, value=self.value)
+        act = form(ACTS[self.act]).format(tunable=self.tunable, value=self.value, keys="{keys}")
         return self.words.replace("{act}", act)
 
 

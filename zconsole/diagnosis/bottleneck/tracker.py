@@ -24,7 +24,7 @@ from zconsole.diagnosis.bottleneck.finding import (
 )
 from zconsole.pool.model import IoRates, Sample, Vdev, parse_version
 from zconsole.pool.topology import Placed
-from zconsole.tunables.effect import ENOUGH, SETTLE, WINDOW, EffectSample, measure
+from zconsole.tunables.effect import ENOUGH, LONGEST, SETTLE, WINDOW, EffectSample, measure
 from zconsole.units import rate
 
 ScanKey = tuple[str, str | None, float | None]
@@ -289,7 +289,7 @@ class TunableTrials:
                 elif value < before and self._changed.pop(name, None) is not None:
                     del self.steps[name]  # taken back before it could be measured
         self._points.append(EffectSample(clock, rate, None))
-        oldest = clock - 2 * WINDOW - SETTLE
+        oldest = clock - LONGEST
         while self._points[0].t < oldest and len(self._points) > MOST_RARE:
             self._points.popleft()
         for name in list(self._changed):

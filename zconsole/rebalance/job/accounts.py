@@ -21,7 +21,7 @@ from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, State
 from zconsole.rebalance.engine.results import STATES
-from zconsole.rebalance.job.job import PUBLISH, Job, JobTerms, skipped_files
+from zconsole.rebalance.job.job import PUBLISH, SLOW_DISKS, Job, JobTerms, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.system.day_hours import day_hours
@@ -202,6 +202,8 @@ class JobAccounts:
     notes: list[str] = field(default_factory=list)
     worked: float = 0.0
     """Seconds this run has worked, without waits."""
+    throttled: float = 0.0
+    """Seconds it has waited for disks that others kept busy."""
     moved_before: int | None = None
     """Bytes that earlier runs moved; None before the first portion."""
     _moved: int = 0
@@ -247,14 +249,20 @@ class JobAccounts:
 
     def wait(self, why: str | None) -> None:
         """Emit that the job waits (paused, when an operator said so), or goes on."""
+        self._time()
+        while {why, self.why} - {None, SLOW_DISKS} and len(self._window) > 1:
+            self._window.popleft()  # to wait for anything but disks is no part of its pace
         self.state = "running" if why is None else "paused" if why == "paused" else "waiting"
         self.why = why
-        self._window.clear()
-        self._time()
         self.emit()
 
     def rate(self) -> float | None:
-        """Bytes a second over the last WINDOW seconds; None before two samples."""
+        """Bytes a second over the last WINDOW seconds, throttled or not; None before two samples.
+
+        None, too, while the job waits for anything but disks.
+        """
+        if self.state != "running" and self.why != SLOW_DISKS:
+            return None
         if len(self._window) < 2:
             return None
         (begin, first), (end, last) = self._window[0], self._window[-1]
@@ -275,20 +283,24 @@ class JobAccounts:
     def _time(self) -> None:
         """Note when how much was handled, for the rates."""
         now = self._timed = self.job.clocks.monotonic()
-        if self._window:  # cleared by a wait
-            self.worked += now - self._window[-1][0]
+        passed = now - self._window[-1][0] if self._window else 0.0
+        self.worked += passed if self.state == "running" else 0.0
+        self.throttled += passed if self.why == SLOW_DISKS else 0.0
         self._window.append((now, self.handled))
         while len(self._window) > 2 and now - self._window[0][0] > WINDOW:
             self._window.popleft()
 
     def status(self) -> JobStatus:
         """How far the job is now."""
-        rate = self.rate() if self.state == "running" else None
-        handled = self._through()
-        left = self.left()
-        eta = left / rate if rate else None
-        if eta is not None and (window := self.job.limits.window):  # outside of it the job waits
-            eta = day_hours(window).until_worked(eta, self.job.clocks.local())
+        rate, handled, left = self.rate(), self._through(), self.left()
+        pace, window = rate, self.job.limits.window
+        hours = day_hours(window) if window else None
+        now = self.job.clocks.local()
+        if hours and self.state == "waiting" and not hours.includes(now) and self.mean_rate():
+            pace = self.handled / (self.worked + self.throttled)
+        eta = left / pace if pace else None
+        if eta is not None and hours:  # outside of them the job waits
+            eta = hours.until_worked(eta, now)
         outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
         return JobStatus(
             state=self.state,
@@ -342,13 +354,13 @@ class JobAccounts:
 
     def end(self, stopped_by: str) -> None:
         """Emit how the job ended, and what the vdevs hold now; nothing moves any more."""
+        self._time()
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by
         if self.watch.pool:
             self.watch.look_last(wait=self.state == "finished")
             self.day()
         self.count()
-        self._time()
         self.emit()
 
     def day(self) -> None:

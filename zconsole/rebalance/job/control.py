@@ -204,15 +204,10 @@ def ask(record: Record, order: str | None, limits: Mapping[str, Any] | None = No
 
     Raises NotFoundError, NotUnderstoodError, StateError.
     """
-    file = request_file(record.journal)
-    with closing(Journal.open(record.journal)) as journal:
+    with job_store.asking(record), closing(Journal.open(record.journal)) as journal:
         before = requested(journal)
         request = Request(order or before.order, {**before.limits, **(limits or {})})
-        if job_store.is_alive(record) and not file.exists():
-            # An earlier version works at it, and looks for its orders in the journal.
-            journal.set("control", request._asdict())
-        else:
-            write_private(file, request.encoded())
+        write_private(request_file(record.journal), request.encoded())
 
 
 def begin(words: Sequence[str]) -> Record:

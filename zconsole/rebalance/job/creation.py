@@ -40,7 +40,6 @@ from zconsole.rebalance.job.job import (
     JobTerms,
     Request,
     of_key,
-    read_requests,
     request_file,
     requested,
     walking_settings,
@@ -134,7 +133,6 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
         settings = walking_settings(journal, alive=False)
         if settings is None:
             raise NotUnderstoodError(f"{record.journal}: the walk was not finished; delete it")
-        read_requests(journal)
         limits = settings.limits.changed(requested(journal).limits)
         settings = replace(settings, limits=limits)
         found = plan.places(settings.dirs, reader)
@@ -202,7 +200,7 @@ def terms_made(record: Record, settings: Settings, made: RebalancePlan) -> JobTe
         settings=settings,
         engines={root: each.choice.engine or "" for root, each in by_root.items()},
         spaces=pool.spaces if pool else (),
-        raw_factor=pool.raw_factor if pool else 1.0,
+        raw_factor=made.raw_factor,
         floors={root: Floor(*each.found.floor) for root, each in by_root.items()},
         created=time.time(),
         rooms={root: each.found.room for root, each in by_root.items()},

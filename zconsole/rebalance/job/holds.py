@@ -19,7 +19,7 @@ from typing import Generic, NamedTuple, TypeVar
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.job import AT_FLOOR, Job
+from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
 from zconsole.rebalance.planning.plan import TOO_LARGE
 from zconsole.system.day_hours import day_hours
@@ -108,65 +108,74 @@ class PoolLook(NamedTuple):
     """The share of it that is free; None where it does not answer."""
 
 
-def pool_check(
-    reader: FactsReader, pool: str, during_scan: bool, clock: Callable[[], float]
-) -> PeriodicCheck[PoolLook]:
-    """Wait while the pool is not ONLINE, moves blocks itself, or scans without permission."""
+class PoolWatch:
+    """The pool of a job, asked beside its work: why to wait for it, and what is new in it."""
 
-    def _ask() -> PoolLook:
+    def __init__(
+        self,
+        reader: FactsReader,
+        pool: str,
+        datasets: Sequence[str],
+        during_scan: bool,
+        notes: list[str],
+        clock: Callable[[], float],
+    ) -> None:
+        """``notes`` get a line for each snapshot or checkpoint that is new, or held since."""
+        self.reader, self.pool, self.datasets = reader, pool, datasets
+        self.during_scan, self.notes = during_scan, notes
+        self.look = PeriodicCheck(self._look, POOL_INTERVAL, clock)
+        self.new_pin = PeriodicCheck(self._new_pin, SNAPSHOT_INTERVAL, clock)
+        self._snapshots: dict[str, tuple[int, int, int]] = {}
+        """By dataset: the txg of the newest at the first look (dates follow set clocks), that of
+        the newest now, and how many are held."""
+        self._checkpoint: tuple[bool, bool] | None = None
+        """Whether there was one at the first look, and is now."""
+
+    def _look(self) -> PoolLook:
+        """Whether the pool is not ONLINE, moves blocks itself, or scans without permission."""
         try:
-            state, scanning, moving, _ = reader.condition(pool)
+            state, scanning, moving, _ = self.reader.condition(self.pool)
         except UnavailableError as error:
             return PoolLook(str(error))
         if state != "ONLINE":
-            return PoolLook(f"pool {pool} is {state}")
-        if moving or (scanning and not during_scan):
+            return PoolLook(f"pool {self.pool} is {state}")
+        if moving or (scanning and not self.during_scan):
             return PoolLook(f"a {moving or scanning} is running")
         with suppress(UnavailableError):
-            return PoolLook(free=reader.free(pool))
+            return PoolLook(free=self.reader.free(self.pool))
         return PoolLook()
 
-    return PeriodicCheck(_ask, POOL_INTERVAL, clock)
-
-
-def pins_check(
-    reader: FactsReader,
-    pool: str,
-    datasets: Sequence[str],
-    note: Callable[[str], None],
-    clock: Callable[[], float],
-) -> PeriodicCheck[str | None]:
-    """What keeps old blocks since the first look: a snapshot of a dataset, or a checkpoint.
-
-    ``note`` is told of each that is new, and of snapshots that are held since.
-    """
-    checkpoints = list[bool]()  # whether there is one: at the first look, and at the last
-    seen: dict[str, tuple[int, int, int]] = {}
-    # By dataset: the txg of the newest at the first look (dates follow set clocks), that of the
-    # newest now, and how many are held.
-
-    def _ask() -> str | None:
-        with suppress(UnavailableError):
-            if (found := reader.condition(pool)).state not in ("SUSPENDED", "UNKNOWN"):
-                if found.checkpoint and checkpoints and not checkpoints[-1]:
-                    note(f"new checkpoint of {pool}: what moves from now on stays allocated twice")
-                checkpoints[1:] = [found.checkpoint]
-        for name in datasets:
-            try:
-                newest, held = reader.snapshots_now(name)
-            except UnavailableError:
-                continue
-            first, last, were_held = seen.get(name, (newest, newest, held))
-            if newest > max(first, last):
-                note(f"new snapshot of {name}: what moves from now on stays allocated twice")
-            if held > were_held:
-                note(f"snapshots of {name} were held: what they keep stays until a release")
-            seen[name] = first, newest, held
-        if any(newest > first for first, newest, _ in seen.values()):
+    def _new_pin(self) -> str | None:
+        """What keeps old blocks that did not at the first look: a snapshot, or a checkpoint."""
+        self._note_checkpoint()
+        for name in self.datasets:
+            self._note_snapshots(name)
+        if any(newest > first for first, newest, _ in self._snapshots.values()):
             return "snapshot"
-        return "checkpoint" if checkpoints and checkpoints[-1] > checkpoints[0] else None
+        return "checkpoint" if self._checkpoint == (False, True) else None
 
-    return PeriodicCheck(_ask, SNAPSHOT_INTERVAL, clock)
+    def _note_checkpoint(self) -> None:
+        with suppress(UnavailableError):
+            found = self.reader.condition(self.pool)
+            if found.state in ("SUSPENDED", "UNKNOWN"):
+                return
+            first, last = self._checkpoint or (found.checkpoint, found.checkpoint)
+            if found.checkpoint and not last:
+                text = "what moves from now on stays allocated twice"
+                self.notes.append(f"new checkpoint of {self.pool}: {text}")
+            self._checkpoint = first, found.checkpoint
+
+    def _note_snapshots(self, name: str) -> None:
+        with suppress(UnavailableError):
+            newest, held = self.reader.snapshots_now(name)
+            first, last, were_held = self._snapshots.get(name, (newest, newest, held))
+            if newest > max(first, last):
+                text = "what moves from now on stays allocated twice"
+                self.notes.append(f"new snapshot of {name}: {text}")
+            if held > were_held:
+                text = "what they keep stays until a release"
+                self.notes.append(f"snapshots of {name} were held: {text}")
+            self._snapshots[name] = first, newest, held
 
 
 @dataclass(slots=True)
@@ -192,7 +201,7 @@ class SlowDisks:
             self._spell = min(8.0, max(0.5, self._spell * 2)) if slow else self._spell / 2
             if slow:
                 self._until = now + self._spell
-        return "disk latency is high" if now < self._until else None
+        return SLOW_DISKS if now < self._until else None
 
     def latency(self) -> float | None:
         """Mean wait of the requests completed since the last call, of the class that waits longest.
@@ -230,15 +239,14 @@ class Holds:
         self.job, self.accounts, self.service = job, accounts, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
-        self._of_pool: tuple[PeriodicCheck[PoolLook], PeriodicCheck[str | None]] | None = None
+        self._of_pool: PoolWatch | None = None
+        datasets = [place.dataset for place in places if place.dataset]
+        self._has_refquota = any(dataset.number("refquota") for dataset in datasets)
         if (pool := pool_of(places)) is not None:
-            names = sorted({place.dataset.name for place in places if place.dataset})
+            names = sorted({dataset.name for dataset in datasets})
             if "S" in job.terms.settings.rewrite_options:
                 names = []  # blocks that a new snapshot has stay where they are
-            self._of_pool = (
-                pool_check(reader, pool, during_scan, clock),
-                pins_check(reader, pool, names, accounts.notes.append, clock),
-            )
+            self._of_pool = PoolWatch(reader, pool, names, during_scan, accounts.notes, clock)
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:
@@ -267,11 +275,15 @@ class Holds:
         """Wait for the pool, and while what is new would pin more than there is room for."""
         if self._of_pool is None:
             return None
-        look, new_pins = self._of_pool
-        if (seen := look()) and seen.why:
+        seen = self._of_pool.look()
+        if seen and seen.why:
             return seen.why
-        if pin := new_pins():
+        if pin := self._of_pool.new_pin():
             left, room = self.accounts.left() * self.job.terms.stored, self.job.space.room()
+            if self._has_refquota and seen and seen.free is not None:
+                # What only snapshots have does not count in it: there is as much as in the pool.
+                size = min(floor.size for floor in self.job.terms.floors.values())
+                room = max(room, round((seen.free - self.job.limits.floor) * size))
             if left > room:
                 return f"a new {pin} pins old blocks: {left:.0f} bytes left to move, {room} free"
         return None
@@ -282,7 +294,7 @@ class Holds:
         if why := self.job.space.why(phase is WorkPhase.BETWEEN):
             return why
         # A dataset near its quota has the same space left while others fill the pool.
-        seen = self._of_pool[0]() if self._of_pool and phase is WorkPhase.BETWEEN else None
+        seen = self._of_pool.look() if self._of_pool and phase is WorkPhase.BETWEEN else None
         is_full = seen and seen.free is not None and seen.free < self.job.limits.floor
         return AT_FLOOR if is_full else None
 

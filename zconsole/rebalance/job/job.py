@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.job_store import NAME
 from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.system.records import from_json, parse_json
-from zconsole.system.state_dir import create_private, read_private
+from zconsole.system.state_dir import read_private
 from zconsole.units import duration, size
 
 WALKING = "counting files"
@@ -49,28 +50,17 @@ class Request(NamedTuple):
 
 
 def request_file(journal: Path) -> Path:
-    """Where a job is asked: there from when on a process reads it that works at the job."""
+    """Where a job is asked."""
     return journal.with_name(f"{journal.name}.request")
 
 
 def requested(journal: Journal) -> Request:
-    """The newest request; earlier versions had theirs in the journal.
-
-    Raises NotUnderstoodError, StateError, sqlite3.Error.
-    """
+    """The newest request. Raises NotUnderstoodError, StateError."""
     file = request_file(journal.path)
-    with understood(file):
-        try:
-            data = parse_json(read_private(file, MOST_BYTES))
-        except FileNotFoundError:
-            data = journal.get("control", dict) or {}
+    with suppress(FileNotFoundError), understood(file):
+        data = parse_json(read_private(file, MOST_BYTES))
         return Request(data.get("order", "run"), data.get("limits") or {})
-
-
-def read_requests(journal: Journal) -> None:
-    """Have a request file, by which others know that this process reads it."""
-    with suppress(FileExistsError):
-        create_private(request_file(journal.path), requested(journal).encoded())
+    return Request()
 
 
 class Floor(NamedTuple):
@@ -91,7 +81,7 @@ class JobTerms:
     spaces: tuple[Space, ...]
     """The vdevs when the job began."""
     raw_factor: float
-    """Raw bytes an allocated byte takes."""
+    """Raw bytes that an allocated byte of its files takes where they lay."""
     floors: Mapping[str, Floor]
     """By root path."""
     created: float | None = None
@@ -108,8 +98,9 @@ class JobTerms:
     """Share of them whose old blocks stay."""
 
     def document(self) -> dict[str, Any]:
-        """What ``terms_of`` reads: the format of journals, which other versions have too."""
-        spaces = [[each.name, each.size, each.alloc, each.weight] for each in self.spaces]
+        """What ``terms_of`` reads: the format of journals."""
+        fields = attrgetter("name", "size", "alloc", "weight", "data")
+        spaces = [list(fields(each)) for each in self.spaces]
         return {**asdict(self), "spaces": spaces}
 
     def reserves_at(self, min_free: float | None) -> dict[str, int]:
@@ -185,6 +176,7 @@ SPACE_INTERVAL = 0.5
 LEAST_ROOM = 16 << 20
 """Bytes free above the floor with which a portion is begun: two of the smallest. With a few KB one
 file after the other would be skipped as too large while somebody else fills the pool."""
+SLOW_DISKS = "disk latency is high"
 AT_FLOOR = "free space is at the floor"
 NO_SPACE = "No space left on device"
 QUOTA = "Disk quota exceeded"

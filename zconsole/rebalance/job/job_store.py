@@ -20,6 +20,8 @@ from zconsole.system.safe_path import directory, make_directory, sync_directory
 
 LOCK_SECONDS = 1.0
 """For a job's lock: a reader of its status holds it for a moment."""
+ASK_SECONDS = 5.0
+"""For another operator's request to be on the disk."""
 MOST_BYTES = 1 << 16
 NAME = re.compile(r"[0-9a-f]{6}")
 """A job's id; it becomes the name of files, so nothing else is taken for one."""
@@ -53,6 +55,13 @@ def locked(record: Record) -> AbstractContextManager[None]:
     return state.locked(record.file, LOCK_SECONDS, busy)
 
 
+def asking(record: Record) -> AbstractContextManager[None]:
+    """For whoever changes what is asked of a job. Raises StateError where another is too slow."""
+    path = record.file.with_suffix(".lock")
+    busy = state.StateError(state.held_by_another(path, ASK_SECONDS))
+    return state.locked(path, ASK_SECONDS, busy)
+
+
 def add(journal: Path | None, name: str | None = None) -> Record:
     """A new job's record, with its journal at ``journal`` or beside the record.
 
@@ -75,7 +84,8 @@ def add(journal: Path | None, name: str | None = None) -> Record:
 
 def remove(record: Record) -> None:
     """Forget a job that never began."""
-    state.remove(record.file)
+    for suffix in (".json", ".lock"):
+        state.remove(record.file.with_suffix(suffix))
 
 
 def records() -> Iterator[Record]:

@@ -35,7 +35,7 @@ from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.job.effect import BenefitCheck
 from zconsole.rebalance.job.holds import Holds, WorkPhase
-from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, read_requests, terms_of
+from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
@@ -381,7 +381,6 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
     held = locked(record) if locks is None else nullcontext()
     with held, closing(Journal.open(record.journal)) as journal:
         os.umask(UMASK)
-        read_requests(journal)
         job, reader, system = Job(journal, terms_of(journal), JobClocks()), FactsReader(), Sys()
         places = plan.places(job.terms.settings.dirs, reader, snapshots=False)
         for place in places:

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError, UnavailableError
+from zconsole.pool import balance
 from zconsole.pool.allocator import Space
-from zconsole.pool.balance import FREE_BYTES_ONLY
 from zconsole.pool.model import Pool, Vdev, Version, parse_version
-from zconsole.pool.topology import disks_of
 from zconsole.system import mounts
 from zconsole.system.host import ROOT
 from zconsole.system.mounts import MountPoint
@@ -47,8 +46,13 @@ _CALLED = {"rebuild": "resilver", "errorscrub": "scrub"}
 """What ``zpool status`` calls some scans."""
 _MOVING = {"removal": "vdev removal", "expansion": "raidz expansion"}
 _EXTENT = re.compile(
-    r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P", re.MULTILINE
+    r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P"
+    r"(?: F=\d+ B=(\d+)/(\d+))?",
+    re.MULTILINE,
 )
+_TOP_LEVEL = "\n            children["
+_FIELD = re.compile(r"^ {16}(create_txg|is_log|alloc_bias): '?(\w+)'?$", re.MULTILINE)
+"""Of a top-level vdev in ``zdb -C``; those of its devices are indented further."""
 _OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
 
 Run = Callable[[Sequence[str], float], Completed]
@@ -106,19 +110,30 @@ class Dataset:
         )
 
 
+class Condition(NamedTuple):
+    """How a pool is, and what it is busy with."""
+
+    state: str
+    """Its state word."""
+    scanning: str | None = None
+    """resilver or scrub while one runs."""
+    moving: str | None = None
+    """The removal of a vdev, or the expansion of a raidz, while one runs: what is written meanwhile
+    lies where it did, or as narrow as before."""
+    checkpoint: bool = False
+    """Whether a checkpoint keeps every freed block."""
+
+
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """A pool: its properties, its normal-class vdevs and what it is busy with."""
+    """A pool: its properties, its normal-class vdevs and how it is."""
 
     name: str
     properties: Mapping[str, str]
     spaces: tuple[Space, ...]
     version: Version
+    condition: Condition = field(default=Condition("ONLINE"))
     fragmentation: float | None = None
-    scanning: str | None = None
-    """resilver or scrub while one runs."""
-    moving: str | None = None
-    """What moves all blocks of a vdev by itself: see ``Condition``."""
     added: int | None = None
     """When the newest vdev was added, epoch seconds; None when there was none or not permitted."""
     special: tuple[Space, ...] = ()
@@ -127,11 +142,6 @@ class PoolFacts:
     """What the datasets have allocated, without parity, and without what is only reserved."""
     sector: int | None = None
     """Bytes of the smallest piece that is allocated; None where it is not known."""
-
-    @property
-    def health(self) -> str:
-        """The state word, ONLINE when all is well."""
-        return self.properties.get("health", "UNKNOWN")
 
     def number(self, name: str) -> int:
         """A property in bytes; 0 where this version has none."""
@@ -142,11 +152,6 @@ class PoolFacts:
         """Raw bytes an allocated byte takes: parity and padding."""
         alloc = sum(space.alloc for space in self.spaces)
         return max(1.0, alloc / self.used) if self.used and self.used > 0 else 1.0
-
-    @property
-    def checkpoint(self) -> bool:
-        """Whether a checkpoint keeps every freed block."""
-        return self.properties.get("checkpoint", "-") not in ("-", "0", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,19 +177,6 @@ class JobDirectory:
         return f"{self.kind}:{self.source}:{guid}"
 
 
-class Condition(NamedTuple):
-    """How a pool is, and what it is busy with."""
-
-    state: str
-    """Its state word."""
-    scanning: str | None = None
-    """resilver or scrub while one runs."""
-    moving: str | None = None
-    """The removal of a vdev, or the expansion of a raidz, while one runs: what is written meanwhile
-    lies where it did, or as narrow as before."""
-    checkpoint: bool = False
-
-
 class Extent(NamedTuple):
     """A block of data, but for holes and what block pointers hold. Sizes in bytes."""
 
@@ -199,6 +191,8 @@ class Extent(NamedTuple):
     copies: int
     raw: int
     """Of all copies."""
+    birth: int = 0
+    """The txg in which it was written where it is; a rewrite in place keeps its file's ctime."""
 
 
 Listed = Mapping[int, Sequence[Extent]]
@@ -249,7 +243,7 @@ class FactsReader:
         version = self.version()
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
         listed, status = self._capacity(name), self._status(name)
-        condition, idle = condition_of(status), idle_vdevs(status)
+        idle = idle_vdevs(status)
         # Not of the pool's dataset alone: that counts what is only reserved as used.
         columns = "usedbydataset,usedbysnapshots"
         used = self._ask("zfs", "list", "-Hp", "-o", columns, "-r", name).split()
@@ -260,9 +254,8 @@ class FactsReader:
             spaces=spaces_of(listed, version, idle=idle),
             special=spaces_of(listed, version, "special", idle),
             version=version,
+            condition=condition_of(status),
             fragmentation=listed.fragmentation,
-            scanning=condition.scanning,
-            moving=condition.moving,
             used=sum(_whole(word) or 0 for word in used) - cloned,
             sector=self._sector(name, properties),
         )
@@ -279,6 +272,13 @@ class FactsReader:
         figures = self._ask("zpool", "list", "-Hp", "-o", "free,size", name).split()
         free, size = [_whole(word) for word in figures] if len(figures) == 2 else (None, None)
         return free / size if free is not None and size else None
+
+    def available(self, dataset: str) -> int | None:
+        """Bytes available to a dataset and those below it; None where it is not told."""
+        with contextlib.suppress(UnavailableError):
+            asked = "zfs", "get", "-Hp", "-o", "value", "available", dataset
+            return _whole(self._ask(*asked).strip())
+        return None
 
     def condition(self, name: str) -> Condition:
         """How the pool is now; a suspended one is not asked."""
@@ -311,6 +311,16 @@ class FactsReader:
             return None
         return last_addition(text)
 
+    def added_txg(self, name: str) -> int | None:
+        """The txg in which the newest data vdev was added (root); None where zdb does not tell."""
+        try:
+            text = self.run(["zdb", "-C", name], ZDB_DEADLINE).stdout
+        except (OSError, DeadlineError):
+            return None
+        tops = [dict(_FIELD.findall(part)) for part in text.split(_TOP_LEVEL)[1:]]
+        data = [top for top in tops if top.get("is_log") != "1" and "alloc_bias" not in top]
+        return max((int(top["create_txg"]) for top in data if "create_txg" in top), default=None)
+
     def blocks(self, dataset: str, inodes: Sequence[int]) -> Listed:
         """What zdb lists of files, by inode (root); empty where it cannot list anything.
 
@@ -326,12 +336,14 @@ class FactsReader:
         found: dict[int, list[Extent]] = {}
         for inode, text in zip(parts[::2], parts[1::2], strict=True):
             extents = found[int(inode)] = []
-            for addresses, length, stored in _EXTENT.findall(text):
+            for addresses, length, stored, logical, physical in _EXTENT.findall(text):
                 copies = [address.split(":") for address in addresses.split()]
                 raw = [int(size, 16) for _, _, size in copies]
                 vdev, offset, _ = copies[0]
                 sizes = int(length, 16), int(stored, 16)
-                extents.append(Extent(int(vdev), offset, raw[0], *sizes, len(raw), sum(raw)))
+                held = raw[0], *sizes, len(raw), sum(raw)
+                birth = int(physical or 0) or int(logical or 0)  # 0: the same as the other
+                extents.append(Extent(int(vdev), offset, *held, birth))
         return found
 
     def sync(self, pool: str) -> None:
@@ -421,16 +433,14 @@ def spaces_of(
 
     Those of the ``idle`` ones count for nothing.
     """
-    by_disks = bool(version) and version[:2] < FREE_BYTES_ONLY
     found = []
     for row in listed.children:
         if row.vclass == wanted:
-            shape = draid_shape(row.name)
-            disks = disks_of(row.kind, row.width or 0, shape.spares if shape else 0) or 1
-            weight, alloc = float(disks) if by_disks else 1.0, row.alloc_bytes or 0
-            weight = 0.0 if row.name in idle else weight
-            found.append(Space(row.name, space_of(row) or 0, alloc, weight, row.width or 0))
-    return tuple(found)
+            top = row._replace(size_bytes=space_of(row), allocating=row.name not in idle)
+            if shape := draid_shape(row.name):
+                top = top._replace(data_disks=shape.data, spares_left=shape.spares)
+            found.append(top)
+    return balance.spaces_of(found, version)
 
 
 _TYPES = {

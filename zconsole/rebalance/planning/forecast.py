@@ -49,10 +49,19 @@ class DirectoryPlan:
     """Whether other hosts may have its files open."""
     in_flight: int = 0
     """Bytes that are there twice while the job runs, at most."""
+    pinned_room: int | None = None
+    """Free bytes for old blocks that stay, where a refquota leaves less to its files."""
     held_most: int = 0
     """Bytes of its blocks that snapshots may have: files may have changed since only in part."""
     listed: Listed = field(default_factory=dict)
     """Blocks of some of its files."""
+    rewritten: float = 0.0
+    """Share of the old files' blocks looked at that were rewritten since the newest vdev came."""
+
+    @property
+    def room(self) -> int:
+        """Free bytes above the floor for what moves and what stays."""
+        return self.found.room if self.pinned_room is None else self.pinned_room
 
     @property
     def extents(self) -> list[Extent]:
@@ -106,6 +115,18 @@ class DirectoryPlan:
         """Bytes that the blocks of a byte of its files take."""
         return self.found.allocated / self.bytes if self.bytes else 0.0
 
+    def note_rewritten(self, added: int) -> None:
+        """Take what was rewritten in place for new, as its files' ctimes do not tell.
+
+        ``added``: the txg in which the newest vdev came.
+        """
+        moment = self.found.ages.addition or 0.0
+        old = {file.st_ino for file in self.found.sample.files if file.st_ctime < moment}
+        blocks = [each for inode in old for each in self.listed.get(inode, ())]
+        if every := sum(each.raw for each in blocks):
+            self.rewritten = sum(each.raw for each in blocks if each.birth >= added) / every
+            self.found.old_allocated = round(self.found.old_allocated * (1 - self.rewritten))
+
     def leave_out(self, reason: str, files: int, size: int) -> None:
         """Skip some files of so many bytes."""
         self.found.skipped[reason] += files
@@ -134,7 +155,8 @@ class DirectoryPlan:
     def document(self, goal: int) -> PlannedDirectory:
         """What is shown of it in a plan to move so many bytes of files."""
         lasting = self.within(goal, self.pinned_most) + self.growth(goal)
-        known = self.found.ages.addition is not None
+        # In part: which of its directories, the files looked at do not tell.
+        known = self.found.ages.addition is not None and self.rewritten in (0.0, 1.0)
         return PlannedDirectory(
             dir=os.fsdecode(self.place.root),
             dataset=self.place.dataset.name if self.place.dataset else None,
@@ -153,7 +175,7 @@ class DirectoryPlan:
             allocated_bytes=self.found.allocated,
             differs=self.differs,
             old_bytes=self.found.old_allocated if known else None,
-            below=tuple(self.found.below.best(known)),
+            below=tuple(self.found.below.best(known and not self.rewritten)),
         )
 
 
@@ -170,6 +192,17 @@ class RebalancePlan(NamedTuple):
     def allocated(self) -> int:
         """Bytes of the blocks to move."""
         return sum(each.found.allocated for each in self.directories)
+
+    @property
+    def raw_factor(self) -> float:
+        """Raw bytes that an allocated byte of the files takes on the vdevs where they lie."""
+        if self.pool is None:
+            return 1.0
+        spaces = self.pool.spaces
+        every = allocator.shares(spaces)
+        here = every if self.source is None else self.source
+        times = allocator.data_share(spaces, every) / allocator.data_share(spaces, here)
+        return max(1.0, self.pool.raw_factor * times)
 
     @property
     def pinned(self) -> float:
@@ -268,13 +301,20 @@ SAMPLED_BLOCKS = 1 << 16
 """Of the files whose blocks are listed: zdb has a line for every block."""
 
 
-def look_at_blocks(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> None:
+def look_at_blocks(
+    reader: FactsReader, plans: Sequence[DirectoryPlan], pool: PoolFacts | None
+) -> None:
     """Have the blocks of the sampled files of each directory listed (root)."""
-    for plan in plans if os.geteuid() == 0 else ():
+    if pool is None or os.geteuid() != 0:
+        return
+    added = reader.added_txg(pool.name) if pool.added is not None else None
+    for plan in plans:
         if (dataset := plan.place.dataset) is None:
             continue
         if inodes := plan.found.sample.inodes(SAMPLED_BLOCKS):
             plan.listed = reader.blocks(dataset.name, inodes)
+        if added is not None:
+            plan.note_rewritten(added)
 
 
 def source(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> tuple[list[float] | None, str]:
@@ -349,7 +389,7 @@ def predicted(
     every = sum(plan.bytes for plan in plans)
     told = PlanDocument(
         tuple(plan.document(every) for plan in plans),
-        available_bytes=min(plan.found.room for plan in plans),
+        available_bytes=min(plan.room for plan in plans),
         estimate="size",
         order=OLD_FIRST if pool and pool.added else LARGE_FIRST,
     )
@@ -358,7 +398,7 @@ def predicted(
     lies, estimate = source(plans, pool)
     made = RebalancePlan(plans, pool, told, lies)
     target = limits.until_spread if limits.until_spread is not None else EVEN
-    by_byte = made.stored * pool.raw_factor
+    by_byte = made.stored * made.raw_factor
     limit = by_byte * min(every, limits.max_bytes or every)
     raw = allocator.raw_to_target(pool.spaces, target, limit, lies, made.pinned)
     moved = limit if limits.until_spread is None or raw is None else raw
@@ -371,8 +411,8 @@ def predicted(
         target_spread=target,
         bytes_to_target=None if raw is None or not by_byte else round(raw / by_byte),
         fragmentation=pool.fragmentation,
-        scanning=pool.scanning,
-        raw_factor=pool.raw_factor,
+        scanning=pool.condition.scanning,
+        raw_factor=made.raw_factor,
         vdevs=fills(pool.spaces, after),
         special=fills(pool.special, special(plans, pool)),
         estimate=estimate,

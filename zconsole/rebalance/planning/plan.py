@@ -27,7 +27,7 @@ from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.forecast import BATCH_BYTES, DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Limits, Settings
-from zconsole.rebalance.planning.survey import Ages, Sink, Survey
+from zconsole.rebalance.planning.survey import Ages, Sink, Survey, TooLarge
 from zconsole.system.mounts import is_inside, mount_at
 from zconsole.units import percent, size
 
@@ -88,7 +88,7 @@ def make(
     for root, linked, held in split:
         if plans[root].choice.engine == "copy":  # which cannot keep links to names elsewhere
             plans[root].leave_out("hard links outside the set", linked, held)
-    forecast.look_at_blocks(reader, plans)
+    forecast.look_at_blocks(reader, plans, pool)
     for each in plans:
         each.differs = tuple(plan_notes.differing(settings.aim, each, pool))
     made = judged(plans, pool, settings)
@@ -173,14 +173,19 @@ def _directory_plan(
     unseen = unleased(version if place.dataset else ()) if found.sampled[NO_LEASES] else exported
     chosen = engine_choice.choose(settings, place, version, unseen, in_use, namespaces.is_nested())
     chosen = engine_choice.checked(chosen, settings.rewrite_options, version, pool)
-    plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
-    plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
-    large = found.too_large
-    if chosen.engine == "copy" and large.files:  # a copy needs room for a whole file
-        plan.leave_out(TOO_LARGE, large.files, large.bytes)
-        found.allocated -= large.allocated
-        found.old_allocated -= large.old_allocated
-    _pin(plan, pool)
+    # A copy needs room for a whole file.
+    large = found.too_large if chosen.engine == "copy" else TooLarge()
+    found.allocated -= large.allocated
+    found.old_allocated -= large.old_allocated
+    if large.files:
+        found.skipped[TOO_LARGE] += large.files
+    pinned, held_most = _pinned(place.dataset, pool, found)
+    plan = DirectoryPlan(
+        place, found, chosen, found.files - large.files, found.bytes - large.bytes, pinned,
+        shared=bool(engine_choice.why_shared(place.dataset, exported)),
+        pinned_room=_pinned_room(reader, place.dataset, pool, settings.limits, found.room),
+        held_most=held_most,
+    )  # fmt: skip
     plan.leave_alone(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
@@ -200,25 +205,48 @@ def _overlay(sys: Sys, files: FilesInUse, root: bytes) -> str | None:
         sys.close(fd)
 
 
-def _pin(plan: DirectoryPlan, pool: PoolFacts | None) -> None:
-    dataset, found = plan.place.dataset, plan.found
+def _pinned(
+    dataset: Dataset | None, pool: PoolFacts | None, found: Survey
+) -> tuple[dict[str, int | None], int]:
+    """Bytes that stay, by what holds them; and those that snapshots may hold at most."""
     if dataset is None or pool is None:
         causes = ("snapshots", "clones", "checkpoint", "dedup", "block_clones")
-        plan.pinned = dict.fromkeys(causes)
-        return
+        return dict.fromkeys(causes), 0
     # What was not written since the newest snapshot, or a clone's origin, is what that can have.
     referenced, written = dataset.number("referenced"), dataset.number("written")
     most = found.allocated
     if referenced is not None and written is not None:
         most = min(most, max(0, referenced - written))
-    plan.held_most = most if dataset.snapshots or dataset.is_on("origin") else 0
-    plan.pinned = {
+    pinned: dict[str, int | None] = {
         "snapshots": min(most, found.snapshot_allocated),
         "clones": min(most, found.clone_allocated),
-        "checkpoint": found.allocated if pool.checkpoint else 0,
+        "checkpoint": found.allocated if pool.condition.checkpoint else 0,
         "dedup": found.allocated if dataset.is_on("dedup") else 0,
         "block_clones": min(found.allocated, pool.number("bclonesaved")),
     }
+    return pinned, most if dataset.snapshots or dataset.is_on("origin") else 0
+
+
+def _pinned_room(
+    reader: FactsReader,
+    dataset: Dataset | None,
+    pool: PoolFacts | None,
+    limits: Limits,
+    room: int,
+) -> int | None:
+    """Free bytes for old blocks that stay; None where they are those for files.
+
+    A refquota counts what files have, and not what is in snapshots alone (zfsprops(7)).
+    """
+    if dataset is None or pool is None or not dataset.number("refquota"):
+        return None
+    bounds = [forecast.above_floor(pool, limits)]
+    if quota := dataset.number("quota"):
+        bounds.append(quota - (dataset.number("used") or 0))
+    parent = dataset.name.rpartition("/")[0]
+    if parent and (above := reader.available(parent)) is not None:
+        bounds.append(above)
+    return max(room, round(min(bounds)))
 
 
 def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Settings) -> str | None:
@@ -235,13 +263,14 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
 def _space_refusal(
     plan: PlanDocument, plans: Sequence[DirectoryPlan], limits: Limits
 ) -> str | None:
-    goal, free = plan.bytes_within(limits), plan.available_bytes
+    goal, free = plan.bytes_within(limits), min(each.found.room for each in plans)
     stored = max(1.0, *(each.stored for each in plans))
     lasting = min(sum(each.pinned_least for each in plans), round(goal * stored))
     lasting += sum(each.growth(goal) for each in plans)
     needed = lasting + max(each.in_flight for each in plans)
-    if needed > free and lasting:
-        return f"needs {size(needed)}, with only {size(free)} free above the reserve"
+    if lasting and needed > plan.available_bytes:
+        room = size(plan.available_bytes)
+        return f"needs {size(needed)}, with only {room} free above the reserve"
     if free <= 0:
         return "no free space above the reserve"
     too_large = any(each.found.skipped[TOO_LARGE] for each in plans)

@@ -94,7 +94,7 @@ class PlanDocument:
     fragmentation: float | None = None
     scanning: str | None = None
     raw_factor: float | None = None
-    """Raw bytes an allocated byte takes: parity and padding."""
+    """Raw bytes that an allocated byte takes where the files lie: parity and padding."""
     vdevs: tuple[PredictedFill, ...] | None = None
     special: tuple[PredictedFill, ...] | None = None
     estimate: str = ""

@@ -218,14 +218,13 @@ def of_plan(
             notes.append("one vdev: nothing to balance")
         if idle := [space.name for space in pool.spaces if not space.weight]:
             notes.append(f"no new writes go to {', '.join(idle)}: removed, or allocating=off")
-        if pool.moving:
-            notes.append(f"{pool.moving} running: the job waits for it")
-        if pool.scanning:
-            notes.append(f"{pool.scanning} running: the job waits for it")
-        if pool.health != "ONLINE":
-            notes.append(f"pool {pool.health}: the job waits until it is ONLINE")
+        now = pool.condition
+        busy = filter(None, (now.moving, now.scanning))
+        notes += [f"{work} running: the job waits for it" for work in busy]
+        if now.state != "ONLINE":
+            notes.append(f"pool {now.state}: the job waits until it is ONLINE")
         notes += forecast.special_notes(plan.special or ())
-        if pool.checkpoint:
+        if now.checkpoint:
             notes.append("a checkpoint keeps all freed blocks allocated")
         if limits.until_spread is None and plan.bytes_to_target and _overshoots(plan):
             notes.append(

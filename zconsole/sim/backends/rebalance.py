@@ -23,7 +23,7 @@ from zconsole.rebalance.backend import (
 )
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import COPIES, checked, choose
-from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.facts import Condition, Dataset, JobDirectory, PoolFacts
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Settings
@@ -305,6 +305,7 @@ def _spaces(pool: PoolState) -> tuple[Space, ...]:
             int(top.space),
             top.alloc,
             float((1 if even else top.groups) * top.allocating),
+            1.0 / top.inflation,
         )
         for index, top in enumerate(pool.tops)
         if top in pool.normal_tops()
@@ -327,7 +328,6 @@ def _facts(pool: PoolState) -> PoolFacts:
     return PoolFacts(
         name=pool.name,
         properties={
-            "health": health,
             "free": str(free),
             "size": str(size),
             "feature@physical_rewrite": "enabled",
@@ -335,7 +335,7 @@ def _facts(pool: PoolState) -> PoolFacts:
         spaces=spaces,
         version=parse_version(pool.version),
         fragmentation=max((top.frag for top in pool.normal_tops()), default=None),
-        scanning=scanning(pool) or None,
+        condition=Condition(health, scanning(pool) or None),
         used=round(sum(top.alloc / top.inflation for top in pool.normal_tops())),
     )
 

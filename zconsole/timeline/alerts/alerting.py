@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import shlex
 import shutil
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import asdict, dataclass, field
 
 from zconsole.errors import NotFoundError, UsageError
@@ -16,7 +17,16 @@ from zconsole.pool.model import Event
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
-from zconsole.timeline.alerts.rules import Alert, AlertRules
+from zconsole.system.record_file import LockedStore, encoded, record
+from zconsole.system.state_dir import StateError
+from zconsole.timeline.alerts.rules import (
+    NOT_RESTORED,
+    QUIET,
+    UNREACHABLE_AFTER,
+    Alert,
+    AlertRules,
+    Condition,
+)
 from zconsole.timeline.events import is_ahead
 from zconsole.timeline.frame import Frame
 from zconsole.units import counted
@@ -34,6 +44,102 @@ LONGEST = 400
 """Characters of a notification: terminals show no more."""
 
 
+RESTART = 900.0
+"""Seconds between two watches after which the second sends again what still lasts: meanwhile it
+may have passed and come back."""
+REFRESH = 300.0
+"""Seconds after which what lasts is written down again, for a watch that is killed."""
+SETTLE = 0.5
+"""Seconds to wait at the end for what is written."""
+AFTER_A_WHILE = ("spare", "stalled", "unreachable")
+"""Kinds of conditions that a watch finds only after they have lasted for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SentFile:
+    """Conditions that a hook was told of, and that held at ``t`` (epoch seconds)."""
+
+    t: float
+    sent: tuple[Condition, ...]
+    version: int = 1
+
+
+class SentAlerts:
+    """What a hook was told of and still lasts: it is not told again after a restart.
+
+    A file in the state directory for each hook and what is watched for it.
+    """
+
+    def __init__(self, store: LockedStore, whose: str) -> None:
+        """``whose`` tells the hook and what is watched from others."""
+        name = hashlib.sha256(whose.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        self._name = f"alerts-{name}.json"
+        self._store = store
+        self._sent: set[Condition] = set()
+        self._kept: _SentFile | None = None
+        """As the file was last read or written."""
+        self._recalled: set[Condition] = set()
+        """Conditions that an earlier watch sent and this one has yet to find, or to miss."""
+        self._began = 0.0
+
+    def recall(self, t: float) -> None:
+        """Begin at ``t`` (epoch seconds) with what an earlier watch sent. Raises StateError."""
+        self._kept, self._began = _SentFile(t, ()), t
+        with contextlib.suppress(FileNotFoundError):
+            self._kept = self._store.read_file(self._name, record(_SentFile))
+            if abs(t - self._kept.t) <= RESTART:
+                self._recalled = set(self._kept.sent)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the file was asked for."""
+        return self._kept is not None
+
+    def unsent(
+        self, alerts: Sequence[Alert], seen: Set[str], t: float, wait: float
+    ) -> Sequence[Alert]:
+        """The alerts of a round that an earlier watch has not sent.
+
+        ``seen``: pools with a sample. ``wait``: seconds after which even a condition of
+        ``AFTER_A_WHILE`` would have been found.
+        """
+        known = {alert.condition for alert in alerts} & self._recalled
+        self._sent |= known
+        self._recalled = {
+            (pool, kind, subject)
+            for pool, kind, subject in self._recalled - known
+            if t - self._began < wait and (pool not in seen or kind in AFTER_A_WHILE)
+        }
+        return [alert for alert in alerts if alert.condition not in known]
+
+    def add(self, alert: Alert) -> None:
+        """Note that the hook was told."""
+        self._sent.add(alert.condition)
+        if alert.kind == NOT_RESTORED:
+            self._sent.add((alert.pool, NOT_RESTORED, ""))
+
+    def keep(self, standing: Iterable[Condition], t: float) -> None:
+        """Write down in the background what still lasts at ``t``, if that is due.
+
+        Raises StateError where the last one could not be written.
+        """
+        self._sent &= set(standing)
+        sent = tuple(sorted(self._sent | self._recalled))
+        kept = self._kept or _SentFile(t, ())
+        changed = set(sent) != set(kept.sent) or (bool(sent) and t - kept.t >= REFRESH)
+        if changed:
+            self._kept = _SentFile(t, sent)  # first: a disk that fails is not asked every second
+            lock = f"{self._name}.lock"
+            if self._store.mine(lock):
+                self._store.put(self._name, encoded(self._kept), lock)
+
+    def close(self) -> None:
+        """Wait a moment for what is being written."""
+        self._store.close()
+        if self._store.writer is not None:
+            self._store.writer.settle(SETTLE)
+
+
 @dataclass(slots=True)
 class Alerting:
     """Looks at each round of a feed; hooks run in the background and delay no sample."""
@@ -45,6 +151,8 @@ class Alerting:
     bell: bool = False
     notify: bool = False
     """Whether to show a desktop notification through the terminal."""
+    sent: SentAlerts | None = None
+    """What the hook is not told again."""
     _hooks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _free: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(MOST_HOOKS), init=False
@@ -54,6 +162,8 @@ class Alerting:
     """A line about each hook that failed."""
     _events: dict[str, deque[Event]] = field(default_factory=dict, init=False)
     """The newest alerts, by pool."""
+    _t: float = field(default=0.0, init=False)
+    """Epoch seconds of the newest round."""
 
     def look(self, frames: Sequence[Frame]) -> tuple[tuple[Alert, ...], str]:
         """The alerts of a round, whose hooks are now running, and what to write to the terminal."""
@@ -66,7 +176,7 @@ class Alerting:
         for alert in alerts:
             event = Event(alert.t, alert.kind, alert.text, alert.severity, origin="console")
             self._keep(alert.pool, event)
-        for alert in alerts if self.hook else ():
+        for alert in self._for_hook(alerts, frames) if self.hook else ():
             task = asyncio.create_task(self._run(alert))
             self._hooks.add(task)
             task.add_done_callback(self._hooks.discard)
@@ -74,6 +184,26 @@ class Alerting:
         return alerts, "".join(
             bell + (notification(alert) if self.notify else "") for alert in alerts
         )
+
+    def _for_hook(self, alerts: Sequence[Alert], frames: Sequence[Frame]) -> Sequence[Alert]:
+        """The alerts of a round to send; those that were sent and still last are written down."""
+        if self.sent is None or not frames:
+            return alerts
+        self._t = t = max((frame.failure or frame).t for frame in frames)
+        try:
+            if not self.sent.has_begun:
+                self.sent.recall(t)
+            seen = {frame.pool for frame in frames if not frame.problem}
+            wait = max(self.rules.stalled_after, UNREACHABLE_AFTER) + QUIET
+            alerts = self.sent.unsent(alerts, seen, t, wait)
+            self.sent.keep(self.rules.standing(), t)
+        except StateError as error:
+            self._note(f"sent alerts not kept: {error}")
+        return alerts
+
+    def _note(self, text: str) -> None:
+        if text not in self._notes:
+            self._notes.append(text)
 
     def events(self, pool: str) -> tuple[Event, ...]:
         """The newest alerts of a pool, for its frames."""
@@ -90,6 +220,13 @@ class Alerting:
     async def aclose(self) -> None:
         """Wait for hooks, which have a deadline each; none that failed is tried again."""
         self._ending.set()
+        await self._finish()
+        if self.sent is not None:
+            with contextlib.suppress(StateError):
+                self.sent.keep(self.rules.standing(), self._t)
+            self.sent.close()
+
+    async def _finish(self) -> None:
         if not self._hooks:
             return
         _, unsent = await asyncio.wait(self._hooks, timeout=2 * HOOK_DEADLINE)
@@ -103,9 +240,10 @@ class Alerting:
             async with self._free:
                 failure = await run_hook(self.runner, self.hook, alert)
             if failure is None:
+                if self.sent is not None:
+                    self.sent.add(alert)
                 return
-            if failure not in self._notes:
-                self._notes.append(failure)
+            self._note(failure)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), pause)
                 return

@@ -28,6 +28,8 @@ SPARE_STANDING = 60.0
 device is back some moments before its resilver begins."""
 UNREACHABLE_AFTER = 300.0
 """Seconds without a sample after which a pool is out of reach, and not just slow."""
+NOT_RESTORED = "not-restored"
+"""Kind of a scan's end, and, without a subject, of what it left."""
 WITHOUT_SAMPLE = ("suspended", "unavailable", "unreachable")
 """Kinds of conditions that are told without a sample; of the others nothing is known then."""
 LEAST_SLIP = 60.0
@@ -51,9 +53,18 @@ class Alert:
     """The command that leads on from here, quoted for a shell; empty where there is none."""
 
     @property
+    def condition(self) -> Condition:
+        """What tells it apart from other alerts."""
+        return self.pool, self.kind, self.subject
+
+    @property
     def words(self) -> str:
         """The event and the next step, in one line."""
         return f"{self.text}. Next: {self.next_step}" if self.next_step else self.text
+
+
+Condition = tuple[str, str, str]
+"""Pool, kind and subject of an alert."""
 
 
 @dataclass(slots=True)
@@ -84,6 +95,8 @@ class _Watched:
     restarts: dict[str, int] = field(default_factory=dict)
     promises: dict[str, _Promise] = field(default_factory=dict)
     short_of_space: bool = False
+    unrestored: bool | None = None
+    """Whether the pool was not restored at first sight or by a scan, and has been so since."""
     spares: dict[tuple[str, str], float] = field(default_factory=dict)
     """Kind and name of each trouble with a spare to when it was first seen."""
 
@@ -108,6 +121,11 @@ class AlertRules:
         """
         return tuple(alert for frame in frames for alert in self._pool(frame))
 
+    def standing(self) -> Iterator[Condition]:
+        """Every condition that holds, or did a moment ago."""
+        for pool, seen in self._pools.items():
+            yield from ((pool, *condition) for condition in seen.active)
+
     def _pool(self, frame: Frame) -> Iterator[Alert]:
         seen = self._pools.get(frame.pool)
         if seen is None or (frame.guid and seen.guid and frame.guid != seen.guid):
@@ -129,7 +147,9 @@ class AlertRules:
                 del seen.active[condition]
         new = [alert for condition, alert in now.items() if condition not in seen.active]
         unseen = (each for each in seen.held if frame.problem and each[0] not in WITHOUT_SAMPLE)
-        seen.held = frozenset((*now, *unseen))
+        told = ((NOT_RESTORED, "") for alert in new if alert.kind == NOT_RESTORED)
+        seen.held = frozenset((*now, *unseen, *told))
+        seen.unrestored = seen.unrestored or (NOT_RESTORED, "") in seen.held
         seen.active.update(dict.fromkeys(seen.held, clock))
         yield from new
 
@@ -138,6 +158,7 @@ class AlertRules:
         yield from _lost(frame, seen)
         if frame.problem:
             return
+        yield from _unrestored(frame, seen)
         yield from _damaged(frame)
         yield from _gone(frame)
         yield from _unprotected(frame)
@@ -173,9 +194,6 @@ class AlertRules:
         """What happened since the last frame: new errors, restarts, a slipped ETA, an end."""
         if frame.problem:
             return
-        if seen.errors is None and frame.health.word == "NOT RESTORED":  # before the watch
-            text = f"the pool is not restored: {frame.health.reasons[0]}"
-            yield _alert(frame, "not-restored", "error", text)
         yield from _new_errors(frame, seen)
         for view in frame.scans:
             yield from _restarted(frame, view, seen)
@@ -233,6 +251,14 @@ def _lost(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         if silence >= UNREACHABLE_AFTER:
             text = f"no sample for {duration(frame.stale_seconds or silence)}: {frame.problem}"
             yield _alert(frame, "unreachable", "error", text)
+
+
+def _unrestored(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    """A pool that is not restored; told as the end of a scan where that was seen."""
+    seen.unrestored = frame.health.word == "NOT RESTORED" and seen.unrestored is not False
+    if seen.unrestored:
+        text = f"the pool is not restored: {frame.health.reasons[0]}"
+        yield _alert(frame, NOT_RESTORED, "error", text)
 
 
 def _damaged(frame: Frame) -> Iterator[Alert]:
@@ -343,4 +369,4 @@ def _end(frame: Frame, view: ScanView, restored: bool) -> Alert:
         why = "it was canceled"
     elif view.scan.errors:
         why = counted(view.scan.errors, "error")
-    return _alert(frame, "not-restored", "error", f"the {name} ended, not restored: {why}", subject)
+    return _alert(frame, NOT_RESTORED, "error", f"the {name} ended, not restored: {why}", subject)

@@ -180,7 +180,7 @@ class Estimate(NamedTuple):
     low: float | None
     high: float | None
     reason: str
-    """What it is based on (``issuing at 124M/s over 5m00s``), or why there is none."""
+    """What it is based on (``resilvering at 124M/s over 5m00s``), or why there is none."""
 
     @property
     def lacking(self) -> str:

@@ -81,7 +81,7 @@ class Work(NamedTuple):
     """Whether ``issued`` has bytes that were skipped, so that the average says nothing."""
     ends_at_total: bool = True
     """Whether the work is over at ``total``, give or take what is written meanwhile."""
-    verb: str = "issuing"
+    verb: str = "resilvering"
     by_turns: bool = False
     """Whether metadata is still walked, and what that finds may be issued by turns."""
     to_scan: float | None = None
@@ -195,8 +195,13 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         average=scan.zpool_issue_rate if scan.two_stage else scan.zpool_scan_rate,
         averaged=_averaged(scan),
         skips=_counts_skipped(scan, root),
-        verb="rebuilding" if rebuild else "issuing" if scan.two_stage else "scanning",
+        verb=doing(scan),
     )
+
+
+def doing(scan: Scan) -> str:
+    """What a scan does with the blocks it found, in words."""
+    return {"resilver": "resilvering", "rebuild": "rebuilding"}.get(scan.function, "checking")
 
 
 def _averaged(scan: Scan) -> float | None:

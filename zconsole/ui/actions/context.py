@@ -58,7 +58,7 @@ class FlowContext:
     backend: ActionBackend
     watch: FollowUp
     why_denied: Callable[[], str]
-    swaps: SwapWatch = field(default_factory=SwapWatch)
+    swaps: SwapWatch
     """The open checklists of disk swaps."""
     under_way: list[UnderWay] = field(default_factory=list)
     """Plans being carried out now."""

@@ -55,7 +55,6 @@ from zconsole.ui.widgets.draw import Span
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-    from zconsole.swap.checklist import Checklist, SwapStage
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
 
@@ -165,8 +164,9 @@ class ActionController:
         self.context.watch.did(pool, now, news.text, OUTCOME, severity)
 
     async def _look_at_swaps(self) -> None:
-        if text := await self.context.swaps.look(partial(_peeked, self.context)):
-            self.context.app.notify(text, severity="warning", timeout=15, markup=False)
+        if text := await self.context.swaps.look():
+            said = self.context.look.said(text)
+            self.context.app.notify(said, severity="warning", timeout=15, markup=False)
 
     def _set_here(self, frame: Frame) -> tuple[ActivityView, ...]:
         """The tunables that were set, while no scan tells of them."""
@@ -402,12 +402,3 @@ def _rebalance_flow() -> type[RebalanceFlow]:
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
     return RebalanceFlow
-
-
-async def _peeked(
-    context: FlowContext, kept: Sequence[Checklist], checklist: Checklist
-) -> tuple[Checklist, SwapStage]:
-    """See ``followed.peeked``, which is loaded once there is a checklist to look at."""
-    from zconsole.ui.swap.followed import peeked
-
-    return await peeked(context, kept, checklist)

@@ -12,7 +12,7 @@ from statistics import fmean
 
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.actions.refresh import PATIENCE, is_answer, situation_of
-from zconsole.diagnosis.bottleneck.finding import TunableStep
+from zconsole.diagnosis.bottleneck.finding import CAUSES, OUT_OF_REACH, TunableStep
 from zconsole.errors import UnavailableError
 from zconsole.pool.model import Event, Sample
 from zconsole.timeline.feed import Feed, Update
@@ -97,7 +97,9 @@ class FollowUp:
             scan = frame.scan
             running = scan is not None and scan.scan.state == "running"
             rate = scan.issue_rate if scan is not None and running else None
-            points.append(EffectSample(frame.t, rate, _latency(frame)))
+            cause = frame.limit.cause if frame.limit else ""
+            limit = CAUSES[cause] if cause in OUT_OF_REACH else ""
+            points.append(EffectSample(frame.t, rate, _latency(frame), limit))
             if frame.sample is not None:
                 self._keep_tried(frame, frame.sample)
                 self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
@@ -192,6 +194,7 @@ class FollowUp:
             issue_before=tried.issue_before,
             issue_after=tried.issue_after,
             issue_clear=tried.issue_clear,
+            doubt=tried.doubt,
         )
 
     def _keep_tried(self, frame: Frame, sample: Sample) -> None:

@@ -113,6 +113,6 @@ class ActionLoader:
         from zconsole.ui.swap.swap_watch import SwapWatch
 
         backend, watch = make_backend(), FollowUp(self._feed)
-        swaps = SwapWatch(app.view_state.options.swap)
+        swaps = SwapWatch(app.view_state.options.swap, backend, lambda: app.view_state.frames)
         context = FlowContext(app, self._feed, backend, watch, lambda: self.denied, swaps)
         return ActionController(context)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 
 from zconsole.actions.backend import FROZEN
+from zconsole.diagnosis.bottleneck.finding import OUT_OF_REACH
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
@@ -37,10 +38,8 @@ LIFTS = {
 _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
 """Maps a verdict's cause to a key of ``presets.LIMITS``."""
 
-OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata")
-"""Causes that no tunable lifts."""
 _NO_DISK = ("cpu", "metadata")
-"""Those of them for which it doesn't matter how many requests the disks have at once."""
+"""Those of OUT_OF_REACH for which it doesn't matter how many requests the disks have at once."""
 
 
 async def tunables_flow(context: FlowContext) -> None:

@@ -27,6 +27,8 @@ UNCLEAR = "no clear effect"
 """Of a change after which the figures vary as they did before, in short …"""
 WITHIN = "within what it varies by: no clear effect"
 """… and beside the figures."""
+UNMEASURABLE = "effect unmeasurable"
+"""Of a change of the rate that need not be the tunable's; why stands behind it."""
 SET_HERE, CHANGED = "*", "+"
 """Marks of a value set from here, and of another that is not the default."""
 _VALUE, _UNIT = 10, 6
@@ -157,7 +159,8 @@ def _said(shown: Shown, room: int) -> str:
     said = f"was {setting.tunable.exact(setting.original)}" * setting.ours
     alone = shown.together == 1
     if said and alone and shown.effect is not None and shown.effect.gain is not None:
-        said += f", {_signed(shown.effect.gain) if shown.effect.issue_clear else UNCLEAR}"
+        gain = _signed(shown.effect.gain) if shown.effect.issue_clear else UNCLEAR
+        said += f", {UNMEASURABLE if shown.effect.doubt else gain}"
     more = "; ".join(filter(None, (said, _SUGGESTED * bool(shown.suggested))))
     if len(more) <= room:  # else only below the list
         said = more
@@ -207,7 +210,7 @@ def _measured(
             return said + _TO_COME
         return f"{said}{_UNMEASURED} {'before' if effect.issue_before is None else 'after'} it"
     rates = (effect.issue_before, effect.issue_after)
-    parts = [_compared("issued", look.rate, *rates, effect.gain, effect.issue_clear)]
+    parts = [_compared("issued", look.rate, *rates, effect.gain, effect.issue_clear, effect.doubt)]
     if effect.cost is not None:
         waits = (effect.latency_before, effect.latency_after)
         parts.append(_compared("latency", units.latency, *waits, effect.cost, effect.latency_clear))
@@ -225,9 +228,14 @@ def _compared(
     after: float | None,
     share: float,
     is_clear: bool,
+    doubt: str = "",
 ) -> str:
-    """Both sides, and the change as a share, with whether that is more than either varies by."""
+    """Both sides, and the change as a share, with whether that is more than either varies by.
+
+    No share where it need not be the tunable's, but why.
+    """
     change = _signed(share) if is_clear else f"{_signed(share)}, {WITHIN}"
+    change = f"{UNMEASURABLE}: {doubt}" if doubt else change
     return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after ({change})"
 
 
@@ -266,6 +274,7 @@ def changes_text(changes: Sequence[Change], effect: TunableEffect) -> str:
     if effect.gain is None:
         return said
     rate = f"issue rate {_signed(effect.gain)}" if effect.issue_clear else ""
+    rate = f"{UNMEASURABLE}: {effect.doubt}" if effect.doubt else rate
     slower = effect.cost is not None and effect.latency_clear
     cost = f"latency {_signed(effect.cost or 0.0)}" if slower else ""
     return f"{said}: {', '.join(filter(None, (rate, cost))) or UNCLEAR}"

@@ -13,8 +13,8 @@ from textual.widgets import Button, Input
 
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings, is_key, key_name
-from zconsole.ui.panes.help import help_key, key_row, press
+from zconsole.ui.keys import bindings
+from zconsole.ui.panes.help import help_key, key_row
 from zconsole.ui.widgets.draw import Line, Span
 
 if TYPE_CHECKING:
@@ -80,20 +80,9 @@ class ButtonScreen(Dialog[ScreenResultType]):
         return super().check_action(action, parameters)
 
 
-def hints(
-    pairs: Sequence[tuple[str, str]], look: DisplayFormat, width: int, *, typing: bool = False
-) -> Line:
-    """Keys and their words, as many as fit whole; the key of the help and the last pair always do.
+def hints(parts: Sequence[Line], look: DisplayFormat, width: int, *, typing: bool = False) -> Line:
+    """Keys and their words, as many as fit whole; the key of the help and the last always do.
 
-    ``typing``: where ``?`` would be typed, F1 opens the help. A pair may name two keys, as
-    ``Left Right``; a click on its word presses the second.
+    ``typing``: where ``?`` would be typed, F1 opens the help.
     """
-    parts = [hint(keys, word) for keys, word in pairs]
     return key_row(parts[:-1], (*help_key(look, typing=typing), Span("  "), *parts[-1]), width)
-
-
-def hint(keys: str, word: str) -> Line:
-    """Keys as they are written for people, and their word; a click presses the key clicked."""
-    pressed = [press(key_name(key)) if is_key(key) else "" for key in keys.split(" ")]
-    named = zip(keys.split(" "), pressed, strict=True)
-    return (*(Span(f"{key} ", "key", does) for key, does in named), Span(word, "dim", pressed[-1]))

@@ -19,7 +19,8 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers, Prompt
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings, shown
+from zconsole.ui.keys import bindings
+from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
@@ -251,21 +252,21 @@ class ConfirmScreen(ButtonScreen[None]):
         self._warning = ()
         self.query_one("#hint", FooterView).show(lines)
 
-    def _keys(self) -> list[tuple[str, str]]:
+    def _keys(self) -> list[Line]:
         """What can be pressed now, the most needed first; Esc at the end."""
+        key = partial(titled_keys, self._look)
         if self._state == "running":
-            return [("Esc", "close; the command runs on")]
+            return [key("back", "close; the command runs on")]
         if self._state == "over":
-            return [("Enter", "close"), ("Esc", "back")]
-        keys = [("Enter", "select"), ("Left Right", "buttons"), ("Esc", "cancel")]
+            return [key("close-result"), key("back", "back")]
+        keys = [key("press-button"), key("previous-button next-button", "buttons")]
         if self._asks_for_word:
-            keys.insert(0, ("Type", f'"{self._look.text(self.confirmation.typed)}" to confirm'))
-        elif len(self._confirmations) > 1:
-            way = shown(self._look.keys.titled("other-way").keys[0])
-            keys.insert(1, (way, f"another way ({self._index + 1} of {len(self._confirmations)})"))
-        if self._view.has_more:
-            keys.insert(0, ("Down", "more"))
-        return keys
+            word = f'"{self._look.text(self.confirmation.typed)}" to confirm'
+            keys.insert(0, (Span("Type ", "key"), Span(word, "dim")))
+        elif (count := len(self._confirmations)) > 1:
+            keys.insert(1, key("other-way", f"another way ({self._index + 1} of {count})"))
+        more = [key("down", "more")] if self._view.has_more else []
+        return [*more, *keys, key("back", "cancel")]
 
     def _warn(self, text: str) -> None:
         self._warning = (Span(f" {text}", "warning"),)

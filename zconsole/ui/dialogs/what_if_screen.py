@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from zconsole import units
 from zconsole.errors import UsageError
-from zconsole.output.what_if import bare_words, cost_words, spread_words
+from zconsole.output.what_if import bare_words, busy_words, cost_words, spread_words
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.topology import placed
 from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
@@ -171,6 +171,8 @@ def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:
     yield from paragraph("caution", bare_words(view), look, width)
     yield from paragraph("space", more, look, width)
     yield from paragraph("spread", spread_words(view), look, width)
+    busy = "" if view.busy_share is None else busy_words(view.busy_share)
+    yield from paragraph("new writes", busy, look, width)
     yield from paragraph("rebalance", cost_words(view), look, width)
 
 

@@ -108,7 +108,7 @@ def suggested(frame: Frame) -> Suggestion | None:
 def _suggestion(ink: Ink) -> str:
     """The suggestion with the keys of the console; empty where there is none."""
     found = suggested(ink.frame)
-    return as_called(found.by_key(ink.look.keys.way), called_names(ink.frame)) if found else ""
+    return as_called(ink.look.said(found.text), called_names(ink.frame)) if found else ""
 
 
 def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:

@@ -129,9 +129,8 @@ def footer_line(
     parts = [short_key(key) for key in shorts if not key.everywhere]
     ends = [short_key(key) for key in shorts if key.everywhere]
     if several_pools:
-        before, after = map(look.keys.titled, ("previous-pool", "next-pool"))
         parts[:0] = [
-            (*short_key(before, "")[:1], *short_key(after, "pool")),
+            titled_keys(look, "previous-pool next-pool", "pool"),
             short_key(look.keys.titled("overview"), "all pools"),
         ]
     usable = () if denied is None else look.keys.actions
@@ -175,6 +174,12 @@ def short_key(key: Key, word: str | None = None, key_role: str = "key", role: st
     """A key and its word; a click on either presses the key."""
     word, pressed = key.short if word is None else word, press(key.keys[0])
     return Span(f"{shown(key.keys[0])} ", key_role, pressed), Span(word, role, pressed)
+
+
+def titled_keys(look: DisplayFormat, titles: str, word: str = "") -> Line:
+    """The keys of rows by their titles, a blank between, and the word of the last or another."""
+    *before, last = map(look.keys.titled, titles.split())
+    return (*(short_key(key)[0] for key in before), *short_key(last, word or last.short))
 
 
 def press(key: str) -> str:

@@ -18,10 +18,10 @@ from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.buttons import hint
 from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.keys import bindings
+from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
@@ -172,15 +172,8 @@ def inside(path: str, other: str) -> bool:
 
 
 AGED = " old: written before the newest vdev was added; worth moving"
-HINTS = (
-    ("Space", "mark"),
-    ("Enter", "go on"),
-    ("?", "help"),
-    ("Esc", "back"),
-    ("Right", "open"),
-    ("Left", "close"),
-)
-"""What the keys do, the most needed first."""
+KEYS = ("mark", "go-on", "help", "back", "unfold", "fold-up")
+"""Titles of the keys, the most needed first."""
 _GAP = 0.2
 """Seconds between two paintings while sizes come in."""
 _BAR = 10
@@ -271,13 +264,13 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             return tuple(wrapped(self._said, "warning", self._look, width, " "))
         marked = self._folders.marked
         here = self._at_cursor() or ""
-        words = {} if marked else {"Enter": "choose this"}
+        words = {"back": "back"} if marked else {"back": "back", "go-on": "choose this"}
         if not marked and here in self._folders.roots:
             name = middle(self._look.text(here), width // 3, self._look.glyphs.ellipsis)
-            words["Enter"] = f"choose all of {name}"
+            words["go-on"] = f"choose all of {name}"
         if here in marked:
-            words["Space"] = "unmark"
-        parts = [hint(key, words.get(key, word)) for key, word in HINTS]
+            words["mark"] = "unmark"
+        parts = [titled_keys(self._look, title, words.get(title, "")) for title in KEYS]
         if marked:
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
@@ -359,7 +352,7 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
         left = percent(view.spread_after)
         return f"Marking everything leaves a spread of {left}: some data returns to the full vdevs"
     size = look.size(view.rewrite_bytes * share)
-    return f"Mark about {size} (compressed) to balance; part moves back"
+    return f"Mark about {size} (compressed) to balance; some data returns to the full vdevs"
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:

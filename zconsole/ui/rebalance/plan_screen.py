@@ -6,6 +6,7 @@ What moves, where the data will lie, how long it takes, and what is in the way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -13,6 +14,7 @@ from textual.widgets import Button
 
 from zconsole import units
 from zconsole.errors import ZconsoleError
+from zconsole.pool.balance import Balance, move_share
 from zconsole.rebalance.backend import Counted, JobView, by_hand
 from zconsole.rebalance.planning.plan_document import (
     PlanDocument,
@@ -28,6 +30,7 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
@@ -43,26 +46,33 @@ JobPace = tuple[float, str]
 
 
 def pace_of(
-    plan: PlanDocument, limit: float | None, jobs: Sequence[JobView], scan_rate: float | None
+    plan: PlanDocument,
+    limit: float | None,
+    jobs: Sequence[JobView],
+    scan_rate: float | None,
+    found: Balance,
 ) -> JobPace | None:
     """The pace to expect of a job with a rate limit (bytes/s); None where nothing is known.
 
     A job's own pace goes before that of the last one of the same engine, and that before the mean
-    rate of the pool's last scan (allocated bytes/s), of which a rewrite gets about half, as it
-    writes what it reads. A rate limit bounds any of them. ``jobs``: the newest first.
+    rate of the pool's last scan (allocated bytes/s), of which a rewrite gets at most half, as it
+    writes what it reads, a copy a third, as it is read back, and both less where one vdev of the
+    pool as ``found`` takes most of it. A rate limit bounds any of them. ``jobs``: the newest first.
     """
     engine = ",".join(sorted({part.engine for part in plan.directories if part.engine}))
     alike = [job for job in jobs if job.engine == engine and job.limits.rate is None]
-    found: JobPace | None = None
+    pace: JobPace | None = None
     if rates := [job.rate for job in jobs if job.rate]:
-        found = rates[0], "pace of another job"
+        pace = rates[0], "pace of another job"
     elif means := [job.mean_rate for job in alike if job.mean_rate]:
-        found = means[0], "as the last job did"
+        pace = means[0], "as the last job did"
     elif scan_rate:
-        found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the last scan's rate"
-    if limit is not None and (found is None or limit < found[0]):
+        share = move_share(found, 1 if engine == "rewrite" else 2)
+        words = "half" if share == 0.5 else f"{percent(share, 0)} of"
+        pace = scan_rate * share / (plan.raw_factor or 1.0), f"{words} the last scan's rate"
+    if limit is not None and (pace is None or limit < pace[0]):
         return limit, "the rate limit"
-    return found
+    return pace
 
 
 def scan_pace(frame: Frame) -> float | None:
@@ -298,9 +308,12 @@ class PlanScreen(ButtonScreen[bool | None]):
         title = " REBALANCE  the plan" if made else " REBALANCE  making the plan"
         view = self.query_one("#plan", LinesView)
         view.show(self._lines(), (Span(title, "title"),))
-        more = [("Down", "more")] * view.has_more
-        keys = [*more, ("Left Right", "buttons"), ("Enter", "select")] if over else []
-        line = hints([*keys, ("Esc", "cancel")], self._look, self.app.size.width)
+        key = partial(titled_keys, self._look)
+        keys = [key("previous-button next-button", "buttons"), key("press-button")]
+        if view.has_more:
+            keys.insert(0, key("down", "more"))
+        parts = [*(keys if over else ()), key("back", "cancel")]
+        line = hints(parts, self._look, self.app.size.width)
         self.query_one("#hint", FooterView).show((line,))
 
     def _lines(self) -> Sequence[Line]:
@@ -310,8 +323,8 @@ class PlanScreen(ButtonScreen[bool | None]):
         if self.plan is not None:
             frame, settings = self._flow.frame_of(self._pool), self._new.settings
             jobs = self._watch.jobs.get(self._pool, ())
-            scan_rate = scan_pace(frame) if frame else None
-            pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate)
+            scan_rate, found = (scan_pace(frame), frame.balance) if frame else (None, Balance())
+            pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate, found)
             return plan_lines(
                 self.plan, settings, pace, self._command, self._denied, self._look, width
             )

@@ -14,16 +14,17 @@ from zconsole.errors import ZconsoleError
 from zconsole.hardware.location import PARTITION
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
-from zconsole.swap.checklist import WAYS, Checklist, sentence
-from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose, time_words
+from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose
 from zconsole.swap.disk import (
+    Checklist,
     MachineView,
     SwapDisk,
     free_to_go,
     is_being_replaced,
     proposed,
+    sentence,
 )
-from zconsole.swap.session import started
+from zconsole.swap.report import time_words
 from zconsole.swap.several import (
     SwapOrder,
     assigned,
@@ -31,10 +32,11 @@ from zconsole.swap.several import (
     begin_replaced,
     estimated,
     in_turn,
+    started,
     together,
     urgent_first,
 )
-from zconsole.swap.steps import STEPS
+from zconsole.swap.steps import STEPS, WAYS
 from zconsole.swap.store import SwapStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
@@ -43,7 +45,7 @@ from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.wizards import replace_together
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.swap.followed import FollowedSwap, peeked, session_of
+from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.swap_lines import choice_lines
 from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen, pick
 from zconsole.ui.widgets.draw import Line, Span
@@ -60,7 +62,7 @@ async def swap_flow(context: FlowContext, key: str) -> None:
             "a swap looks at every pool of the machine: start zconsole without pool names, or run"
             f" zconsole swap {pools[0]}"
         )
-    await context.swaps.look(partial(peeked, context))
+    await context.swaps.look()
     await SwapFlow(context, frame, key).run()
 
 
@@ -96,7 +98,7 @@ class SwapFlow:
     async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
         """One of those that are open, or a new one for the device at the cursor."""
         vdevs = (row.vdev for row in self.frame.rows if row.key == self.key)
-        leaf = next((vdev.name for vdev in vdevs if not vdev.children), None)
+        leaf = next((vdev.called for vdev in vdevs if not vdev.children), None)
         if len(known) == 1 and leaf is None:
             return known[0]
         alarms = map(self.context.swaps.alarm, known)
@@ -116,7 +118,7 @@ class SwapFlow:
         Raises ZconsoleError where there is none to choose.
         """
         chosen = self.key
-        view_of = session_of(self.context).view
+        view_of = self.context.swaps.session.view
         while True:
             view = await view_of(self._is_shown)
             if view is None:

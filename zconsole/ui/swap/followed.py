@@ -10,36 +10,12 @@ from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import situation_of
 from zconsole.errors import ZconsoleError
-from zconsole.swap.checklist import Answer, Checklist, SwapStage
-from zconsole.swap.disk import MachineView
-from zconsole.swap.session import Guide, SwapSession
-from zconsole.swap.store import SwapStore
+from zconsole.swap.disk import Checklist, MachineView
+from zconsole.swap.steps import Answer, SwapStage, comes_before
+from zconsole.swap.store import Guide, SwapStore
 from zconsole.swap.watch import current
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
-
-
-def session_of(context: FlowContext) -> SwapSession:
-    """What connects checklists with the machine of this console, made at the first look.
-
-    One for all looks: it remembers what disks said of themselves.
-    """
-
-    async def _frames() -> Sequence[Frame]:
-        return context.app.view_state.frames
-
-    swaps = context.swaps
-    if swaps.session is None:
-        swaps.session = SwapSession(context.backend, swaps.backend, _frames)
-    return swaps.session
-
-
-async def peeked(
-    context: FlowContext, kept: Sequence[Checklist], swap: Checklist
-) -> tuple[Checklist, SwapStage]:
-    """A checklist and its step as they are now, for who doesn't lead it. Raises ZconsoleError."""
-    return await session_of(context).peek(swap, kept)
 
 
 class FollowedSwap:
@@ -51,7 +27,7 @@ class FollowedSwap:
     def __init__(self, context: FlowContext, swap: Checklist, store: SwapStore) -> None:
         """``store`` is closed by whoever opened it."""
         self._context = context
-        self._session = session_of(context)
+        self._session = context.swaps.session
         self._store = store
         self._seen = swap
         self._guide: Guide | None = None
@@ -105,8 +81,8 @@ class FollowedSwap:
         except ZconsoleError:
             return
         found = current(self.checklist, seen, self._context.backend.clock())
-        steps = self.checklist.steps
-        if not found.alarm and (found.over or found.step in steps[steps.index("replace") :]):
+        begun = found.over or not comes_before(self.checklist, found.step, "replace")
+        if begun and not found.alarm:
             self.stage = found
 
     async def _peek(self) -> None:

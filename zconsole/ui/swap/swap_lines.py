@@ -7,21 +7,10 @@ from typing import NamedTuple
 
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import WELL
-from zconsole.swap.checklist import (
-    BACKED_OUT,
-    DONE,
-    NOT_NEEDED,
-    OPEN,
-    REPLACE_FIRST,
-    SCRUB_CANCELED,
-    Checklist,
-    SwapStage,
-    sentence,
-)
-from zconsole.swap.choice import SwapChoice, SwapWay, explained, way_text
-from zconsole.swap.disk import SwapDisk
-from zconsole.swap.report import entry_words
-from zconsole.swap.steps import STEPS, step_of
+from zconsole.swap.choice import SwapChoice, SwapWay
+from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, REPLACE_FIRST, Checklist, SwapDisk, sentence
+from zconsole.swap.report import entry_words, explained, way_text
+from zconsole.swap.steps import NOT_NEEDED, SCRUB_CANCELED, STEPS, SwapStage, listed, step_of
 from zconsole.timeline.frame import Frame, ScanView
 from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat
@@ -55,7 +44,7 @@ def choice_lines(
     ]
     if way is None:
         manual = choice.refusal.manual if choice.refusal else ()
-        steps = [f"{number}. {text}" for number, text in enumerate(manual, 1)]
+        steps = [f"{number}. " + text for number, text in enumerate(manual, 1)]
         blocks += [("Not guided", (choice.refused,), "error"), ("By hand", steps, "bold")]
     else:
         afterwards = ("Pull the old disk once the resilver is done",)
@@ -101,17 +90,17 @@ def listed_steps(swap: Checklist, at: str, filed: bool = False) -> tuple[ListedS
 
     ``filed``: whether its report is saved.
     """
-    listed = swap.listed(at)
+    shown_steps = listed(swap, at)
     # One that was given up came as far as the step that was current then.
     reached = swap.at if swap.state == BACKED_OUT else at
-    now = listed.index(reached) if reached in listed else 0
+    now = shown_steps.index(reached) if reached in shown_steps else 0
     states = (
         "done" if filed and step == "report" else _state(swap, step, number - now, step == at)
-        for number, step in enumerate(listed)
+        for number, step in enumerate(shown_steps)
     )
     return tuple(
         ListedStep(_words(swap, step), state, step_of(swap, step).brief)
-        for step, state in zip(listed, states, strict=True)
+        for step, state in zip(shown_steps, states, strict=True)
     )
 
 
@@ -145,7 +134,7 @@ def swap_title(
 ) -> Line:
     """Which swap, and how far it is; ``filed``: whether its report is saved."""
     at = stage.step if stage else swap.at
-    steps, reached = listed_steps(swap, at, filed), swap.listed(at)
+    steps, reached = listed_steps(swap, at, filed), listed(swap, at)
     current = (n for n, step in enumerate(steps, 1) if step.state == "current")
     where = f"step {next(current, len(steps))} of {len(steps)}"
     if swap.state == BACKED_OUT and swap.at in reached:
@@ -225,8 +214,8 @@ def _stage(
     yield from _doing(stage, look, width)
     if stage.final:
         yield from _said(stage.final_line, "warning")
-    if stage.undo:
-        yield from _said(stage.undo_line(_key(look, "undo")))
+    if line := stage.undo_line(key_of(look, "undo")):
+        yield from _said(line)
     for disk in stage.then[:1]:
         yield from _keyed(look, "other_pool", f"Begin the swap of {disk.pool}", width)
     if stage.over and not filed:
@@ -255,11 +244,12 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
 
 def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterable[Line]:
     """A key and what it does now; a click does it as well."""
-    head = Span(f" {fit(_key(look, action), 6)}", "key", f"screen.{action}")
+    head = Span(f" {fit(key_of(look, action), 6)}", "key", f"screen.{action}")
     return beside(head, look.text(text), width - 1)
 
 
-def _key(look: DisplayFormat, action: str) -> str:
+def key_of(look: DisplayFormat, action: str) -> str:
+    """The key that does something on the screen of a checklist."""
     return shown(next(key for key in look.keys.of("Swap") if key.name == action).keys[0])
 
 

@@ -14,11 +14,11 @@ from textual.binding import BindingType
 
 from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
-from zconsole.swap.checklist import DONE, Checklist, SwapStage, sentence
-from zconsole.swap.disk import SwapDisk
-from zconsole.swap.report import light_words, markdown
-from zconsole.swap.steps import plan_light
+from zconsole.swap.disk import DONE, Checklist, SwapDisk, sentence
+from zconsole.swap.report import markdown
+from zconsole.swap.steps import SwapStage
 from zconsole.swap.store import Hands
+from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirmation_of
 from zconsole.ui.actions.context import FlowContext
@@ -30,7 +30,7 @@ from zconsole.ui.keys import bindings
 from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.followed import FollowedSwap
-from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
+from zconsole.ui.swap.swap_lines import eta_note, key_of, restored_note, swap_lines, swap_title
 from zconsole.ui.widgets.draw import Line, Span, crop, joined
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
@@ -336,8 +336,9 @@ class SwapScreen(Dialog[SwapDisk | None]):
                 *(Span(sentence(text), "error") for text in stage.undone),
             ]
             if back is not None:
-                said.append(Span("To undo it step by step instead: Esc, then Z."))
-                said.append(Span(f"Z would now: {back.text}."))
+                undo = key_of(self._flow.look, "undo")
+                said.append(Span(f"To undo it step by step instead: Esc, then {undo}."))
+                said.append(Span(f"{undo} would now: {back.text}."))
         question = self._question("Give up this swap?", said, close, typed, verb="Give up")
         if not swap.lit:
             await self._put(question)

@@ -5,29 +5,26 @@ Does not import textual.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.errors import ZconsoleError
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import placed
-from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, Checklist
+from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist
 from zconsole.swap.steps import STEPS
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import ActivityView, Frame
 
 if TYPE_CHECKING:
-    from zconsole.swap.checklist import SwapStage
-    from zconsole.swap.session import SwapSession
-    from zconsole.swap.store import SwapBackend, SwapStore
-
-    Peek = Callable[[Sequence[Checklist], Checklist], Awaitable[tuple[Checklist, SwapStage]]]
-    """Sees a checklist as it is now, given all that are kept."""
-
+    from zconsole.actions.backend import ActionBackend
+    from zconsole.swap.steps import SwapStage
+    from zconsole.swap.store import SwapBackend, SwapSession, SwapStore
 
 MOST_CLOSED = 3
 """Closed checklists that are looked at for what they left undone, the newest: each look costs."""
@@ -41,11 +38,13 @@ NOT_UNDONE = "not undone:"
 class SwapWatch:
     """What is known of checklists; ``make_backend`` is None where no disk can be swapped."""
 
-    make_backend: Callable[[], SwapBackend] | None = None
+    make_backend: Callable[[], SwapBackend] | None
+    machine: ActionBackend = field(repr=False)
+    frames: Callable[[], Sequence[Frame]] = field(repr=False)
+    """The newest frame of every pool."""
     stages: dict[str, SwapStage] = field(default_factory=dict)
     """The current step of each open one, by its id, as far as it could be seen."""
-    session: SwapSession | None = field(default=None, repr=False)
-    """What looks at the checklists for the main screen; made at the first look."""
+    _session: SwapSession | None = field(default=None, repr=False)
     _kept: tuple[Checklist, ...] = ()
     """Every one, as of the newest look."""
     _backend: SwapBackend | None = None
@@ -71,11 +70,23 @@ class SwapWatch:
         return self._backend
 
     @property
+    def session(self) -> SwapSession:
+        """What looks at pools and disks; one, as it remembers what disks said of themselves."""
+        from zconsole.swap.store import SwapSession  # lazy: wanted when there is a checklist
+
+        async def _frames() -> Sequence[Frame]:
+            return self.frames()
+
+        if self._session is None:
+            self._session = SwapSession(self.machine, self.backend, _frames)
+        return self._session
+
+    @property
     def may_change(self) -> bool:
         """Whether another look can find anything new though no checklist was changed."""
         return bool(self.open or self._left)
 
-    async def look(self, peek: Peek) -> str:
+    async def look(self) -> str:
         """Look at the checklists again; what to announce of those found at the start."""
         if self.make_backend is None:
             return ""
@@ -83,21 +94,24 @@ class SwapWatch:
             self._kept = await in_daemon_thread(self._read)
         except StateError:  # whoever opens one is told
             return ""
-        await self._look_at_closed(peek)
+        await self._look_at_closed()
         names = {swap.id for swap in self.open}
         self.stages = {name: stage for name, stage in self.stages.items() if name in names}
         for swap in self.open:
             try:
-                seen, stage = await peek(self._kept, swap)
+                seen, stage = await self.session.peek(swap, self._kept)
                 # Who only looks doesn't end it: until somebody leads it to its end, it is open.
                 self.saw(seen if seen.state == OPEN else swap, stage)
             except ZconsoleError:  # it stays as it is kept
                 self.stages.pop(swap.id, None)
         first, self._looked = not self._looked, True
         words = ", ".join(swap.old.words for swap in self.open)
-        return f"Disk swap unfinished: {words}. C continues it." if first and words else ""
+        if not (first and words):
+            return ""
+        act = KeyedText("zconsole swap", "{keys}", "swap")
+        return f"Disk swap unfinished: {words}. " + act + " continues it."
 
-    async def _look_at_closed(self, peek: Peek) -> None:
+    async def _look_at_closed(self) -> None:
         """What the newest closed checklists left undone, as far as it is so still."""
         begun = {(swap.pool, swap.old.key) for swap in self.open}
         closed = [swap for swap in self._kept if swap.state != OPEN and (swap.undone or swap.lit)]
@@ -105,7 +119,7 @@ class SwapWatch:
         for swap in closed[:MOST_CLOSED]:
             if (swap.pool, swap.old.key) not in begun:
                 with suppress(ZconsoleError):
-                    _, stage = await peek(self._kept, swap)
+                    _, stage = await self.session.peek(swap, self._kept)
                     self._left += tuple((swap, text) for text in stage.reminders)
 
     def saw(self, swap: Checklist, stage: SwapStage) -> None:
@@ -171,7 +185,7 @@ def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = Non
     ``frame``: the newest one, which shows that a replace has begun before the machine is looked at.
     """
     if stage is not None and stage.alarm:
-        note = f"{stage.brief or stage.title}  (C)"
+        note = f"{stage.brief or stage.title}" + KeyedText("", "  ({keys})", "swap")
     else:
         step = stage.step if stage is not None else swap.at
         if step == "replace" and frame is not None and frame.root is not None:
@@ -179,5 +193,6 @@ def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = Non
             old = places.get(swap.old.key)
             above = None if old is None or old.parent is None else places[old.parent].vdev
             step = "resilver" if above is not None and above.kind == "replacing" else step
-        note = f"{swap.old.spot}: {STEPS[step].title}  (C continues)"
+        continues = KeyedText("", "  ({keys} continues)", "swap")
+        note = f"{swap.old.spot}: {STEPS[step].title}" + continues
     return ActivityView(Activity(KIND, "unfinished:", note=note))

@@ -18,7 +18,7 @@ from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
-from zconsole.rebalance.job.job import PUBLISH
+from zconsole.rebalance.job.job import PUBLISH, terms_of
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import Choice
@@ -234,14 +234,22 @@ def test_each_event_is_shown_and_the_newest_kept_without_what_is_only_printed(
 
 
 @rows(
-    ("source", "stored"),
-    [(None, 1.0), (None, 0.5), ([1.0, 0.0], 1.0), ([1.0, 0.0], 0.25), ([0.5, 0.5], 2.0)],
+    ("source", "stored", "data"),
+    [
+        (None, 1.0, 1.0),
+        (None, 0.5, 0.8),
+        ([1.0, 0.0], 1.0, 1.0),
+        ([1.0, 0.0], 0.25, 0.5),
+        ([0.5, 0.5], 2.0, 1.0),
+    ],
 )
-def test_a_job_begins_with_the_total_of_its_plan(source: list[float] | None, stored: float) -> None:
+def test_a_job_begins_with_the_total_of_its_plan(
+    tmp_path: Path, source: list[float] | None, stored: float, data: float
+) -> None:
     """Whatever the files compress to, wherever they lie, and whatever of them stays."""
     for pinned in (0, 25):
-        spaces = (Space("d0", 1000 * GIB, 800 * GIB), Space("d1", 1000 * GIB, 100 * GIB))
-        pool = PoolFacts("tank", {"health": "ONLINE"}, spaces, (2, 4, 0), used=600 * GIB)
+        spaces = (Space("d0", 1000 * GIB, 800 * GIB, data=data), Space("d1", 1000 * GIB, 100 * GIB))
+        pool = PoolFacts("tank", {}, spaces, (2, 4, 0), used=600 * GIB)
         found = Survey(b"/tank", Ages(), 9000 * GIB, allocated=500 * GIB)
         place, length = JobDirectory(b"/tank", "zfs", "tank", None), round(500 * GIB / stored)
         held = {"snapshots": pinned * 5 * GIB}
@@ -250,7 +258,10 @@ def test_a_job_begins_with_the_total_of_its_plan(source: list[float] | None, sto
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(forecast, "source", lambda *_: (source, "made up"))
             made = plan.judged([each], pool, settings)
-        kept = creation.terms_made(Record("abc123", Path("/j"), Path("/f")), settings, made)
+        told = creation.terms_made(Record("abc123", Path("/j"), Path("/f")), settings, made)
+        with closing(Journal.create(tmp_path / f"{source}{stored}{pinned}")) as journal:
+            journal.set("job", told.document())
+            kept = terms_of(journal)
         watch = SpreadWatch(FactsReader(), "tank", kept, lambda: 0.0)
         planned = made.document.bytes_to_target
         assert planned is not None
@@ -275,3 +286,50 @@ def test_the_end_of_a_job_that_works_at_night_is_nights_away(
         now[0] += 10.0
         accounts.work(10)
         assert accounts.status().eta_seconds == pytest.approx(hours * 3600)
+
+
+def test_waits_for_slow_disks_are_part_of_the_pace(tmp_path: Path) -> None:
+    """The end was that of a job that nothing slows down, and unknown at every second look."""
+    now = 0.0
+    with closing(Journal.create(tmp_path / "j")) as journal:
+        accounts = accounts_of(journal, lambda: now)
+        accounts.bytes_total = 1 << 30
+        ends = list[float | None]()
+        accounts.work(0)
+        for _ in range(20):
+            now += 2.0
+            accounts.work(2000)
+            accounts.wait("disk latency is high")
+            ends.append(accounts.status().eta_seconds)
+            now += 2.0
+            accounts.wait(None)
+            ends.append(accounts.status().eta_seconds)
+        left = (1 << 30) - 40_000
+        assert ends[-1] == pytest.approx(left / 500)
+        assert None not in ends[1:]
+        assert ends[-2] == pytest.approx(left / 550, rel=0.11)
+        assert accounts.status().mean_rate == pytest.approx(1000)
+
+
+@rows("waits", [False, True])
+def test_a_job_that_waits_for_its_hours_has_an_end(tmp_path: Path, waits: bool) -> None:
+    """By day its end was unknown; then it was that of a job whose disks are never busy."""
+    now, hour = 0.0, [22]
+    clocks = JobClocks(
+        lambda: now, lambda: now, local=lambda: datetime(2026, 3, 1, hour[0], tzinfo=UTC)
+    )
+    with closing(Journal.create(tmp_path / f"{waits}")) as journal:
+        accounts = accounts_of(journal, lambda: now, clocks)
+        accounts.bytes_total, accounts.job.limits = 10_000 + 3600, Limits(window="22:00-06:00")
+        accounts.work(0)
+        now += 10_000.0
+        accounts.work(10_000)
+        if waits:
+            accounts.wait("disk latency is high")
+            now += 10_000.0
+            accounts.wait(None)
+        hour[0] = 7
+        accounts.wait("outside 22:00-06:00")
+        found = accounts.status()
+        assert (found.state, found.rate) == ("waiting", None)
+        assert found.eta_seconds == pytest.approx((15 + (2 if waits else 1)) * 3600)

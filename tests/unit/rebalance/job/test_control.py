@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +21,7 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import control, creation, job_store, runner
 from zconsole.rebalance.job.creation import Created
-from zconsole.rebalance.job.job import read_requests, request_file, requested
+from zconsole.rebalance.job.job import Request, request_file, requested
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.job.runner import Show
@@ -98,21 +99,35 @@ def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None
     assert (found["current"] is None) is (state != "running")
 
 
-def test_a_job_of_an_earlier_version_is_told_in_its_journal_until_this_one_runs_it(
+def test_a_request_changes_what_it_names_and_a_journal_without_one_asks_nothing(
     tree: Path,
 ) -> None:
     record = created(tree, "running")
     request_file(record.journal).unlink()
-    with job_store.locked(record):
-        control.ask(record, "pause", {"rate": 5.0})
     with closing(Journal.open(record.journal)) as journal:
-        assert journal.get("control") == {"order": "pause", "limits": {"rate": 5.0}}
-        assert not request_file(record.journal).exists()
-        read_requests(journal)
-        with job_store.locked(record):
-            control.ask(record, None, {"min_free": 0.5})
-        assert journal.get("control") == {"order": "pause", "limits": {"rate": 5.0}}
+        assert requested(journal) == ("run", {})
+        control.ask(record, "pause", {"rate": 5.0})
+        control.ask(record, None, {"min_free": 0.5})
         assert requested(journal) == ("pause", {"rate": 5.0, "min_free": 0.5})
+
+
+def test_what_two_operators_ask_at_the_same_time_counts(tree: Path, monkeypatch) -> None:
+    record = created(tree, "stopped")
+    other = threading.Thread(target=control.ask, args=(record, None, {"rate": 5.0}))
+
+    def slowly(journal: Journal) -> Request:
+        if not other.ident:
+            found = requested(journal)
+            other.start()
+            other.join(0.5)  # it has written by now, unless it waits for its turn
+            return found
+        return requested(journal)
+
+    monkeypatch.setattr(control, "requested", slowly)
+    control.ask(record, "pause")
+    other.join()
+    with closing(Journal.open(record.journal)) as journal:
+        assert requested(journal) == ("pause", {"rate": 5.0})
 
 
 def test_a_damaged_request_is_said_to_be_one(tree: Path) -> None:

@@ -267,6 +267,7 @@ def shell(tmp_path: Path, half: Path) -> Shell:
     journal = where / f"{JOB}.db"
     (where / f"{JOB}.json").write_text(json.dumps({"journal": str(journal)}))
     (where / f"{JOB}.log").write_text(f"job {JOB}\n")
+    request_file(journal).write_text(json.dumps({"order": "pause", "limits": CHANGED}))
     with closing(sqlite3.connect(journal)) as db, db:
         db.execute("PRAGMA journal_mode = WAL")
         db.executescript(SCHEMA + INDEXES)
@@ -308,7 +309,6 @@ def meta(half: Path) -> dict[str, str]:
         "walking": {"settings": settings, "agreed": True},
         "keys": {root: f"{mount.kind.decode()}:{mount.source.decode()}:"},
         "walk_skipped": {},
-        "control": {"order": "pause", "limits": CHANGED},
         "status": {"state": "running", "why": None, "pid": 32640, "t": 1795433709.0},
         "job": {
             "name": JOB,

@@ -31,10 +31,9 @@ from zconsole.rebalance.job.holds import (
     Holds,
     PeriodicCheck,
     PoolLook,
+    PoolWatch,
     SlowDisks,
     WorkPhase,
-    pins_check,
-    pool_check,
 )
 from zconsole.rebalance.job.job import Floor, FreeSpace, Job, request_file
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
@@ -157,7 +156,7 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
         free = Completed(tuple(argv), 0, "50\t100\n", "")
         return free if argv[1] == "list" else status(argv, deadline)
 
-    gate = pool_check(FactsReader(run), "tank", False, clock)
+    gate = PoolWatch(FactsReader(run), "tank", [], False, [], clock).look
     assert gate() == PoolLook(free=0.5)
     clock.now += POOL_INTERVAL
     assert gate() == PoolLook(free=0.5)
@@ -168,7 +167,8 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
 
 def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     run, _ = answering(SCRUB)
-    assert pool_check(FactsReader(run), "tank", False, Clock())() == PoolLook("a scrub is running")
+    watch = PoolWatch(FactsReader(run), "tank", [], False, [], Clock())
+    assert watch.look() == PoolLook("a scrub is running")
 
 
 REMOVAL = (
@@ -188,15 +188,20 @@ def test_a_pool_that_moves_blocks_itself_is_waited_for_though_scans_are_not(
     text: str, moving: str
 ) -> None:
     run, _ = answering(text)
-    found = pool_check(FactsReader(run), "tank", True, Clock())()
-    assert found == PoolLook(f"a {moving} is running")
+    watch = PoolWatch(FactsReader(run), "tank", [], True, [], Clock())
+    assert watch.look() == PoolLook(f"a {moving} is running")
 
 
 class Snapshotted:
     """Holds of a job with 20 bytes on tank/a to move, stored in 10; only snapshots matter."""
 
     def __init__(
-        self, run: Callable[[Sequence[str], float], Completed], clock: Clock, room: int
+        self,
+        run: Callable[[Sequence[str], float], Completed],
+        clock: Clock,
+        room: int,
+        refquota: bool = False,
+        pool_free: float | None = None,
     ) -> None:
         self.notes: list[str] = []
         self.status = ONLINE
@@ -206,13 +211,16 @@ class Snapshotted:
                 return Completed(tuple(argv), 0, self.status, "")
             return run(argv, deadline)
 
-        note = self.notes.append
-        self.check = pins_check(FactsReader(answer), "tank", ["tank/a"], note, clock)
+        watch = PoolWatch(FactsReader(answer), "tank", ["tank/a"], False, self.notes, clock)
+        self.check = watch.new_pin
         holds = cast("Any", object.__new__(Holds))
         holds.accounts = SimpleNamespace(left=lambda: 20)
-        terms = SimpleNamespace(stored=0.5)
-        holds.job = SimpleNamespace(space=SimpleNamespace(room=lambda: room), terms=terms)
-        holds._of_pool = (PoolLook, self.check)
+        terms = SimpleNamespace(stored=0.5, floors={"/tank/a": Floor(0, 100.0)})
+        space = SimpleNamespace(room=lambda: room)
+        holds.job = SimpleNamespace(space=space, terms=terms, limits=Limits(min_free=0.1))
+        holds._has_refquota = refquota
+        watch.look = PeriodicCheck(lambda: PoolLook(free=pool_free), POOL_INTERVAL, clock)
+        holds._of_pool = watch
         self.why: Callable[[], str | None] = holds._pool
 
     def later(self) -> str | None:
@@ -234,6 +242,22 @@ def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
     assert "tank/a" in gate.notes[0]
     clock.now += SNAPSHOT_INTERVAL
     assert gate.later() is None
+
+
+@rows(
+    ("refquota", "pool_free", "waits"),
+    [(False, 0.9, True), (True, 0.9, False), (True, 0.19, True), (True, None, True)],
+)
+def test_what_a_new_snapshot_pins_counts_in_no_refquota(
+    refquota: bool, pool_free: float | None, waits: bool
+) -> None:
+    clock = Clock()
+    run, ready = answering("50\n", "150\n50\n")
+    gate = Snapshotted(run, clock, 5, refquota, pool_free)
+    assert gate.why() is None
+    clock.now += SNAPSHOT_INTERVAL
+    ready.set()
+    assert (gate.later() is not None) == waits
 
 
 def test_a_new_checkpoint_that_would_pin_too_much_holds_the_job_up() -> None:
@@ -274,7 +298,7 @@ def test_what_leaves_blocks_of_snapshots_alone_does_not_wait_for_them(
         job = job_of(journal, JobClocks(clock, clock), settings=settings)
         made = Holds(job, FactsReader(run), places, accounts_of(journal, clock), lambda: None)
         assert made._of_pool is not None
-        made._of_pool[1]()
+        made._of_pool.new_pin()
     assert any("zfs list" in words for words in seen) == asked
 
 

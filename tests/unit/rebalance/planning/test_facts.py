@@ -46,6 +46,14 @@ def test_normal_vdevs_with_what_their_free_bytes_count_for() -> None:
     assert [s.weight for s in spaces_of(listed, (2, 4, 4))] == [1.0, 1.0]
 
 
+def test_a_listing_tells_what_of_a_vdev_is_data() -> None:
+    (listed,) = capacities(LIST)
+    assert [s.data for s in spaces_of(listed, (2, 3, 9))] == [pytest.approx(2 / 3), 1.0]
+    rows = (Vdev("draid2:4d:14c:1s-0", "draid2", width=14), Vdev("raidz1-1", "raidz1"))
+    draid, unknown = spaces_of(Vdev("tank", "root", children=rows), (2, 3, 9))
+    assert (draid.data, draid.weight, unknown.data) == (pytest.approx(4 / 6), 11.0, 1.0)
+
+
 def test_special_vdevs_are_a_class_of_their_own() -> None:
     (listed,) = capacities(LIST)
     assert [(s.name, s.alloc) for s in spaces_of(listed, (2, 3, 9), "special")] == [
@@ -56,7 +64,7 @@ def test_special_vdevs_are_a_class_of_their_own() -> None:
 
 def test_a_vdev_whose_space_is_not_told_has_none() -> None:
     listed = Vdev("tank", "root", children=(Vdev("sda", "disk"),))
-    assert spaces_of(listed, (2, 3, 9)) == (Space("sda", 0, 0, 1.0, 0),)
+    assert spaces_of(listed, (2, 3, 9)) == (Space("sda", 0, 0, disks=0),)
 
 
 def test_the_devices_of_a_pool_are_told_by_their_paths(tmp_path: Path) -> None:
@@ -229,8 +237,11 @@ def test_a_pool_called_online_with_a_lost_disk_is_degraded(
         "\ttank  ONLINE       0     0     0\n\t  raidz1-0  ONLINE       0     0     0\n"
         f"{row}\nerrors: No known data errors\n"
     )
-    run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
-    assert FactsReader(run, root=tmp_path).condition("tank") == Condition(state)
+    said = {"get": "health\tONLINE\n", "list": LIST, "status": text}
+    run = lambda argv, deadline: Completed(tuple(argv), 0, said[argv[1]], "")  # noqa: E731
+    reader = FactsReader(run, root=tmp_path)
+    assert reader.condition("tank") == Condition(state)
+    assert reader.pool("tank").condition == Condition(state), "a plan and its run see the same"
 
 
 def test_a_mount_by_its_number(tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ from zconsole.rebalance.planning.forecast import (
     layouts_of,
     narrowed,
 )
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.rebalance.planning.survey import Ages, Held, Survey
 from zconsole.rebalance.planning.walk import Portion
 from zconsole.system.process import Completed
 
@@ -109,6 +110,16 @@ def test_what_is_kept_free_is_all_that_may_not_be_written(monkeypatch: pytest.Mo
     assert forecast.room_in(b"/", pool, Limits(min_free=0.1)) == (2500, (3500, 5000.0))
 
 
+@rows(
+    ("births", "birth"),
+    [(" F=1 B=9/23 cksum=1", 23), (" F=1 B=9/0 cksum=1", 9), ("", 0), (" F=1 B=30/23", 23)],
+)
+def test_a_block_is_as_old_as_where_it_lies(births: str, birth: int) -> None:
+    """A rewrite that spares incremental sends keeps the first txg, and a clone the second."""
+    (extent,) = listed({7: f"  0  L0 0:1000:200 200L/200P{births}\n"})[7]
+    assert extent.birth == birth
+
+
 KIB = 1 << 10
 LINES = """\
                0 L1  0:cbe2200:400 20000L/400P F=2 B=23/23 cksum=1
@@ -134,8 +145,8 @@ def test_extents_in_their_order() -> None:
     copies = LINES.replace("1:17400:20000 20000L/20000P", "1:17400:8000 0:8000:8000 20000L/7000P")
     file = listed({117: copies})[117]
     assert file == [
-        Extent(0, "cbe2200", 0x20000, 0x20000, 0x20000, 1, 0x20000),
-        Extent(1, "17400", 0x8000, 0x20000, 0x7000, 2, 0x10000),
+        Extent(0, "cbe2200", 0x20000, 0x20000, 0x20000, 1, 0x20000, 23),
+        Extent(1, "17400", 0x8000, 0x20000, 0x7000, 2, 0x10000, 23),
     ]
 
 
@@ -233,3 +244,89 @@ def test_a_plain_disk_beside_special_ones_has_an_id_that_is_not_known(
 ) -> None:
     blocks = [Extent(vdev, "0", 10, 10, 10, 1, 10) for vdev in (0, 1)]
     assert (forecast.vdev_shares(blocks, names, others) is not None) == known
+
+
+def test_what_files_on_a_raidz_take_beside_a_mirror_counts_their_parity_alone() -> None:
+    """It was that of all data, of which half has no parity."""
+    spaces = (Space("raidz1-0", 900, 300, data=0.5), Space("mirror-1", 900, 300))
+    pool = PoolFacts("tank", {}, spaces, (2, 4, 0), used=450)
+    for lies, factor in (([1.0, 0.0], 2.0), ([0.0, 1.0], 1.0), (None, 600 / 450)):
+        plan = forecast.RebalancePlan([], pool, PlanDocument(()), lies)
+        assert plan.raw_factor == pytest.approx(factor)
+
+
+CONFIGURATION = """
+MOS Configuration:
+        version: 5000
+        vdev_tree:
+            type: 'root'
+            create_txg: 4
+            children[0]:
+                type: 'mirror'
+                is_log: 0
+                create_txg: 4
+                children[0]:
+                    type: 'disk'
+                    create_txg: 700
+            children[1]:
+                type: 'mirror'
+                is_log: 0
+                create_txg: 50
+            children[2]:
+                type: 'disk'
+                is_log: 1
+                create_txg: 80
+            children[3]:
+                type: 'mirror'
+                is_log: 0
+                create_txg: 90
+                alloc_bias: 'special'
+        features_for_read:
+"""
+
+
+@rows(("told", "txg"), [(CONFIGURATION, 50), ("", None), ("zdb: can't open 'tank'\n", None)])
+def test_the_newest_data_vdev_came_in_a_txg(told: str, txg: int | None) -> None:
+    """A disk replaced later, a log and a special vdev are none."""
+    reader = FactsReader(lambda argv, _: Completed(tuple(argv), 0, told, ""))
+    assert reader.added_txg("tank") == txg
+
+
+@rows(
+    ("births", "old", "told", "parts"),
+    [
+        ([9, 9], 100, 100, (60, 0)),
+        ([50, 60], 0, 0, (None, None)),  # a second plan after a rewrite in place
+        ([9, 50], 50, None, (None, None)),
+        ([9, 50, 50], 33, None, (None, None)),
+        ([], 100, 100, (60, 0)),
+    ],
+)
+def test_what_was_rewritten_is_not_old_though_its_ctime_is(
+    births: list[int], old: int, told: int | None, parts: tuple[int | None, int | None]
+) -> None:
+    """All was called old, and worth most, right after it had been rewritten."""
+    plan = measured(old_allocated=100)
+    plan.found.ages = Ages(addition=50)
+    plan.found.below.note(b"a", Held(2, 90, 60))
+    plan.found.below.note(b"b", Held(1, 10, 0))
+    files = [status_of(100, 40) for _ in births]
+    plan.found.sample.offer(
+        [os.stat_result((*each[:1], at, *each[2:])) for at, each in enumerate(files)]
+    )
+    plan.listed = {
+        at: [Extent(0, "0", 10, 10, 10, 1, 10, birth)] for at, birth in enumerate(births)
+    }
+    plan.note_rewritten(50)
+    found = plan.document(100)
+    assert (plan.found.old_allocated, found.old_bytes) == (old, told)
+    assert tuple(part.old_bytes for part in found.below) == parts
+
+
+def test_a_file_that_changed_since_is_new_whatever_its_blocks() -> None:
+    plan = measured(old_allocated=40)
+    plan.found.ages = Ages(addition=50)
+    plan.found.sample.offer([status_of(100, 60)])
+    plan.listed = {7: [Extent(0, "0", 10, 10, 10, 1, 10, 60)]}
+    plan.note_rewritten(50)
+    assert (plan.rewritten, plan.found.old_allocated) == (0.0, 40)

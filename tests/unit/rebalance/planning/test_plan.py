@@ -221,7 +221,7 @@ def judged(
 ) -> PlanDocument:
     """The plan of files of so many bytes, of which a compressed pool stores 10T."""
     spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
-    pool = PoolFacts("tank", {"health": "ONLINE"}, spaces, (2, 3, 9), used=15 * TIB)
+    pool = PoolFacts("tank", {}, spaces, (2, 3, 9), used=15 * TIB)
     found = Survey(b"/tank", Ages(), room, files=9, bytes=length, allocated=10 * TIB)
     place = JobDirectory(b"/tank", "zfs", "tank", dataset or Dataset("tank", {}))
     choice = Choice("rewrite", "")
@@ -254,6 +254,46 @@ def test_only_old_blocks_of_what_a_limit_lets_move_need_room(
     assert directory.pinned_bytes["snapshots"] == directory.space_needed_bytes
 
 
+@rows(
+    ("quotas", "above", "refused"),
+    [
+        ({}, None, "needs 8.00T, with only 10G free above the reserve"),
+        ({"refquota": 20}, None, None),
+        ({"refquota": 20, "quota": 21}, None, "needs 8.00T, with only 6T free above the reserve"),
+        ({"refquota": 20, "quota": 24}, None, None),
+        ({"refquota": 20}, 3, "needs 8.00T, with only 3T free above the reserve"),
+        ({"refquota": 20}, 9, None),
+    ],
+)
+def test_old_blocks_that_stay_count_in_no_refquota(
+    monkeypatch: pytest.MonkeyPatch, quotas: dict[str, int], above: int | None, refused: str | None
+) -> None:
+    """10G were left to files, and 8T that snapshots have were to find room in them."""
+    sizes = {name: str(number * TIB) for name, number in quotas.items()}
+    known = {"used": 15 * TIB, "referenced": 8 * TIB, "written": 0}
+    properties = {**{name: str(number) for name, number in known.items()}, **sizes}
+    dataset = Dataset("tank/a", properties, (Snapshot(20, 0, False),))
+    spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
+    room = {"size": str(40 * TIB), "free": str(25 * TIB)}
+    pool = PoolFacts("tank", room, spaces, (2, 3, 9), used=15 * TIB)
+    found = Survey(b"/tank/a", Ages(21), 10 << 30, files=9, bytes=8 * TIB, allocated=8 * TIB)
+    found.snapshot_allocated = 8 * TIB
+
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        told = "-" if above is None else str(above * TIB)
+        assert argv[-2:] == ("available", "tank")
+        return Completed(tuple(argv), 0, f"{told}\n", "")
+
+    place, settings = JobDirectory(b"/tank/a", "zfs", "tank/a", dataset), Settings(("/tank/a",))
+    reader = FactsReader(run)
+    monkeypatch.setattr(FactsReader, "version", lambda _: (2, 3, 9))
+    each = plan._directory_plan(Sys(), reader, place, pool, settings, found, Users().look(), [])
+    made = plan.judged([each], pool, settings).document
+    assert made.refused == refused
+    needs = sum(part.space_needed_bytes for part in made.directories)
+    assert (needs > made.available_bytes) == bool(refused)
+
+
 def test_a_send_grows_by_no_more_than_a_limit_lets_move() -> None:
     dataset = Dataset("tank", {}, (Snapshot(20, 0, False),))
     each = walked(JobDirectory(b"/tank", "zfs", "tank", dataset), WHOLE)
@@ -282,7 +322,8 @@ def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
     dataset = Dataset("tank", {k: str(v) for k, v in properties.items()}, (Snapshot(1, 0, False),))
     place = JobDirectory(b"/tank", "zfs", "tank", dataset)
     each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 10)
-    plan._pin(each, PoolFacts("tank", {}, (), (2, 3, 9)))
+    pool = PoolFacts("tank", {}, (), (2, 3, 9))
+    each.pinned, each.held_most = plan._pinned(dataset, pool, found)
     assert (each.pinned_least, each.pinned_most) == (least * TIB, most)
     told = list(plan.plan_notes.of_pins(1 << 60, "", [each]))
     assert bool(told) == (least * TIB < most), told
@@ -290,7 +331,7 @@ def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
 
 def test_a_spread_is_out_of_reach_where_a_vdev_takes_no_writes() -> None:
     spaces = [Space(f"mirror-{n}", 10 * TIB, n * TIB, float(n != 1)) for n in (9, 1, 2)]
-    pool = PoolFacts("tank", {"health": "ONLINE"}, tuple(spaces), (2, 4, 0), used=12 * TIB)
+    pool = PoolFacts("tank", {}, tuple(spaces), (2, 4, 0), used=12 * TIB)
     found = Survey(b"/tank", Ages(), 9 * TIB, files=9, bytes=12 * TIB, allocated=12 * TIB)
     place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
     each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 12 * TIB)

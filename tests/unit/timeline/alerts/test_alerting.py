@@ -9,17 +9,22 @@ import pytest
 from tests.factory import frame, mirror_pool
 from tests.records import replace
 from tests.table import rows
+from tests.unit.timeline.alerts.test_rules import FINISHED, left_behind, running
 from zconsole.errors import UsageError
+from zconsole.pool.scan_outcome import GRACE
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import Completed, DeadlineError
+from zconsole.system.record_file import AsyncWriter, LockedStore
 from zconsole.timeline.alerts.alerting import (
     MOST_HOOKS,
+    RESTART,
     Alerting,
+    SentAlerts,
     hook_found,
     notification,
     run_hook,
 )
-from zconsole.timeline.alerts.rules import Alert, AlertRules
+from zconsole.timeline.alerts.rules import UNREACHABLE_AFTER, Alert, AlertRules
 from zconsole.timeline.feed import Feed, Update
 from zconsole.zfs.sources.base import Capabilities
 
@@ -212,3 +217,107 @@ async def test_an_alert_rings_once():
 
 async def test_silent_channels_write_nothing():
     assert (await alerting(Tells()).next()).ring == ""
+
+
+def sent_in(place):
+    return SentAlerts(LockedStore(place, writer=AsyncWriter()), "page")
+
+
+async def told_by(place, *rounds):
+    """The kinds that a hook is told of in one run of a watch."""
+    teller = Tells()
+    feed = alerting(teller, hook=("page",), sent=sent_in(place))
+    for frames in rounds:
+        feed.sample = lambda frames=frames: shown(*frames)
+        await feed.next()
+        for _ in range(5):
+            await asyncio.sleep(0)
+    await feed.aclose()
+    assert feed.alerts.take_notes() == ()
+    return [told["kind"] for _, told in teller.told]
+
+
+def at(t, kstat="SUSPENDED"):
+    return frame(mirror_pool(), t, problem="no answer", kstat=kstat)
+
+
+async def test_a_restart_sends_what_still_lasts_no_second_time(tmp_path):
+    tmp_path.chmod(0o700)
+    assert await told_by(tmp_path, [at(1.0)]) == ["suspended"]
+    for t in (60.0, 120.0):
+        assert await told_by(tmp_path, [at(t), OTHER]) == []
+
+
+async def test_what_passed_while_nobody_watched_is_sent_again(tmp_path):
+    tmp_path.chmod(0o700)
+    assert await told_by(tmp_path, [at(1.0)]) == ["suspended"]
+    well = frame(mirror_pool(), 60.0)
+    assert await told_by(tmp_path, [well], [at(90.0)]) == ["suspended"]
+
+
+async def test_after_a_long_time_without_a_watch_all_that_lasts_is_sent(tmp_path):
+    tmp_path.chmod(0o700)
+    assert await told_by(tmp_path, [at(1.0)]) == ["suspended"]
+    assert await told_by(tmp_path, [at(2.0 + RESTART)]) == ["suspended"]
+
+
+UNRESTORED = left_behind(mirror_pool(FINISHED))
+
+
+@rows("first", [running(990.0), frame(UNRESTORED, 990.0)])
+async def test_a_pool_that_is_not_restored_is_sent_once(tmp_path, first):
+    """Whether the end of its scan was seen or not."""
+    tmp_path /= first.health.word
+    tmp_path.mkdir(mode=0o700)
+    since = {"over_since": 1001.0}
+    rounds = [[frame(UNRESTORED, t, **since)] for t in (1001.0, 1001.0 + GRACE, 1100.0, 1200.0)]
+    assert await told_by(tmp_path, [first], *rounds) == ["not-restored"]
+    assert await told_by(tmp_path, [frame(UNRESTORED, 1300.0, **since)]) == []
+
+
+async def test_what_the_hook_was_not_told_is_sent_after_a_restart(tmp_path):
+    tmp_path.chmod(0o700)
+    feed = alerting(Fails(9), hook=("page",), sent=sent_in(tmp_path))
+    feed.sample = lambda: shown(at(1.0))
+    await feed.next()
+    await feed.aclose()
+    assert await told_by(tmp_path, [at(60.0)]) == ["suspended"]
+
+
+async def test_what_is_found_after_a_while_is_waited_for(tmp_path):
+    tmp_path.chmod(0o700)
+    rounds = [[at(t, kstat=None)] for t in (1.0, 1.0 + UNREACHABLE_AFTER)]
+    later = [[at(t, kstat=None)] for t in (400.0, 400.0 + UNREACHABLE_AFTER)]
+    much_later = [[at(t, kstat=None)] for t in (3000.0, 3000.0 + UNREACHABLE_AFTER)]
+    assert await told_by(tmp_path, *rounds) == ["unreachable"]
+    assert await told_by(tmp_path, *later) == []
+    assert await told_by(tmp_path, *much_later) == ["unreachable"]
+
+
+async def test_a_watch_that_was_killed_has_kept_what_lasts(tmp_path):
+    tmp_path.chmod(0o700)
+    sent = sent_in(tmp_path)
+    feed = alerting(Tells(), hook=("page",), sent=sent)
+    for t in (1.0, 2.0):
+        feed.sample = lambda t=t: shown(at(t))
+        await feed.next()
+        for _ in range(5):
+            await asyncio.sleep(0)
+    assert sent._store.writer.settle(5)
+    # It is not closed, but its lock is gone, as with the process.
+    sent._store.close()
+    assert await told_by(tmp_path, [at(60.0)]) == []
+
+
+async def test_a_damaged_file_is_told_and_all_is_sent(tmp_path):
+    tmp_path.chmod(0o700)
+    await told_by(tmp_path, [at(1.0)])
+    (file,) = tmp_path.glob("alerts-*.json")
+    file.write_text("{")
+    teller = Tells()
+    feed = alerting(teller, hook=("page",), sent=sent_in(tmp_path))
+    feed.sample = lambda: shown(at(60.0))
+    update = await feed.next()
+    await feed.aclose()
+    assert [told["kind"] for _, told in teller.told] == ["suspended"]
+    assert "is damaged" in update.notes[-1]

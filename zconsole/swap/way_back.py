@@ -1,0 +1,184 @@
+"""What each step did that stands, the plan that takes it back, and what to run by hand."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from zconsole.actions import locate
+from zconsole.actions.offline import plan_detach, plan_online
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, zpool
+from zconsole.actions.scrub import plan_stop
+from zconsole.actions.target import Target, disk_path
+from zconsole.hardware.device import Device
+from zconsole.pool.model import Vdev
+from zconsole.pool.topology import FAILED
+from zconsole.swap.disk import Checklist, MachineView, SwapDisk, device_of, replacing
+from zconsole.swap.effects import plan_offline_safely
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """Something that a step did and that stands: what takes it back, and what is said otherwise."""
+
+    text: str
+    """What Back does: ``put bay07 online again``; empty where it can't do anything now."""
+    plan: ActionPlan | None = None
+    """The plan that does it; None where nothing has to be run."""
+    closes: bool = False
+    """Whether the checklist is over with it."""
+    left: str = ""
+    """What is left undone where the swap is given up, and what to run; empty where nothing is."""
+
+
+def stands_spare(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+    """The hot spare that this swap let stand in."""
+    target = view.target(swap.old.key)
+    group = None if target is None or swap.spare is None else target.group
+    if group is not None and group.kind == "spare":
+        yield _detaching(
+            view, group, f"hot spare {group.children[-1].called} still stands in for it:"
+        )
+
+
+def _detaching(view: MachineView, group: Vdev, left: str) -> WayBack:
+    """Detach the newest device of a group; ``left``: what is so as long as it stays."""
+    new = group.children[-1]
+    by_hand = zpool_line("detach", view.pool.name, disk_path(view.pool, new, expands=True))
+    left = f"{left} run {by_hand}"
+    if new.guid is None:
+        return WayBack("", left=left)
+    plan = plan_detach(view.situation, new.guid)
+    return WayBack(plan.title[:1].lower() + plan.title[1:], plan, left=left)
+
+
+def stands_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+    """Every device of the disk that is offline still, those of other pools first."""
+    target, there = view.target(swap.old.key), view.device(swap.old) is not None
+    for situation, other in taken_offline(swap, view):
+        name = f"{other.name} of {situation.pool.name}"
+        run = online_line(situation, other)
+        left = f"{name}, on the same disk, is still OFFLINE: run {run}"
+        plan = plan_online(situation, other.key)
+        yield WayBack(f"put {name} online again", plan, left=left)
+    if target is not None and target.vdev.state == "OFFLINE":
+        run = online_line(view.situation, target)
+        out = bool(view.devices) and not (there or swap.was_gone)  # the pull has its own words
+        left = "" if out else f"{swap.old.words} is still OFFLINE: run {run}"
+        plan = plan_online(view.situation, target.key)
+        yield WayBack(f"put {target.name} online again", plan, left=left)
+
+
+def taken_offline(swap: Checklist, view: MachineView) -> tuple[tuple[Situation, Target], ...]:
+    """Devices of other pools that this swap took offline, and that are on the old disk still."""
+    if view.device(swap.old) is None:
+        return ()
+    return tuple(
+        (situation, target)
+        for situation, target in filter(None, map(view.leaf_of, swap.beside))
+        if target.vdev.state == "OFFLINE"
+        if any(_took_offline(entry.command, situation.pool.name) for entry in swap.log)
+    )
+
+
+def _took_offline(command: str, pool: str) -> bool:
+    """Whether a command of the log, quoted for a shell, took a device of this pool offline."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a checklist that was damaged has to open all the same
+        return False
+    return words[:2] == ["zpool", "offline"] and words[-2] == pool
+
+
+def stands_light(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+    """The light that is on."""
+    for left in light_words(swap):
+        plan = plan_light(view.situation, swap.old, on=False)
+        yield WayBack("switch the light off", plan, left=left)
+
+
+def light_words(swap: Checklist) -> tuple[str, ...]:
+    """That the light of the bay is still on, and what to run; () where it is off."""
+    if not swap.lit or "light-off" in swap.passed:
+        return ()
+    named = swap.old.whole or swap.old.serial  # its path is unknown where another disk took it
+    off = shlex.join(("zconsole", "light", "off", *filter(None, (named,))))
+    return (f"the light of {swap.old.spot} is still on: run {off}",)
+
+
+def stands_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+    """The old disk that is out."""
+    old, target = swap.old, view.target(swap.old.key)
+    if target is None or not view.devices or view.device(old) is not None:
+        return
+    text = left = ""
+    if swap.pulled is not None and replacing(target) is None:
+        disk = f"the old disk ({old.mark})" if old.mark else "the old disk"
+        text = f"put {disk} back into {old.place or 'its bay'}: it is put online again"
+    if not swap.was_gone:
+        run = online_line(view.situation, target)
+        left = (
+            f"{old.words} is still out: put it back, then run {run}, or replace it (zpool replace)"
+        )
+    yield WayBack(text, left=left)
+
+
+def stands_replace(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+    """The new disk that is being filled, or the old one that was put online again."""
+    target = view.target(swap.old.key)
+    if target is None:
+        return
+    if (group := replacing(target)) is not None:
+        left = f"{group.children[-1].called} still takes the place of {swap.old.words}"
+        yield _detaching(view, group, f"{left}: let the resilver go on, nothing is lost; or")
+    elif swap.same and target.vdev.state not in FAILED:
+        plan = plan_offline_safely(view.situation, target.key)
+        yield WayBack(f"take {target.name} offline again", plan)
+
+
+def stands_light_off(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+    """The light that was switched off."""
+    off = "light-off" in swap.passed and not swap.lit
+    if off and swap.old.light and swap.scrub_begun is None:
+        plan = plan_light(view.situation, swap.old, on=True)
+        yield WayBack("switch the light on again", plan)
+
+
+def stands_scrub(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+    """The scrub that was begun and runs."""
+    if swap.scrub_begun is not None and view.situation.active("scrub") is not None:
+        yield WayBack("stop the scrub", plan_stop(view.situation))
+
+
+def online_line(situation: Situation, target: Target) -> str:
+    """The command that brings a device back, to run by hand."""
+    pool = situation.pool
+    if target.vdev.state == "FAULTED":
+        return zpool_line("clear", pool.name, target.argument)
+    return zpool_line("online", pool.name, disk_path(pool, target.vdev, situation.expands))
+
+
+def zpool_line(verb: str, *operands: str) -> str:
+    """A command to run by hand: names may hold blanks, as those of pools do (zpool-create(8))."""
+    return shlex.join(zpool(verb, operands=operands))
+
+
+def plan_light(situation: Situation, disk: SwapDisk, on: bool) -> ActionPlan:
+    """Switch the light of a bay, also of one whose disk is out or no longer in the pool.
+
+    The disk must have one (``SwapDisk.light``). It is found by the serial number, else by the bay.
+    """
+
+    def _same_bay(now: Situation) -> str | None:
+        device = device_of(disk, now.facts.devices)
+        if device is None or disk.shares_place(device) is not False:
+            return None
+        return f"{disk.mark or disk.words} is in another bay now: {device.bay or device.port}"
+
+    remembered = Device(
+        disk.whole, disk.node, serial=disk.serial, bay=disk.bay, locate=disk.light or None
+    )
+    in_place = Precondition(f"{disk.words} is in the same bay, or out", _same_bay)
+    title = f"Switch the light of {disk.spot} {'on' if on else 'off'}"
+    return locate.plan_light(situation, title, remembered, on, in_place)
