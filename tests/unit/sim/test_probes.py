@@ -1,8 +1,9 @@
-"""What simulated devices say of themselves."""
+"""What simulated devices say of themselves, and what the facts say of them."""
 
 from __future__ import annotations
 
-from zconsole.sim.backends.actions import details_of, simulated_facts
+from zconsole.sim.backends.actions import simulated_facts
+from zconsole.sim.probes import details_of
 from zconsole.sim.source import World
 from zconsole.zfs.decode import decode
 
