@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime, tzinfo
 
 SUFFIXES = "BKMGTPE"
 LARGEST = 2**70
@@ -143,4 +146,6 @@ LAST_DATE = 250e9
 
 def date_of(t: float, zone: tzinfo | None) -> datetime:
     """Return the date of an epoch second, limited to valid ones: a stuck scan may end far later."""
+    from datetime import datetime  # lazy: the help has no dates
+
     return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)

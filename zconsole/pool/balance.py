@@ -82,7 +82,7 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     known = [v for v in vdevs if v.alloc_bytes is not None and v.size_bytes]
     size = sum(v.size_bytes or 0 for v in known)
     target = sum(v.alloc_bytes or 0 for v in known) / size if size else None
-    counts = _weights(vdevs, parse_version(version))
+    counts = _weights(vdevs, [len(v.children) for v in vdevs], parse_version(version))
     weights = [(_free(v) or 0) * count for v, count in zip(vdevs, counts, strict=True)]
     speeds = [_speed(vdev) for vdev in vdevs]
     aims, busy = _in_proportion(weights), _in_proportion(speeds)
@@ -116,39 +116,41 @@ def move_share(found: Balance, passes: int) -> float:
 
 def spaces_of(vdevs: Sequence[Vdev], release: Version) -> tuple[Space, ...]:
     """Top-level vdevs as predictions take them: what their free bytes count for in a release."""
+    devices = [_devices(vdev) for vdev in vdevs]
+    weights = _weights(vdevs, devices, release)
     return tuple(
         Space(
             vdev.name,
             vdev.size_bytes or 0,
             float(vdev.alloc_bytes or 0),
             weight,
-            _data_share(vdev) or 1.0,
-            _devices(vdev),
+            _data_share(vdev, count) or 1.0,
+            count,
         )
-        for vdev, weight in zip(vdevs, _weights(vdevs, release), strict=True)
+        for vdev, count, weight in zip(vdevs, devices, weights, strict=True)
     )
 
 
-def _weights(vdevs: Sequence[Vdev], release: Version) -> list[float]:
+def _weights(vdevs: Sequence[Vdev], devices: Sequence[int], release: Version) -> list[float]:
     """What a free byte of each vdev counts for when the allocator of a release shares writes."""
-    disks = [disks_of(v.kind, _devices(v), v.spares_left or 0) for v in vdevs]
+    pairs = list(zip(vdevs, devices, strict=True))
+    disks = [disks_of(vdev.kind, count, vdev.spares_left or 0) for vdev, count in pairs]
     if len(release) < 2 or release[:2] >= FREE_BYTES_ONLY or None in disks:
         disks = [1] * len(vdevs)
-    pairs = zip(vdevs, disks, strict=True)
-    return [0.0 if vdev.allocating is False else float(count or 1) for vdev, count in pairs]
+    counts = zip(vdevs, disks, strict=True)
+    return [0.0 if vdev.allocating is False else float(count or 1) for vdev, count in counts]
 
 
 def _devices(vdev: Vdev) -> int:
-    """Devices in a vdev, spares of a dRAID included; 0 where they are not listed."""
-    return vdev.width or len(vdev.children)
+    """Devices in a vdev; of one in a listing its places; 0 where neither is known."""
+    return len(vdev.children) or vdev.width or 0
 
 
-def _data_share(vdev: Vdev) -> float | None:
+def _data_share(vdev: Vdev, devices: int) -> float | None:
     """The share of a vdev's bytes that is not parity; padding is left out of account."""
     if not vdev.kind.startswith(("raidz", "draid")):
         return 1.0  # a mirror's size is that of one side
-    disks = _devices(vdev) - parity(vdev)
-    data = vdev.data_disks if vdev.kind.startswith("draid") else disks
+    data = vdev.data_disks if vdev.kind.startswith("draid") else devices - parity(vdev)
     return data / (data + parity(vdev)) if data and data > 0 else None
 
 
@@ -190,6 +192,6 @@ def _entry(target: float | None, vdev: Vdev, aim: float | None, busy: float | No
         frag=vdev.fragmentation,
         surplus_bytes=surplus,
         new_write_share=aim if free is not None else None,
-        data_share=_data_share(vdev),
+        data_share=_data_share(vdev, len(vdev.children)),
         busy_write_share=busy,
     )

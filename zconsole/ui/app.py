@@ -24,7 +24,7 @@ from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
 from zconsole.timeline.feed import Feed, Update
-from zconsole.ui.actions.loader import ActionLoader
+from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import Dialog, PickScreen
@@ -79,7 +79,7 @@ class Console(ThemedApp):
         options: ConsoleOptions,
         look: DisplayFormat,
         themes: Iterable[ThemeFile],
-        actions: ActionLoader | None = None,
+        actions: ActionController | None = None,
         *,
         writable: Callable[[], bool] = terminal_ready,
         notices: Sequence[str] = (),

@@ -99,7 +99,7 @@ async def test_a_job_is_said_to_end_or_to_go_on():
     async with acting("added-vdev", (100, 40)) as a:
         await running(a)
         await a.press("escape", "escape")
-        (job,) = a.controller.jobs.live
+        (job,) = a.session.jobs.live
         for key, _ in KEYS:
             said = await asked(a, key)
             assert f"Rebalance job {job.job} is {job.state}; it ends with this demo; a real" in said

@@ -136,7 +136,7 @@ async def test_a_key_switches_the_light_of_the_bay_off_and_on():
 async def test_a_suspended_pool_is_looked_at_though_it_gives_no_sample():
     async with swapping() as s:
         await s.to_pull()
-        frame = s.controller.context.frame
+        frame = s.session.frame
         screen = s.app.screen
         screen._again()
         stuck = SampleFailure("tank", frame.t + 1, 1.0, "not asked", kstat="SUSPENDED", began=1.0)
