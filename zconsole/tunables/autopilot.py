@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -21,8 +20,8 @@ from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import alive
-from zconsole.system.keeper import END, Order, ask, asked
+from zconsole.system.host import Clocks, alive
+from zconsole.system.keeper import CLOCKS, END, Order, ask, asked
 from zconsole.system.record_file import LockedStore, encoded, record
 from zconsole.system.records import from_json
 from zconsole.system.state_dir import StateError, remove
@@ -33,7 +32,6 @@ from zconsole.tunables.pilot import ACTION, HoldOrder, Pilot, histograms, levers
 from zconsole.tunables.store import PILOT
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Source
-from zconsole.zfs.sources.live import LiveSource
 
 ORDER = "autopilot"
 """Name of the order to the keeper that starts an autopilot."""
@@ -159,19 +157,18 @@ class Autopilot:
         wanted: Steered,
         log: Log,
         claim: PilotClaim,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
+        clocks: Clocks = CLOCKS,
     ) -> None:
         self._pilot = pilot
         self._source = source
         self._wanted = wanted
         self._log = log
         self._claim = claim
-        self._clock = clock
-        self._wall = wall
-        self._next = clock() + INTERVAL
+        self._clock = clocks.steady
+        self._wall = clocks.wall
+        self._next = self._clock() + INTERVAL
         """When it samples next (steady seconds)."""
-        self._seen = clock()
+        self._seen = self._clock()
         """When the applications' latency was last known (steady seconds)."""
         self._idle = 0
         """Number of consecutive samples without a scan."""
@@ -329,7 +326,13 @@ class PilotClaim:
 
 
 async def begin(
-    control: Control, parameters: Parameters, log: Log, claim: PilotClaim, order: Order
+    control: Control,
+    parameters: Parameters,
+    log: Log,
+    claim: PilotClaim,
+    make_source: Callable[[], Source],
+    order: Order,
+    clocks: Clocks = CLOCKS,
 ) -> Autopilot:
     """Start the autopilot of an order. Raises ZconsoleError, OSError, and holds nothing then."""
     wanted = from_json(Steered, order)
@@ -337,12 +340,12 @@ async def begin(
     try:
         await in_daemon_thread(claim.take, parameters)
         pilot = Pilot(control, parameters, aims, wanted.below)
-        made = Autopilot(pilot, LiveSource(), wanted, log, claim)
+        made = Autopilot(pilot, make_source(), wanted, log, claim, clocks)
     except BaseException:
         claim.release()
         raise
     await in_daemon_thread(made.tell)
-    log.note(time.time(), "begun", kind="autopilot", action=ACTION, target=str(aims))
+    log.note(clocks.wall(), "begun", kind="autopilot", action=ACTION, target=str(aims))
     return made
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from zconsole.pool.model import Pool
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import alive
-from zconsole.system.keeper import Order, StandingDuty, ask
+from zconsole.system.host import Clocks, alive
+from zconsole.system.keeper import CLOCKS, Order, StandingDuty, ask
 from zconsole.system.records import from_json
 from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.holds import Scans
@@ -61,12 +61,14 @@ def start(state: Path, wanted: Guarded, options: Sequence[str] = ()) -> None:
     ask(state, options, **asdict(wanted))
 
 
-async def begin(control: Control, parameters: Parameters, order: Order) -> Guard:
+async def begin(
+    control: Control, parameters: Parameters, order: Order, clocks: Clocks = CLOCKS
+) -> Guard:
     """Write the value of an order, and return its guard. Raises ZconsoleError, OSError."""
     wanted = from_json(Guarded, order)
-    write = partial(control.set, {wanted.name: wanted.value}, time.time(), guard=True)
+    write = partial(control.set, {wanted.name: wanted.value}, clocks.wall(), guard=True)
     (held,) = await in_daemon_thread(write)
-    return Guard(control, parameters, held, wanted)
+    return Guard(control, parameters, held, wanted, clocks)
 
 
 class Guard:
@@ -77,13 +79,19 @@ class Guard:
     deadline = 10.0
 
     def __init__(
-        self, control: Control, parameters: Parameters, held: Setting, wanted: Guarded
+        self,
+        control: Control,
+        parameters: Parameters,
+        held: Setting,
+        wanted: Guarded,
+        clocks: Clocks,
     ) -> None:
         self._control = control
         self._parameters = parameters
         self._held = held
         self._watch = wanted.watch
-        self._end = time.monotonic() + wanted.seconds
+        self._wall = clocks.wall
+        self._end = clocks.steady() + wanted.seconds
 
     def due(self, now: float) -> float:
         """Return seconds until it acts, at most LOOK; 0 if the console is gone or others set it."""
@@ -102,7 +110,7 @@ class Guard:
 
     def _restore(self) -> None:
         """Restore the original even if the file of saved values is lost."""
-        held, t = self._held, time.time()
+        held, t = self._held, self._wall()
         name, ours, original = held.tunable.name, held.set_by_us, held.original
         if ours is not None and original is not None:
             self._control.restore(t, [name], {name: SavedTunable(original, ours, t)})

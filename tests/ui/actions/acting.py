@@ -121,8 +121,21 @@ class Acting:
         for left in reversed(range(int(seconds / step))):
             self.feed.unseen = left > 0
             self.feed.step(step)
+            await self.kept()
             await self.pilot.pause()
         await self.rest()
+
+    async def kept(self) -> None:
+        """Wait until the keeper has done what is due now."""
+
+        async def _done() -> None:
+            keeper._keeper.begin_due()
+            while acts := keeper._keeper._acting.values():
+                await asyncio.wait(acts)
+
+        keeper = self.backend.autopilots.ask.__self__  # type: ignore[attr-defined]
+        if keeper._loop is not None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_done(), keeper._loop))
 
     async def home(self) -> None:
         """Esc, until the main screen is on top."""

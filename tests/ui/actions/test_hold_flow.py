@@ -13,7 +13,7 @@ from tests.ui.actions.acting import RUN, Acting, acting
 from tests.ui.drawn import flat, plain
 from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
-from zconsole.sim.backends import actions as autopilot
+from zconsole.sim.backends import actions as keeper
 from zconsole.tunables.pilot import HoldOrder, Targets
 from zconsole.units import latency
 
@@ -23,7 +23,7 @@ SCENARIO = "foreground"
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
-    monkeypatch.setattr(autopilot, "LOOK", 0.001)  # shorter than a pause of the pilot
+    monkeypatch.setattr(keeper, "PAUSE", 0.001)  # shorter than a pause of the pilot
     # A busy machine asks again later than that: a complaint would stay on the screen before.
     monkeypatch.setattr("zconsole.ui.messages.SETTLES", 60.0)
 

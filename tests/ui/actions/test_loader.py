@@ -62,7 +62,7 @@ async def test_what_acts_is_made_after_the_first_frame_and_once():
 
 def test_the_first_paint_needs_nothing_that_acts():
     code = (
-        "import sys, zconsole.cli.demo, zconsole.ui.app;"
+        "import sys, zconsole.cli.demo, zconsole.sim.probes, zconsole.ui.app;"
         "heavy = ('zconsole.actions.', 'zconsole.tunables.control', 'zconsole.ui.actions.session');"
         "sys.exit(any(m.startswith(heavy) for m in sys.modules))"
     )

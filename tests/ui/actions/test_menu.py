@@ -264,6 +264,7 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         said = await a.read(a.press(*["backspace"] * 5, *_typed(hours)))
         assert "the scrub is paused now" in said
         await a.press("tab", "enter", "escape")
+        await a.kept()
         a.feed.step()
         assert "PAUSED" in await a.read(a.rest())
         a.feed.step(6.0)
@@ -271,7 +272,9 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         assert f"scrub hours {hours} paused until {hours[:5]}" in " ".join(
             (await a.read(a.rest())).split()
         )
-        assert await a.read(a.pass_time(2.5 * 3600.0, 600.0))
+        await a.pass_time(2.5 * 3600.0, 600.0)
+        a.feed.step()
+        await a.rest()
         assert "PAUSED" not in a.screen
         assert f"Scrub only in some hours (set: {hours})" in await a.read(a.press("S"))
         said = await a.read(a.press(*"Gkk", "enter"))
