@@ -1,4 +1,4 @@
-"""What each step left in place: the plan that undoes it, and the command to undo it by hand."""
+"""Effects of steps that are still in place: how to undo each, by a plan or by hand."""
 
 from __future__ import annotations
 
