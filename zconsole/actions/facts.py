@@ -1,4 +1,4 @@
-"""The facts a plan needs, asked of zpool, /sys and the machine's devices."""
+"""Facts that a plan needs, read from zpool, /sys and the machine's devices."""
 
 from __future__ import annotations
 
@@ -25,42 +25,47 @@ ANSWER = 10.0
 """Seconds zpool or zdb may take to answer a question."""
 
 DISKS = 30.0
-"""… and reading the machine's disks: a few milliseconds, unless they or the processors are busy."""
+"""Seconds for reading the machine's disks.
+
+It takes a few milliseconds unless the disks or the processors are busy.
+"""
 
 AT_ONCE = 32
-"""Labels read side by side: those of a shelf that is gone are given up one deadline later, not one
-after another."""
+"""Labels read at the same time.
+
+The labels of a shelf that is gone then time out together, not one after another.
+"""
 
 DECIDING = ("zfs_resilver_defer_percent", "zfs_resilver_disable_defer")
-"""Module parameters on which the fate of a running resilver depends."""
+"""Module parameters that decide what happens to a running resilver."""
 
 
 class Asker(Protocol):
-    """Finds out the facts about a pool's machine."""
+    """Reads the facts about a pool and its machine."""
 
     async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
-        """Everything that can be found out now; what cannot stays unknown, nothing raises.
+        """Read all facts; those that can't be read stay unknown, and nothing is raised.
 
-        ``paths`` are files or devices the operator named, besides the machine's disks.
+        ``paths`` are files or devices the operator named, in addition to the machine's disks.
         """
 
     async def guid(self, pool: str) -> str | None:
-        """The GUID of the pool that has this name now; None when nothing tells it in time."""
+        """Return the GUID of the pool with this name now; None without an answer in time."""
 
 
 class MachineFacts:
-    """The facts about a real machine, asked of it each time."""
+    """Facts about a real machine, read each time."""
 
     def __init__(self, runner: CommandRunner, root: Path = ROOT) -> None:
         self._runner = runner
         self._root = root
         self._reading: Future[tuple[Device, ...]] | None = None
-        """The newest reading of the machine's disks: while it hangs, no other is begun."""
+        """The newest reading of the machine's disks; no other one is begun while it hangs."""
 
     async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
-        """See Asker.
+        """Read the facts from zpool, /sys and the devices.
 
-        A suspended pool is asked nothing, since it would not answer; its devices' labels are read
+        A suspended pool is not queried, since zpool would hang; its devices' labels are read
         instead.
         """
         module = self._root / "sys/module/zfs"
@@ -85,11 +90,11 @@ class MachineFacts:
         )
 
     async def _devices(self, files: tuple[str, ...]) -> tuple[Device, ...]:
-        """The machine's disks and these files; none where /sys or a server does not answer."""
+        """Read the machine's disks and these files; empty if /sys or a server does not answer."""
         try:
             async with asyncio.timeout(DISKS):
                 while self._reading is not None and not self._reading.done():
-                    # What it finds may be older than this question.
+                    # Wait for it, but do not use it: its result may be older than this question.
                     await asyncio.wait((asyncio.wrap_future(self._reading),))
                 reading = self._reading = begun(partial(devices, self._root, files))
                 return await asyncio.wrap_future(reading)
@@ -97,7 +102,7 @@ class MachineFacts:
             return ()
 
     async def guid(self, pool: str) -> str | None:
-        """See Asker.guid."""
+        """Return the pool's GUID from ``zpool get``; None without an answer in time."""
         argv = zpool("get", "-Hp", "-o", "value", operands=("guid", pool))
         return (await _ask(self._runner, argv) or "").strip() or None
 
@@ -105,7 +110,7 @@ class MachineFacts:
 async def with_temperatures(
     runner: CommandRunner, devices: tuple[Device, ...]
 ) -> tuple[Device, ...]:
-    """The devices with what smartctl says of their disks' temperature; else as they were."""
+    """Return the devices with temperatures from smartctl, where it tells them."""
 
     async def _warm(device: Device) -> Device:
         found = await smart_of(runner, device.path) if device.kind == "disk" else None
@@ -115,21 +120,22 @@ async def with_temperatures(
 
 
 def label_of(text: str) -> str:
-    """The pool GUID in ``zdb -l`` output; empty when no label could be read."""
+    """Return the pool GUID in ``zdb -l`` output; empty when no label could be read."""
     match = re.search(r"^[ \t]*pool_guid: (\d+)$", text, re.MULTILINE)
     return match[1] if match else ""
 
 
 async def _properties(runner: CommandRunner, pool: str) -> dict[str, str]:
+    """Return all properties of a pool by name; empty without an answer."""
     argv = ("zpool", "get", "-Hp", "-o", "property,value", "all", pool)
     rows = (line.split("\t") for line in (await _ask(runner, argv) or "").splitlines())
     return {row[0]: row[1] for row in rows if len(row) == 2}
 
 
 async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
-    """For every leaf with a path: the pool GUID on its label, empty when not readable.
+    """Return the pool GUID on each leaf's label by leaf key; empty when not readable.
 
-    Nothing of a leaf of which zdb told nothing: it isn't there, or did not answer.
+    Leaves for which zdb gave no answer are left out: zdb is missing or timed out.
     """
     paths = {
         key_of(pool, leaf) or leaf.path: leaf.path
@@ -149,7 +155,7 @@ async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
 
 
 async def _ask(runner: CommandRunner, argv: tuple[str, ...]) -> str | None:
-    """What a command prints; None when it is not there or does not answer in time."""
+    """Return a command's output; None if it is missing or does not answer in time."""
     try:
         return (await runner.run(argv, ANSWER)).stdout
     except (OSError, DeadlineError):

@@ -1,7 +1,7 @@
-"""A scrub that runs only in some hours of the day: paused outside them, its progress kept.
+"""A scrub that runs only in some hours of the day; outside them it is paused.
 
 ZFS keeps the progress of a paused scrub over a reboot (zpool-scrub(8), ``-p``). The keeper
-(``cli/keeper``) looks every half minute and does what ``due`` says.
+(``cli/keeper``) checks every half minute and does what ``due`` returns.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from zconsole.system.state_dir import state_dir
 
 NO_GUID = "the GUID of the pool is unknown; it may be another pool tomorrow"
 LOOK = 30.0
-"""Seconds between two looks at the clock and the scrub."""
+"""Seconds between checks of the clock and the scrub."""
 
 
 class WindowSwitch(Protocol):
-    """Keeps the windows of a machine; every method may take seconds."""
+    """Manages the scrub windows of a machine; every method may take seconds."""
 
     def switch(self, order: ScrubWindow) -> str:
-        """Do as ordered; returns what came of it, in words. Raises ZconsoleError, OSError."""
+        """Set or remove a window; return the result in words. Raises ZconsoleError, OSError."""
 
     def windows(self) -> tuple[ScrubWindow, ...]:
-        """Those there are. Raises ZconsoleError, OSError."""
+        """Return all windows. Raises ZconsoleError, OSError."""
 
     def resume(self) -> None:
-        """Have them kept again, after a reboot or a crash. Raises ZconsoleError, OSError."""
+        """Restart the windows' keeper after a reboot or crash. Raises ZconsoleError, OSError."""
 
 
 class Due(NamedTuple):
-    """What to do now about a window, and what it is afterwards."""
+    """The action due for a window, and the window's state afterwards."""
 
     window: ScrubWindow
     plan: ActionPlan | None = None
@@ -53,10 +53,10 @@ class Due(NamedTuple):
 
 
 def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
-    """What is to be done at this moment of the machine's own time."""
+    """Return what is due for a window now; ``local`` is the machine's local time."""
     scan, inside = situation.active("scrub"), day_hours(window.hours).includes(local)
     if scan is None:
-        # The newest scrub or resilver alone is kept: where that is one, it discarded the scrub.
+        # ZFS keeps only the newest scrub or resilver: a resilver here has discarded the scrub.
         if any(found.function == "resilver" for found in situation.pool.scans):
             window = replace(window, begun=False, paused=False)
         if window.begun:
@@ -65,13 +65,13 @@ def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
     if scan.state == "paused":
         seen = replace(window, begun=True)
         return Due(seen, plan_scrub(situation) if inside and window.paused else None)
-    # Written down before it is done: a death in between must not leave it paused for good.
+    # ``paused`` is recorded before pausing: a crash in between must not leave the scrub paused.
     seen = replace(window, begun=True, paused=not inside)
     return Due(seen, None if inside else plan_pause(situation))
 
 
 def read_hours(text: str) -> str:
-    """Hours as people type them, ``22:00-06:00``. Raises ZconsoleError for anything else."""
+    """Return the hours typed, such as ``22:00-06:00``. Raises ZconsoleError for anything else."""
     try:
         return str(day_hours(text))
     except ValueError:
@@ -79,14 +79,14 @@ def read_hours(text: str) -> str:
 
 
 def hours_words(window: ScrubWindow) -> str:
-    """What becomes of the scrub now, in words."""
+    """Return the state of the window's scrub in words."""
     if window.paused:
         return f"paused until {window.begins}"
     return "running" if window.begun else "not started"
 
 
 def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
-    """Scrub only in these hours; None: not asked for yet."""
+    """Plan to scrub only in these hours; None if they are not yet asked for."""
     shown = hours or "HH:MM-HH:MM"
     order = None if hours is None else opened(situation, hours)
     by_hand = ("zconsole", "scrub", "window", situation.pool.name, shown)
@@ -118,12 +118,12 @@ def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
 
 
 def window_of(situation: Situation, windows: Iterable[ScrubWindow]) -> ScrubWindow | None:
-    """The hours that the pool's scrub is kept to; None without any."""
+    """Return the scrub window of the pool; None without one."""
     return next((window for window in windows if window.guid in situation.guids), None)
 
 
 def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> ActionPlan:
-    """Start or resume a scrub, with what hours that are set would do to it."""
+    """Plan to start or resume a scrub, with a warning if a window would pause it."""
     made, window = plan_scrub(situation), window_of(situation, windows)
     if window is None:
         return made
@@ -137,7 +137,7 @@ def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = 
 
 
 def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPlan:
-    """Let the scrub run at any hour again."""
+    """Plan to let the scrub run at any hour again."""
     set_now = window_of(situation, windows)
     none = None if set_now else "no hours are set for its scrub"
     stays = "as it is"
@@ -162,14 +162,14 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
 
 
 def opened(situation: Situation, hours: str) -> ScrubWindow:
-    """The window as it begins: a scrub that is paused now goes on in its hours."""
+    """Return a new window; a scrub that is paused now resumes in its hours."""
     scan = situation.active("scrub")
     began, paused = scan is not None, is_paused(scan)
     return ScrubWindow(situation.pool.name, situation.guid or "", hours, began, paused)
 
 
 def _now(situation: Situation, hours: str) -> str:
-    """What happens at once."""
+    """Return what happens at once, in words."""
     scan = situation.active("scrub")
     inside = day_hours(hours).includes(datetime.fromtimestamp(situation.t, UTC).astimezone())
     start = opened(situation, hours).begins
@@ -189,7 +189,7 @@ PATIENCE = 10.0
 """Seconds to wait while another process changes the file."""
 
 Windows = dict[str, ScrubWindow]
-"""By the GUID of the pool."""
+"""Scrub windows by the GUID of their pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,20 +199,20 @@ class _File:
 
 
 class MachineWindows:
-    """The file in the state directory, which the keeper keeps to; see WindowSwitch."""
+    """The scrub windows in the state directory, which the keeper reads."""
 
     def __init__(self, directory: Path | None = None) -> None:
-        """``directory`` keeps the file (default: the state directory)."""
+        """``directory`` holds the file (default: the state directory)."""
         self.directory = directory or state_dir(create=False)
         self._file = LockedRecord(_File(()), self.directory / NAME, LOCK, PATIENCE)
 
     def windows(self) -> tuple[ScrubWindow, ...]:
-        """See WindowSwitch.windows; without a lock. Raises StateError for a damaged file."""
+        """Read the windows, without a lock. Raises StateError for a damaged file."""
         return self._file.read().windows
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Windows]:
-        """The windows, to be changed by one at a time; written if changed. Raises StateError."""
+        """Lock the windows for changes; written at the end if changed. Raises StateError."""
         with self._file.open() as write:
             before = self.windows()
             windows = {window.guid: window for window in before}
@@ -221,11 +221,11 @@ class MachineWindows:
                 write(_File(after))
 
     def switch(self, order: ScrubWindow) -> str:
-        """See WindowSwitch.switch."""
+        """Set or remove a window in the file, and wake the keeper."""
         with self.open() as windows:
             known = windows.pop(order.guid, None)
             if order.hours:
-                # Paused for other hours is paused for these, too.
+                # A scrub that was paused for other hours resumes in the new ones.
                 paused = order.paused or (known is not None and known.paused)
                 windows[order.guid] = replace(order, paused=paused)
         if order.hours:
@@ -233,12 +233,12 @@ class MachineWindows:
         return order.ordered
 
     def resume(self) -> None:
-        """See WindowSwitch.resume."""
+        """Wake the keeper if there are windows."""
         if self.windows():
             wake(self.directory, KEEPER)
 
     def replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
-        """Put one in the place of another, or none; whether that was still there."""
+        """Replace a window by another, or remove it; return whether it was still there."""
         with self.open() as windows:
             if windows.get(before.guid) != before:
                 return False
