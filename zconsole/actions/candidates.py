@@ -165,6 +165,7 @@ def _under(ashift: int | None, name: str, device: Device, so: str) -> Iterator[O
     """
     if ashift is None:
         return
+    # The kernel refuses an alignment above that of the vdev (spa_vdev_attach, spa.c).
     if device.logical and device.logical > 1 << ashift:
         yield Objection(
             f"its sectors are {device.logical} bytes, {name} is laid out for"

@@ -37,6 +37,7 @@ def logged_commands(records: Iterable[Mapping[str, Any]]) -> tuple[LoggedCommand
             continue
         if event == "ended" and (at := open_at.pop(command, None)) is not None:
             del found[at]
+            # The entries behind the deleted one have moved up.
             open_at = {each: n - (n > at) for each, n in open_at.items()}
         elif event == "begun":
             open_at[command] = len(found)

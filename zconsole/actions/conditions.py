@@ -148,6 +148,7 @@ def feature(name: str, what: str, since: Version) -> Precondition:
     words = ".".join(map(str, since))
 
     def _check(situation: Situation) -> str | None:
+        # An older release does not list the feature at all, which alone would count as unknown.
         if why := release(what, since).check(situation):
             return why
         if situation.facts.has(name) is False:
@@ -182,6 +183,7 @@ def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> 
             problem = unfit_spare(spare, now)
             return f"{new}: {problem}" if problem else None
         device = fresh.facts.named(new)
+        # Without any device the list could not be read, which says nothing about this one.
         if device is None:
             return f"{new} is not a device of this machine" if fresh.facts.devices else None
         problems = judge_device(fresh.pool, now, device, fresh.facts).problems

@@ -121,6 +121,7 @@ class Executor:
         self, plan: ActionPlan, step: Step, record: RunRecord, first: bool
     ) -> AsyncIterator[ExecutionEvent]:
         """Run one step: fresh sample, checks, audit records before and after, and its output."""
+        # Taken before the pool is read: only a sample that begins later counts.
         since = self.steady()
         try:
             now = await self.refresh(plan.pool, since)
@@ -207,6 +208,7 @@ class Executor:
         else:
             return await self.runner.run(step.argv, DEADLINE)
         try:
+            # A thread that hangs on an enclosure can't be stopped; it is left alone.
             async with asyncio.timeout(LIGHT):
                 said = await in_daemon_thread(switch)
         except TimeoutError:

@@ -90,6 +90,7 @@ class Situation:
     @property
     def expands(self) -> bool:
         """Whether a device that comes online grows to its whole disk: autoexpand is not off."""
+        # Unknown counts as on, as a device's path works in both cases (see ``disk_path``).
         return self.facts.properties.get("autoexpand") != "off"
 
     def device_of(self, leaf: Vdev) -> Device | None:

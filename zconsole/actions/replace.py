@@ -93,6 +93,7 @@ def plan_batch(
         preconditions=(
             must.same_scans(situation),
             *_common_conditions(sequential),
+            # All replaces are checked before the first one runs, so that none fails halfway.
             *(need for step in replaces for need in step.requires),
             _enough_left(found),
         ),
@@ -204,6 +205,7 @@ def _restart_step(situation: Situation) -> Step:
         situation.zpool("resilver"),
         "if a device has to wait: restart the resilver for all of them",
         skip=_skip,
+        # zpool resilver needs this feature (zpool-resilver(8)).
         requires=(must.feature("resilver_defer", "restarting a resilver", (0, 8)),),
     )
 

@@ -88,6 +88,7 @@ def will_defer(facts: Facts, percent: float | None) -> bool | None:
         return None
     if not feature or facts.parameters.get("zfs_resilver_disable_defer"):
         return False
+    # This module parameter exists since 2.3; earlier releases always defer.
     threshold = facts.parameters.get("zfs_resilver_defer_percent")
     if threshold is None:
         return True if facts.version < (2, 3) else None

@@ -63,6 +63,7 @@ def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
             return Due(window, over=True)
         return Due(window, plan_scrub(situation) if inside else None)
     if scan.state == "paused":
+        # Only what the window paused is resumed: a pause by the operator stays.
         seen = replace(window, begun=True)
         return Due(seen, plan_scrub(situation) if inside and window.paused else None)
     # ``paused`` is recorded before pausing: a crash in between must not leave the scrub paused.

@@ -149,6 +149,7 @@ def _lacks_a_replacement(target: Target) -> bool:
 
 def find_path(pool: Pool, paths: tuple[str, ...]) -> Target | None:
     """Return the leaf whose path, or first partition, is one of these; None without one."""
+    # zpool partitions a whole disk itself and puts its vdev into partition 1.
     wanted = {name for path in paths if path for name in (path, f"{path}-part1")}
     leaves = (target for target in targets(pool) if not target.vdev.children)
     return next((leaf for leaf in leaves if leaf.vdev.path in wanted), None)

@@ -55,7 +55,7 @@ KERNEL_LINES = 2
 
 @dataclass(frozen=True, slots=True)
 class SwapWay:
-    """One way to do the swap."""
+    """One way to do the swap: replace first, spare first or pull first; possible or refused."""
 
     mode: str
     why: str
@@ -122,6 +122,7 @@ class SwapChoice:
 
 def choose(view: MachineView, key: str) -> SwapChoice | None:
     """Collect everything known about swapping this leaf; None if the leaf is not in the pool."""
+    # zpool shows devices as complete until their resilver has written to them: mark them first.
     view = marked(view)
     situation, target = view.situation, view.target(key)
     if target is None:
@@ -190,6 +191,7 @@ def _ways(
     view: MachineView, target: Target, old: SwapDisk, lost: tuple[Effect, ...]
 ) -> Iterator[SwapWay]:
     """Yield the ways, most redundancy kept first; only one if a replace has already begun."""
+    # A replace that has begun is continued: any other way would disturb it.
     if (group := replacing(target)) is not None:
         new = view.newcomer(group)
         why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
@@ -395,7 +397,7 @@ def _stacked(pool: str, name: str, path: str) -> Refusal:
 
 
 def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk) -> Refusal | None:
-    """Build the refusal for a disk with other uses (mounts, swap, holders); None if it has none."""
+    """Build the refusal for a disk with other uses as well (mounts, swap, holders), or None."""
     found = [f"{where} is mounted from it" for where in device.mounted]
     found += ["it is used as swap"] if device.swap else []
     found += [f"{holder} is built on it" for holder in device.holders]

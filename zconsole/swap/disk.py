@@ -98,6 +98,7 @@ class SwapDisk:
         Both are compared: units of one disk share a serial number, and some adapters report the
         same serial number for all of their disks.
         """
+        # WWNs of different schemes (naa, eui, t10) say nothing about each other.
         if self.wwn and device.wwn and _naming(self.wwn) == _naming(device.wwn):
             if self.wwn != device.wwn:
                 return False
@@ -173,7 +174,7 @@ class Checklist:
     beside: tuple[SwapDisk, ...] = ()
     """Devices of other pools on the old disk."""
     was_gone: bool = False
-    """Whether the machine had lost the old disk before the swap began."""
+    """Whether the machine lost the old disk before its pull was due, or before the swap."""
     around: tuple[SwapDisk, ...] = ()
     """Every other disk of the machine as it was before the pull: these must stay."""
     wrong: tuple[SwapDisk, ...] = ()

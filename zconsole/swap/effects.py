@@ -147,6 +147,7 @@ def plan_offline_safely(situation: Situation, key: str, along: Collection[str] =
     def _check(now: Situation) -> str | None:
         now = with_filled(now)
         target = find(now.pool, key)
+        # A complete spare or new device in its place makes up for it.
         if target is None or stands_in(target):
             return None
         why = hindrance(now, target, along)

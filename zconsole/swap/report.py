@@ -115,6 +115,7 @@ def reminders(swap: Checklist, view: MachineView, now: float) -> tuple[str, ...]
     if swap.state == OPEN:
         return tuple(_of_wrong(replace(swap, wrong=()), view))
     lights = light_words(swap)
+    # A light is switched off after LASTING seconds, so a reminder of it would be wrong then.
     switched = max((e.t for e in swap.log if e.step == "light" and e.command), default=swap.begun)
     found = undone(swap, view) if swap.undone else lights
     return tuple(text for text in found if text not in lights or now - switched < LASTING)
@@ -131,7 +132,7 @@ def still_out(swap: Checklist, view: MachineView) -> tuple[str, ...]:
         if found is None or is_complete(found[1].vdev):
             continue
         if found[1].vdev.shared and found[1].vdev.state not in FAILED:
-            continue  # nothing makes it complete
+            continue  # a spare in use at several places is complete in none
         left = vdev_words(*found)
         said.append(f"{disk.words} is still out{f'; {left}' if left else ''}.")
     if said and _old_helps(swap, view):
@@ -239,6 +240,7 @@ def entry_words(entry: SwapEntry) -> str:
 def _lines(swap: Checklist, zone: tzinfo | None) -> Iterator[str]:
     yield f"# Disk swap in {swap.pool}: {swap.old.words}"
     yield ""
+    # Two blanks at the end of a line are a line break in Markdown.
     yield from (f"{line}  " for line in summary(swap))
     yield ""
     yield "| | old disk | new disk |"

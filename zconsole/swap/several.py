@@ -87,6 +87,7 @@ def in_turn(
 ) -> SwapOrder:
     """Describe swapping one disk after the other, in this order."""
     times = _seconds(targets, estimates)
+    # One unknown duration makes the total unknown.
     total = sum(times) if len(times) == len(targets) else None
     least = min((max(0, left_without(target)) for target in targets), default=0)
     names = ", then ".join(view.disk(target).spot for target in targets)
@@ -265,6 +266,7 @@ def begin_replaced(
     if any(event.kind == "failed" for event in events):
         commands = commands[:-1]  # a batch stops at the first failure, so the last command failed
     found: list[Checklist] = []
+    # The commands ran in the order of the swaps; a batch that stopped has fewer of them.
     for pair, command in zip(swaps, commands, strict=False):
         choice, device = choose(view, pair.old), view.situation.facts.disk(pair.new)
         if choice is None or choice.refusal is not None:

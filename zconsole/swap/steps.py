@@ -110,7 +110,7 @@ class SwapStage:
     ahead: SwapStep | None = None
     """The step while it is still ahead, for its ``undo`` text; None once it is taken."""
     back: WayBack | None = None
-    """What Back does now; None if nothing can be undone, and ``final`` says why."""
+    """What the Back action does now; None if nothing can be undone, and ``final`` says why."""
     final: str = ""
     """What can't be undone once the step is taken; empty if all can be undone.
 
@@ -228,6 +228,7 @@ def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
             waits=filling(situation),
         )
     path = swap.spare.whole if swap.spare else ""
+    # The chosen spare may be in use by now: then any other one will do.
     if path not in spares(view.pool):
         path = next(iter(spares(view.pool)), path)
     return SwapStage(
@@ -472,6 +473,7 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
 def just_ran(swap: Checklist, now: float) -> bool:
     """Return whether a command ran so recently that its resilver may not have begun."""
     begun = (entry for entry in swap.log if entry.command.startswith(FILLING))
+    # Below 0 if the clock was set back: such a command doesn't count.
     return any(0.0 <= now - entry.t < BEGINNING for entry in begun)
 
 
@@ -562,6 +564,7 @@ def look_scrub(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
     """Return the stage to offer a scrub and wait for it; None once it ended or was skipped."""
     situation, asked = view.situation, swap.scrub_begun
     runs = situation.active("scrub")
+    # A scrub appears in the samples only some time after its command.
     begins = asked is not None and 0.0 <= now - asked < BEGINNING
     if "scrub" in swap.passed:
         return None

@@ -244,6 +244,7 @@ class SwapSession:
         bare: list[tuple[Frame, Situation]] = []
         for frame in frames:
             with suppress(ZconsoleError):
+                # A pool that was never sampled raises, and is left out.
                 bare += [] if frame.absent else [(frame, situation_of(frame, Facts()))]
         own = next((pair for pair in bare if pool(pair[1])), None)
         if own is None:
@@ -341,6 +342,7 @@ class Guide:
             self._follow()
         if view is None:
             return absent(self.checklist)
+        # The other checklists matter only when a disk is out: it may be theirs.
         if missing(self.checklist, view):
             with suppress(StateError):
                 view = replace(view, leaving=_leaving(self.checklist, self._store.read()))

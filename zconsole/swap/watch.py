@@ -64,6 +64,8 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
         return _report(swap, view)
     left = undone(swap, view)
     warned = () if found.alarm else still_out(swap, view)
+    # Only a step that is still to be taken says what Back will do afterwards: not an alarm, nor a
+    # wait for something that already runs, nor a plan that can't run.
     waits = found.plan is None and found.step in ("spare", "resilver", "scrub")
     refused = found.plan is not None and found.plan.refused is not None
     if not (found.alarm or waits or refused):
@@ -179,6 +181,7 @@ def _relocated(swap: Checklist, view: MachineView, now: float) -> Checklist:
     if device is None or not old.is_marked(device):
         return swap
     here = disk_of(device)
+    # Without a bay, the disk is still in its old one as long as the port is the same.
     stays = here.port == old.port or not here.port
     found = replace(
         old,
@@ -234,6 +237,7 @@ def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
             swap = replace(
                 swap, wrong=tuple(d for d in swap.wrong if d is not disk), returned=found
             ).noting(now, PUT_BACK, f"{disk.words} is back and complete")
+    # Disks that are still out come first, as ``said_meant`` takes the first one.
     ordered = tuple(sorted(swap.wrong, key=lambda disk: view.device(disk) is not None))
     return swap if ordered == swap.wrong else replace(swap, wrong=ordered)
 
@@ -363,6 +367,7 @@ def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> b
     if found is None:
         return True
     situation, leaf = found[0], found[1].vdev
+    # No resilver makes these complete: they hold no data, or are complete in no place.
     if leaf.vclass in ("spare", "cache") or leaf.shared:
         return True
     whole = not situation.suspended and is_complete(leaf)
@@ -380,6 +385,7 @@ def _knows(swap: Checklist, disk: SwapDisk, view: MachineView) -> bool:
         return True
     if view.device(disk) is None:
         return False
+    # It is back before the pool noticed the pull: the pool knows once a command reopened it.
     reopening = {step.command for step in plan_online(situation, disk.key, reopen=True).steps}
     own = [entry for entry in swap.log if entry.step == PUT_BACK]
     since = max((entry.t for entry in own if not entry.command), default=swap.begun)

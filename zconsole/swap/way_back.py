@@ -23,7 +23,7 @@ class WayBack:
     """One effect of a step that is still in place, and how to undo it."""
 
     text: str
-    """What Back does: ``put bay07 online again``; empty if it can't undo this now."""
+    """What the Back action does: ``put bay07 online again``; empty if it can't undo this now."""
     plan: ActionPlan | None = None
     """The plan that undoes it; None if nothing has to be run."""
     closes: bool = False

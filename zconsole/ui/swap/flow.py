@@ -192,6 +192,7 @@ class SwapFlow:
             picked = await pick(self.context, title, rows, abouts, at, barred)
             if picked is None or picked < len(here):
                 return None if picked is None else here[picked]
+            # Esc on the plan for all leads back to this list.
             if (begun := await self._together(view, targets)) is not None:
                 return begun
             at = picked
