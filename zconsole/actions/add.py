@@ -74,6 +74,7 @@ def plan_add(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> 
             *(_free(layout, path) for path in devices),
             _like_the_pool(layout, devices),
         ),
+        # Only what can never be removed again is worth the typing.
         needs_typed=situation.pool.name if stays else None,
         alternatives=alternatives(situation, layout, devices),
         follow=when(
@@ -232,6 +233,7 @@ def balance_effects(
     known = all(v.size_bytes and v.alloc_bytes is not None for v in data_vdevs(root))
     if len(sizes) < devices or not known:
         return ("how space and new writes change is unknown: not all sizes are known",)
+    # ZFS uses every disk of a vdev up to the size of the smallest, less its labels.
     shape = Shape(kind, devices, max(0, min(sizes) - LABELS))
     version = ".".join(map(str, situation.facts.version)) or None
     view = outlook(root, grown(root, (shape,), {}), version)

@@ -246,6 +246,7 @@ def spares(pool: Pool) -> dict[str, Vdev]:
     The name is the whole disk's path, or the name of a distributed spare.
     """
     free = (v for v in pool.root.children if v.vclass == "spare" and v.state == "AVAIL")
+    # A spare that is a whole disk is listed by the partition that zpool made on it.
     return {(v.path or v.name).removesuffix("-part1"): v for v in free}
 
 

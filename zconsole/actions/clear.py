@@ -40,6 +40,8 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
         preconditions=(
             Precondition("no other host may have imported the pool", _of_other_host),
             Precondition("enough devices are back and their labels readable", _not_back),
+            # A device that returns changes the scans, so these must be the ones in the
+            # consequences.
             *((must.same_scans(situation),) * (returns and not situation.suspended)),
         ),
         alternatives=_back_first(situation),

@@ -131,7 +131,7 @@ def no_activity(kind: str, words: str) -> Precondition:
 
 
 def nothing_runs(*functions: str, paused: bool = True) -> Precondition:
-    """Require that none of these scans runs, or is paused if ``paused``."""
+    """Require that none of these scans runs; a paused scan counts unless ``paused`` is False."""
 
     def _check(situation: Situation) -> str | None:
         counted = (scan for scan in situation.running if paused or scan.state == "running")

@@ -134,6 +134,7 @@ class Executor:
             yield ExecutionEvent("skipped", needless, step)
             return
         why = why or self._unmet(plan, step, now, first)
+        # Evidence is saved before the first command erases it.
         if why is None and first and plan.saves_evidence:
             why = await record.evidence(now)
         # The record is written first: a command that can't be logged is not run, unless it is

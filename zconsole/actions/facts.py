@@ -140,6 +140,7 @@ async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
     paths = {
         key_of(pool, leaf) or leaf.path: leaf.path
         for leaf in pool.root.leaves()
+        # A pool resumes without its cache devices.
         if leaf.path and leaf.vclass != "cache"
     }
     turn = asyncio.Semaphore(AT_ONCE)

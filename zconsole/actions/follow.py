@@ -1,4 +1,7 @@
-"""Detecting from samples when an action has ended, and how."""
+"""Detecting from samples when an action has ended, and how.
+
+The public functions return a ``Follow``, which is called with every new situation of the pool.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +119,7 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
 
 
 def leftover(vdev: Vdev) -> str | None:
-    """Return what a replacing or spare group means that stays after the resilver; else None."""
+    """Return what it means that a replacing or spare group stays after the resilver; else None."""
     if vdev.kind == "replacing":
         return (
             "a replacing group stays when the resilver ended with errors, or a checkpoint existed:"

@@ -325,6 +325,7 @@ def _places(words: Collection[str], situation: Situation) -> Iterator[str]:
     devices = situation.facts.devices
     for leaf in situation.pool.root.leaves():
         path, device = leaf.path or leaf.name, situation.device_of(leaf)
+        # Commands name a whole disk, the sample the partition that zpool made on it.
         if not any(name in words for name in (leaf.guid, path, path.removesuffix("-part1"))):
             continue
         told |= {device} if device is not None else set()

@@ -87,7 +87,7 @@ def hours_words(window: ScrubWindow) -> str:
 
 
 def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
-    """Plan to scrub only in these hours; None if they are not yet asked for."""
+    """Plan to scrub only in these hours; ``hours`` None: not yet asked for."""
     shown = hours or "HH:MM-HH:MM"
     order = None if hours is None else opened(situation, hours)
     by_hand = ("zconsole", "scrub", "window", situation.pool.name, shown)

@@ -307,6 +307,7 @@ def refusal(view: MachineView, target: Target, old: SwapDisk) -> Refusal | None:
     situation, path = view.situation, target.vdev.path or ""
     pool, name = shlex.quote(view.pool.name), shlex.quote(target.argument)
     if situation.suspended:
+        # Checked first: until it is cleared, the pool takes no other command.
         return _suspended(view)
     if (why := NO_CHECKPOINT.check(situation)) is not None:
         return _checkpointed(situation, why)

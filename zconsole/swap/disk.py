@@ -258,6 +258,7 @@ def same_unit(a: Device, b: Device) -> bool:
         return False
     if a.bay and b.bay:
         return a.bay == b.bay
+    # Ports of units of one disk differ in the number of the unit only.
     return _UNIT.sub("", a.port) == _UNIT.sub("", b.port) != ""
 
 
@@ -323,7 +324,7 @@ def _is_other(situation: Situation, leaf: Vdev, device: Device) -> bool:
 
 
 def _displaced(leaf: Vdev, device: Device) -> SwapDisk:
-    """Build the disk of a leaf whose path leads to another disk.
+    """Build the disk of a leaf whose path leads to another disk; the path itself is dropped.
 
     The other disk's bay is taken over only if the path names a place.
     """
@@ -340,6 +341,7 @@ def _remembered(leaf: Vdev) -> SwapDisk:
     """Build a disk that is gone: from the history, else from the names that ZFS noted."""
     known = leaf.disk or LeafDisk()
     path = leaf.path or ""
+    # Names in by-vdev are those of bays, by the rules of vdev_id.conf(5).
     by_place = path.startswith(BY_VDEV)
     # The vdev's devid ends with the serial number.
     noted = PARTITION.sub("", leaf.devid or "")

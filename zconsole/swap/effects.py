@@ -84,6 +84,7 @@ def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
         lost = [
             target
             for target in leaves_of(situation.pool)
+            # Spares and caches hold no data that a pull could lose.
             if target.vdev.vclass not in ("spare", "cache")
             if (pool, target.key) == (old.pool, old.key) or _goes(situation, target, old, device)
         ]
@@ -224,6 +225,7 @@ def with_filled(situation: Situation) -> Situation:
     if not scans:
         return situation
     root = situation.pool.root
+    # A resilver is of the whole pool and names no vdev; a rebuild is of one top-level vdev.
     tops = tuple(
         _filled(top) if any(x.vdev in (None, top.name) for x in scans) else top
         for top in root.children
@@ -237,6 +239,7 @@ def _filled(vdev: Vdev, newcomer: bool = False) -> Vdev:
         filled = vdev.unfilled or (newcomer and vdev.unfilled is None)
         return vdev._replace(resilvering=True) if filled else vdev
     group = is_group(vdev)
+    # The first child of a group is the old device, all others are new.
     children = tuple(
         _filled(child, newcomer or (group and number > 0))
         for number, child in enumerate(vdev.children)

@@ -184,7 +184,7 @@ def beside_left(swap: Checklist, view: MachineView) -> tuple[tuple[SwapDisk, str
 
 
 def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) -> WayBack | None:
-    """Return what Back does, the inverse of the last action; None if there is nothing to undo.
+    """Return what the Back action does: undo what was done last. None if it can do nothing.
 
     ``clean``: nothing is left undone, so giving up the swap needs no command.
     """

@@ -492,6 +492,7 @@ def look_resilver(swap: Checklist, view: MachineView, now: float) -> SwapStage |
     # An adopted replace may have finished resilvering before the checklist began.
     started = newest is not None and (newest.start or 0.0) >= int(begun)
     ended = newest is not None and (started or not settling(now, begun))
+    # ZFS removes the replaced device only a while after the resilver's end (see ``settling``).
     if waits or not ended or settling(now, newest.end if newest else None):
         return _waiting(swap, view, leaf)
     return SwapStage(
@@ -499,6 +500,7 @@ def look_resilver(swap: Checklist, view: MachineView, now: float) -> SwapStage |
         (leftover(group) or "",),
         warnings=("Do not pull the old disk: it may hold the only good copy of some block.",),
         waits="the group to end",
+        # A checkpoint keeps the group in place: without discarding it, no resilver helps.
         plan=(plan_resilver if view.pool.checkpoint is None else plan_discard)(situation),
         alarm=True,
     )
@@ -539,6 +541,7 @@ def look_return_spare(swap: Checklist, view: MachineView, _: float) -> SwapStage
     leaf = view.target(swap.old.key) if swap.same else new_leaf(swap, view)
     if leaf is None or leaf.group is None or leaf.group.kind != "spare":
         return None
+    # zpool can't tell which place is meant for a spare that stands in at several.
     standing = next((spare for spare in leaf.spares if spare.guid and not spare.shared), None)
     if standing is None or standing.guid is None:
         return None
@@ -701,6 +704,7 @@ def needed_steps(mode: str, light: bool, spared: bool, along: bool) -> tuple[str
     idle = {
         *(("light", "light-off") if not light else ()),
         *(("return-spare",) if not spared else ()),
+        # Once replaced, the old device has left the pool, and nothing is left to take offline.
         *(("offline",) if mode == REPLACE_FIRST and not along else ()),
     }
     return (*(step for step in WAYS[mode].steps if step not in idle), "report")

@@ -302,7 +302,10 @@ class SwapSession:
 
 
 def is_own(swap: Checklist, situation: Situation) -> bool:
-    """Return whether this is the checklist's pool: by GUID, so also under another name."""
+    """Return whether this is the checklist's pool, by GUID, or by name where that is unknown.
+
+    By GUID it is found also under another name.
+    """
     if swap.guid is None or not situation.guids:
         return situation.pool.name == swap.pool
     return swap.guid in situation.guids
@@ -365,7 +368,8 @@ class Guide:
         step = PUT_BACK if swap.wrong else stage.step
         if light:  # a light may be switched during any step
             step = stage.step if stage.step == "light-off" else "light"
-        # Some commands only start work that takes hours.
+        # Some commands only start work that takes hours; stopping a scrub (``supersedes``) does
+        # not.
         begins = plan.action in ("scrub", "replace") and not plan.supersedes
         for number, event in enumerate(events):
             if event.kind == "begun":

@@ -155,6 +155,7 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
     ):
         swap = notice(swap, view, now)
     stage = current(swap, view, now)
+    # No step counts as done during an alarm.
     if stage.alarm:
         return swap
     swap = _stepped(swap, view, stage, now)
@@ -249,6 +250,7 @@ def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
         return swap
     if view.device(swap.old) is not None:
         return replace(swap, was_gone=False) if swap.was_gone else swap
+    # Another disk in its bay proves the pull, also of a disk that was lost before.
     if any(swap.old.shares_place(device) for device in view.devices):
         how = f"{words} is out: another disk is in its bay"
         return replace(swap, pulled=now, was_gone=False).noting(now, "pull", how)
@@ -273,6 +275,7 @@ def _adopted(swap: Checklist, view: MachineView, now: float) -> Checklist:
     if group is None or not (swap.new is None or displaced):
         return swap
     new = view.newcomer(group)
+    # In the other ways the pull comes before the replace, so it counts as done.
     pulled = swap.pulled if swap.mode == REPLACE_FIRST else swap.pulled or now
     said = f"started elsewhere: {new.words} takes the place"
     return replace(swap, new=new, pulled=pulled).noting(now, "replace", said)

@@ -140,7 +140,7 @@ class SwapFlow:
             begun = await self._begin(choice, seen)
             if begun is not None or len(found) == 1:
                 return begun
-            # Esc on the plan leads back to the list
+            # Esc on the plan leads back to the list.
 
     def _is_shown(self, situation: Situation) -> bool:
         """Return whether it is the pool shown at the key press."""

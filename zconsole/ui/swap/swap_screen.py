@@ -135,6 +135,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         after = self._followed.stage
         if before is not None and after is not None and before.title != after.title:
             self._said = ""  # the message was about the previous step
+            # A new step is read from its top.
             self.query_one("#swap", LinesView).edge(-1)
         if before is not None and after is not None and after.over and not before.over:
             self._saved = ""  # the saved report lacks the end

@@ -121,13 +121,14 @@ class SwapWatch:
         closed = [swap for swap in self._kept if swap.state != OPEN and (swap.undone or swap.lit)]
         self._left = ()
         for swap in closed[:MOST_CLOSED]:
+            # A new checklist for the same device deals with what the old one left.
             if (swap.pool, swap.old.key) not in begun:
                 with suppress(ZconsoleError):
                     _, stage = await self.session.peek(swap, self._kept)
                     self._left += tuple((swap, text) for text in stage.reminders)
 
     def saw(self, swap: Checklist, stage: SwapStage) -> None:
-        """Take over a checklist and its step as just seen by somebody else."""
+        """Take over a checklist and its step that were just read."""
         known = {each.id: each for each in self._kept}
         self._kept = tuple((known | {swap.id: swap}).values())
         self.stages[swap.id] = stage
