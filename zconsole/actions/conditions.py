@@ -80,7 +80,7 @@ def of_device(
 
 
 def same_scans(situation: Situation) -> Precondition:
-    """Require that the same scans run as when the consequences were written."""
+    """Require that no scan started, ended or changed state since the consequences were written."""
     planned = {(*scan.key, scan.state) for scan in situation.running}
 
     def _check(now: Situation) -> str | None:

@@ -395,7 +395,7 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
                 f"The machine still shows {old.words}. If it is still in, pull it now.",
                 "If it is out, the machine doesn't notice that disks go or come:"
                 f" {way if commands else 'power off and on.'}",
-                # One command a line, short enough not to be wrapped: they are copied from the
+                # One command per line, short enough not to be wrapped: they are copied from the
                 # screen.
                 *commands,
             ),
