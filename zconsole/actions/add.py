@@ -242,7 +242,7 @@ def balance_effects(
     if len(others) > NAMED_VDEVS:
         shares += f", {len(others) - NAMED_VDEVS} more vdevs the rest"
     if view.busy_share is not None:
-        shares += f"; about {percent(view.busy_share, 0)} to it while they keep all disks busy"
+        shares += f"; about {percent(view.busy_share, 0)} to it with all disks busy"
     spread = f"fill of the vdevs differs by {percent(view.after.spread)} then"
     spread += f" ({percent(view.before.spread)} now)"
     if view.rewrite_bytes:
