@@ -1,4 +1,4 @@
-"""``zconsole themes``: the themes found, where they are, and any that failed to load and why."""
+"""``zconsole themes``: lists the themes with their files, and those that failed to load."""
 
 from __future__ import annotations
 
