@@ -1,4 +1,4 @@
-"""``zconsole record FILE``: writes samples as JSON lines until the scan ends or until interrupted."""
+"""``zconsole record FILE``: writes samples as JSON lines, until interrupted or the scan ends."""
 
 from __future__ import annotations
 
