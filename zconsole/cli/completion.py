@@ -219,7 +219,7 @@ def _zsh_function(command: Command) -> str:
     )
     cases = "\n".join(f"    ({each.words[-1]}) {_zsh_name(each)} ;;" for each in command.commands)
     more = ""
-    if command.arguments:
+    if command.arguments:  # the console: its first word is a command or a pool
         cases += f"\n    (*) {_zsh_arguments(own)} ;;"
         more = f"    {_zsh_action(command.arguments[0])}\n"
     return (
@@ -246,6 +246,7 @@ def _zsh_arguments(specs: Iterable[str], switches: str = "") -> str:
 
 
 def _zsh_option(option: Parameter) -> str:
+    # In a specification, brackets enclose the description and colons separate the parts.
     text = "".join(f"\\{c}" if c in "[]:\\" else c for c in option.text)
     if not option.count:
         alone = option.names[-1] in ("--help", "--version")

@@ -88,6 +88,7 @@ def _disk(word: str) -> Device:
         raise NotFoundError(
             f"{word} is not a disk of this machine: name its path (/dev/…) or its serial number"
         )
+    # With multipath, several devices are one disk, which has one WWN.
     if len(found) > 1 and len({disk.wwn or disk.node for disk in found}) > 1:
         paths = ", ".join(disk.path for disk in found)
         raise UsageError(

@@ -57,6 +57,7 @@ async def _record(args: argparse.Namespace) -> int:
         feed = SessionFeed(source, local.session(), args.interval)
         async with contextlib.aclosing(event_loop.rounds(feed, args.count)) as following:
             async for update in following:
+                # A recording may be started before its scan: it goes on until one has run.
                 running = (view.scan.active for frame in update.frames for view in frame.scans)
                 seen_running = seen_running or any(running)
                 if seen_running and over(update.frames):

@@ -65,6 +65,7 @@ async def recorded(path: str) -> Sequence[ScanReport]:
 
     Unreadable parts are reported on stderr. Raises NotUnderstoodError if nothing is readable.
     """
+    # The same pipeline as for live pools, so that a recording gives the report of its scan.
     gaps = Gaps()
     session, keeper = Session(zone=UTC, gaps=gaps), ReportKeeper()
     done: list[ScanReport] = []

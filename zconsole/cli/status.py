@@ -59,6 +59,7 @@ def exit_status(frames: Sequence[Frame]) -> ExitCode:
     """
     worst = ExitCode.OK
     for frame in frames:
+        # The kstat has the pool's state even while the pool hangs and gives no sample.
         words = (frame.state, frame.kstat if frame.problem else None, frame.health.word)
         if FAULTED.intersection(words):
             return ExitCode.FAULTED

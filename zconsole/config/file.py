@@ -180,7 +180,7 @@ _TABLE = re.compile(r"\s*\[")
 
 
 def save(path: Path, changes: Mapping[str, Any]) -> None:
-    """Write settings to the file, atomically and durably.
+    """Write settings to the file atomically.
 
     A new file is readable by its user only; root's, in /etc, by all. Raises StateError if the file
     is not safe to use or can't be written, NotUnderstoodError if it can't be changed without

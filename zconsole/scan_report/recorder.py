@@ -272,6 +272,7 @@ def _resumed(report: ScanReport) -> _Ongoing:
 def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
     seconds = 0.0 if entry.last is None else frame.t - entry.last
     entry.last = frame.t
+    # No time counts if the clock was set back, watching was interrupted or the scan is paused.
     if seconds < 0 or seconds > GAP or view.scan.state != "running":
         seconds = 0.0
     entry.devices.add(frame.rows, seconds)
@@ -283,7 +284,7 @@ def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
     _note_changes(entry, frame)
     if not entry.moments or frame.t - entry.moments[-1].t >= entry.step:
         entry.moments.append(moment)
-        if len(entry.moments) > MOST_POINTS:
+        if len(entry.moments) > MOST_POINTS:  # keep every second one, from the first on
             del entry.moments[1::2]
             entry.step *= 2
     entry.report = _seen(entry.report, frame, view)
@@ -291,6 +292,7 @@ def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
 
 def _moment(frame: Frame, view: ScanView) -> Moment:
     eta, host = view.estimate.eta, frame.host
+    # ZFS before 0.8 has no separate issue stage: what it scans is the work.
     rate = view.issue_rate if view.scan.two_stage else view.scan_rate
     memory = None
     if host is not None and host.memory_total and host.memory_available is not None:
@@ -317,6 +319,7 @@ def _note_changes(entry: _Ongoing, frame: Frame) -> None:
                 entry.changes.append(TunableChange(frame.t, name, before[name], value))
     times = [change.t for change in entry.changes]
     for i, change in enumerate(entry.changes):
+        # As long as later samples can still change the result, and earlier ones are still there.
         if frame.t - change.t <= SETTLE + WINDOW + GAP and entry.recent[0].t < change.t:
             found = measure(entry.recent, change.t, times)
             entry.changes[i] = replace(
@@ -343,6 +346,7 @@ def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:
         health=frame.health.word,
         version=frame.version,
         notes=view.notes,
+        # Without a history, whether a finished scrub was full depends on the bytes it has read.
         full=is_full_scrub(scan, frame.version) if scan.state == "finished" else scan.full,
         tunables=report.tunables or dict(frame.tunables),
         ceiling=ceiling.rate if ceiling else report.ceiling,

@@ -152,7 +152,7 @@ def _course(report: ScanReport, zone: tzinfo | None) -> list[str]:
     if len(moments) < 2 or max(rates) <= 0:
         return []
     lines, day = ["```"], ""
-    step = max(1, -(-len(moments) // ROWS))
+    step = max(1, -(-len(moments) // ROWS))  # rounded up, for at most ROWS lines
     for start in range(0, len(moments), step):
         part = rates[start : start + step]
         mean = sum(part) / len(part)
@@ -336,7 +336,7 @@ class _Chart:
             words, colour = f"{_cause(cause)} {percent(share)}", COLOURS.get(cause, OTHER)
             yield f'<rect x="{x:.0f}" y="{y + 14}" width="9" height="9" fill="{colour}"/>'
             yield _label(x + 13, y + 23, words, "start")
-            x += 30 + 6.6 * len(words)
+            x += 30 + 6.6 * len(words)  # about the width of a character at 12 points
 
     def changes(self) -> Iterator[str]:
         """Yield a mark at each change of a tunable."""

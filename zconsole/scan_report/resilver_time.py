@@ -125,7 +125,7 @@ def _of_reports(reports: Sequence[ScanReport]) -> Iterator[PastRate]:
             continue
         filled = [d for d in report.devices if d.filled and d.seconds >= LEAST_SECONDS]
         rates = [d.write_bytes / d.seconds for d in filled if d.write_bytes >= LEAST_BYTES]
-        if rates:
+        if rates:  # the slowest of several disks at a time sets the duration
             yield PastRate(min(rates), f"the last watched {report.function}", report.start, 2)
 
 

@@ -36,7 +36,7 @@ def promises(report: ScanReport) -> tuple[Promise, ...]:
     found = []
     for share in SHARES:
         t = report.start + share * report.duration
-        far = max(2.0, 0.05 * report.duration)
+        far = max(2.0, 0.05 * report.duration)  # beyond it, the scan was not watched at that time
         near = (moment for moment in report.moments if abs(moment.t - t) <= far)
         nearest = min(near, key=lambda moment: abs(moment.t - t), default=None)
         if nearest is not None and nearest.told_end is not None:

@@ -47,6 +47,7 @@ class ReportStore(LockedStore):
         Raises StateError if it can't be written.
         """
         name = f"report-{report.guid}-{report.start:.0f}-{report.function}.json"
+        # No report without a GUID, as from text, or of another function than the known ones.
         if self.directory is None or not _named().fullmatch(name):
             return False
         lock = f"report-{report.guid}.lock"
@@ -93,6 +94,7 @@ class ReportStore(LockedStore):
         if self.directory is None:
             return
         paths = _newest_first(files_in(self.directory, _named(guid)))
+        # The reports are read only if some must go: to find the newest full scrub among all.
         scrub = next(filter(_full_scrub, paths), None) if len(paths) > KEPT else None
         for path in paths[KEPT:]:
             if path != scrub:

@@ -133,7 +133,7 @@ class ProcessRunner:
             stderr=asyncio.subprocess.PIPE,
             env=zfs_environment() if environment is None else environment,
             cwd=cwd,
-            start_new_session=True,
+            start_new_session=True,  # so that Ctrl-C in the terminal does not reach it
         )
         self._started = [each for each in self._started if each.get_returncode() is None]
         self._started.append(transport)
@@ -244,7 +244,7 @@ async def _finished(
         text = f"{argv[0]} gave no answer in {deadline:.3g} s"
         raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
     finally:
-        transport.close()
+        transport.close()  # kills the process if it still runs, without waiting for it
     if output.is_too_much():
         text = f"{argv[0]} wrote more than {MOST_OUTPUT >> 20} MiB"
         raise DeadlineError(text, lambda: transport.get_returncode() is None)

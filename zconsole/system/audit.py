@@ -62,7 +62,7 @@ def whoami() -> dict[str, Any]:
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
-    except KeyError:
+    except KeyError:  # no entry in passwd, as in some containers
         name = str(uid)
     return {"uid": uid, "user": name, "sudo_user": os.environ.get("SUDO_USER")}
 
@@ -190,6 +190,7 @@ def append_line(path: Path, line: str) -> None:
     """
     handle = open_private(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     try:
+        # Several processes append: nothing may come between looking at the last byte and writing.
         fcntl.flock(handle, fcntl.LOCK_EX)
         size = os.fstat(handle).st_size
         cut_off = size > 0 and os.pread(handle, 1, size - 1) != b"\n"

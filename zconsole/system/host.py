@@ -68,6 +68,7 @@ def bytes_in(path: str | Path, most: int | None = None) -> bytes:
 def number_in(path: Path) -> int | None:
     """Return the whole number in a file; None if there is none, or it has more than 64 bits."""
     text = text_in(path)
+    # Not int() alone: it also accepts signs, underscores and digits of other scripts.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
 

@@ -86,6 +86,8 @@ class View:
         for each in self.mounts.values():
             self._at[each.parent, each.point] = each
             self._by_device.setdefault(each.device, []).append(each)
+            # The root's parent is not in the table: it is outside what the process sees. Mounts on
+            # top of the root have a parent in it.
             if each.point == b"/" and each.parent not in self.mounts:
                 self._root = each
 
@@ -147,10 +149,13 @@ class View:
         while todo and mount is not None and links <= LINKS:
             name = todo.pop()
             here = at.rpartition(b"/")[0] if name == b".." else at + b"/" + name
-            if name in (b"", b".") or here == at:
+            if name in (b"", b".") or here == at:  # the latter: ".." in the root is the root
                 continue
+            # Once a filesystem on the way is not LOCAL, nothing beyond it is asked either: the
+            # kernel would ask that one first.
             asks = asks and mount.kind in LOCAL
             inner = self.top(here) if name == b".." else self._crossed(mount, here)
+            # Only a name within the same mount can be a link: a mount point is none.
             target = b"" if inner is not mount else self._link(here, asks, sure)
             if target is None:
                 return None
@@ -212,6 +217,7 @@ def mount_number(fd: int) -> int:
 
 def filesystem_type(fd: int) -> int:
     """Return the type of an open file's filesystem, as in statfs(2); 0 if that fails."""
+    # os.fstatvfs() doesn't have the type.
     status = ctypes.create_string_buffer(_STATFS)
     return 0 if _libc.fstatfs(fd, status) else ctypes.c_ulong.from_buffer(status).value
 
@@ -251,6 +257,7 @@ def ancestors(path: bytes) -> Iterator[bytes]:
 
 
 def _mount(line: bytes) -> MountPoint | None:
+    # A number of optional fields, which are not used, ends with " - ".
     left, _, right = line.partition(b" - ")
     fields, rest = left.split(b" "), right.split(b" ")
     if len(fields) < 6 or len(rest) < 3:

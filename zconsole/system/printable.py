@@ -26,6 +26,8 @@ def inert(text: str) -> str:
 
 
 def _visible(char: str) -> str:
+    # Categories "C…" are control, format (bidi), surrogate, private and unassigned characters;
+    # U+2028 and U+2029 separate lines and paragraphs.
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"

@@ -84,6 +84,7 @@ def _members(kind: type, inner: tuple[Any, ...], data: Any, where: str) -> Itera
 
 
 def _plain(kind: Any, data: Any, where: str) -> Any:
+    # JSON may have a float without a fraction as an integer. Python's bool is an int: excluded.
     accepted = (int, float) if kind is float else kind
     if not isinstance(data, accepted) or (isinstance(data, bool) and kind is not bool):
         raise RecordError(f"{where} is not {_WORDS[kind]}")

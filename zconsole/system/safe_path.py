@@ -146,7 +146,7 @@ def _way_down(path: Path, make: bool, private: bool) -> int:
             target = None if private and not left else _target(here, name, path)
             if target is None or links > MOST_LINKS:
                 raise StateError(f"{path} refused: {name} is not a directory. Choose another place")
-            left += reversed(target.parts)
+            left += reversed(target.parts)  # "/" first if absolute, which opens the root again
     except BaseException as error:
         os.close(here)
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):

@@ -149,9 +149,10 @@ def read_end(path: Path, most: int, start: int = 0) -> bytes:
 
 
 def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Replace a file by ``data``, atomically and durably; the new file gets ``mode``.
+    """Replace a file by ``data`` atomically; the new file gets ``mode``.
 
-    Raises StateError if it can't be written.
+    After a crash or power cut, the file has the old or the new contents, in full. Raises StateError
+    if it can't be written.
     """
     try:
         with directory(path.parent) as place:
@@ -175,6 +176,8 @@ def create_private(path: Path, data: bytes) -> None:
 
 
 def _create(place: int, path: Path, data: bytes) -> None:
+    # An unnamed file leaves nothing behind after a crash. It gets its name by a link of its entry
+    # in /proc, which unlike AT_EMPTY_PATH needs no privilege (open(2), O_TMPFILE).
     try:
         handle = os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600, dir_fd=place)
     except OSError as error:
