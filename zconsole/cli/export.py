@@ -51,6 +51,7 @@ async def _export(args: argparse.Namespace, page: Page, address: tuple[str, int]
     if address:
         say(f"metrics at http://{address[0]}:{address[1]}/metrics")
     try:
+        # Interrupting is the usual end of an export, and not an error.
         with contextlib.suppress(asyncio.CancelledError), remote.opened(args) as feed:
             rounds = event_loop.rounds(feed, args.count)
             await publish(rounds, page, args.textfile)

@@ -136,6 +136,7 @@ class WindowKeeper(StandingDuty):
         found = scrub_window.due(
             window, s, datetime.fromtimestamp(self._backend.clock(), UTC).astimezone()
         )
+        # Stored before the plan runs: a crash in between must not leave a scrub paused for good.
         after = None if found.over else replace(found.window, pool=s.pool.name)
         if after != window and not await self._replaced(window, after):
             return  # changed by another process: the next look sees that

@@ -1,4 +1,4 @@
-"""`zconsole rebalance plan|run|status|pause|resume|stop`."""
+"""``zconsole rebalance plan|run|status|pause|resume|stop``: plans, runs and controls jobs."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
 
-    made_state_dir()
+    made_state_dir()  # first: unlike adopt(), which writes to it, this fails in time if it hangs
     record = control.adopt(journal)
     given = {name: getattr(args, name) for name in creation.OPTIONS}
     dirs = _settings(args).dirs if args.dirs else ()

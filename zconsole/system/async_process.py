@@ -398,7 +398,7 @@ class LineProcess(_Started):
             pipe.write(f"{line}\n".encode("utf-8", "surrogateescape"))
 
     def abandon(self) -> None:
-        """Kill it and never wait for it."""
+        """Kill the process, and never wait for it."""
         self._lines.end()
         self._transport.close()
 
@@ -429,7 +429,7 @@ class ByteProcess(_Started):
                 os.write(self._ours.writing, data)
 
     def abandon(self) -> None:
-        """Kill it and never wait for it."""
+        """Kill the process, and never wait for it."""
         self._transport.close()  # first, as it kills: closed pipes would make it end by itself
         self._close()
 

@@ -46,7 +46,7 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MountPoint:
-    """One line of a mount table."""
+    """A mount, as a line of a mount table describes it."""
 
     number: int
     parent: int
@@ -123,7 +123,7 @@ class View:
                 yield below
 
     def _way(self, path: bytes) -> list[MountPoint | None]:
-        """Return the mounts along a path, which must have no symbolic links, one for each name."""
+        """Return the mounts along a path without symbolic links: the root's, and each name's."""
         way, at = [self._start[1]], b""
         for name in path.split(b"/"):
             if name:
