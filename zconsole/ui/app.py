@@ -52,8 +52,8 @@ SHOWN = 30.0
 _SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
 _PAINT_GAP = _TICK = 1.0
 _REST = 5.0
-"""Seconds of the source's clock during which an unchanged screen is not redrawn. Its sparklines and
-ages, except that in the header, are late by as much."""
+"""Seconds of the source's clock during which an unchanged screen is not redrawn: its ages and
+sparklines are late by as much."""
 
 
 def terminal_ready() -> bool:
@@ -62,7 +62,7 @@ def terminal_ready() -> bool:
         return False
     try:
         return bool(select.select([], [sys.__stderr__.fileno()], [], 0)[1])
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # can't tell
         return True
 
 
@@ -199,7 +199,7 @@ class Console(ThemedApp):
         shown = self._shown
         if status is None or shown is None or not self.view_state.at_rest or self._behind:
             return False
-        if self.devices.awaits_filled:
+        if self.devices.awaits_filled:  # each painted frame counts
             return False
         same = status._replace(age=shown.age, now=shown.now) == shown
         return same and status.fresh and shown.fresh and abs(status.now - shown.now) < _REST
@@ -241,7 +241,7 @@ class Console(ThemedApp):
         if self._rests(status):
             return
         if self.screen_stack and status is not None and self._writable():
-            self._shown = None
+            self._shown = None  # only the header is current now
             self.main_screen.paint_header(status)
             self._update_list()
 
@@ -324,7 +324,7 @@ class Console(ThemedApp):
             question = Question("", frame, row=item.row if item is not None else None)
             self.push_screen(WhatIfScreen(self.view_state, question))
 
-    # What leaves the console: copies and pictures
+    # Copies and pictures
 
     def action_copy(self) -> None:
         """Copy a text about the row or screen to the terminal's clipboard; ask which of several.
@@ -398,6 +398,7 @@ class Console(ThemedApp):
         if playback is not None and not playback.seek(share):
             self.notify("no seeking in a packed recording or a pipe", timeout=4)
         elif self.view_state.ended:
+            # The feed had ended: read it again, from the new place.
             self.view_state.ended = False
             begin(self, self._poll, group="poll", exclusive=True)
 

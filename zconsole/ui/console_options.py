@@ -48,7 +48,7 @@ class ConsoleOptions:
     zone: tzinfo | None = None
     """Time zone of clock times; None for the machine's own."""
     past: Past | None = None
-    """None where no reports are kept, as for recordings and demos."""
+    """Reads the reports of past scans; None if none are kept, as for recordings and demos."""
     swap: Callable[[], SwapBackend] | None = None
     """Creates the backend of guided disk swaps; None if no disk can be swapped from here."""
     swap_at: tuple[str, str] | None = None

@@ -22,7 +22,7 @@ from textual.constants import ESCAPE_DELAY
 from textual.message import Message
 
 _LONGEST = 64
-"""Longest meaningful sequence in characters; real numbers fit by far."""
+"""Characters of the longest sequence that can mean something."""
 _DIGITS = re.compile(r"\d{8}")
 """A number beyond any code point or coordinate that a terminal sends."""
 _CSI = r"\x1b\[(?:[0-?]+[ -/]*[@-~]|M[^\x1b]{3})"

@@ -31,7 +31,7 @@ class Key(NamedTuple):
     everywhere: bool = False
     """Whether it works on the screens over the main one as well."""
     over: str = ""
-    """Description on those screens, if it differs."""
+    """Description on the screens over the main one, if it differs there."""
     id: str = ""
     """Name in the configuration, if neither the action nor its parameter makes a good one."""
 
@@ -141,6 +141,7 @@ class KeyTable:
                 fresh[self._movable(title).title] = tuple(dict.fromkeys(map(key_name, keys)))
             except ValueError as error:
                 wrong.append((title, str(error)))
+        # Undoing a remap may cause another clash: repeat until there is none.
         while True:
             rows = tuple(key._replace(keys=fresh.get(key.title, key.keys)) for key in self.rows)
             clashes = list(_clashes(rows, fresh))
@@ -167,6 +168,7 @@ def _clashes(rows: Sequence[Key], fresh: Mapping[str, Sequence[str]]) -> Iterato
         if key.title not in fresh:
             continue
         for other in rows:
+            # Keys that both have by default are no clash.
             shared = (set(key.keys) & set(other.keys)) - (usual[key.title] & usual[other.title])
             # All screens over the main one count as one, so that a key means the same on each.
             mains = [each.group in MAIN for each in (key, other)]

@@ -108,6 +108,7 @@ class MainScreen(Screen[None]):
         scene = Scene(body, state.look, state.source, width, height, zoomed=self.zoomed)
         scene = scene._replace(header=len(header) + tabs)
         if self._is_crowded(scene):
+            # First the panes save lines, then the header.
             scene = scene._replace(compact=True)
             if self._is_crowded(scene):
                 header = header_lines(frame, status, state.look, width, height, brief=True)
@@ -176,6 +177,7 @@ class MainScreen(Screen[None]):
 
     def action_show_pane(self, pane: str) -> None:
         """Focus a pane; show it first if hidden, zoomed if there is no other room for it."""
+        # First in the usual layout, then zoomed if that has no room for it.
         for zoomed in (None, pane):
             if not self.panes[pane].display:
                 self.chosen[pane], self.zoomed = True, zoomed

@@ -78,7 +78,7 @@ class Messages:
         self.said = [each for each in self.said if not each.message.startswith(beginning)]
 
     def settle(self, screen: Screen[object], now: float) -> None:
-        """Bind recent messages to the screen that is on top now."""
+        """Bind messages older than SETTLES to the screen that is on top now."""
         for each in self.said:
             if each.screen is None and now >= each.begun + SETTLES:
                 each.screen = screen

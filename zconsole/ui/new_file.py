@@ -12,6 +12,7 @@ from zconsole.system.safe_path import StateError, open_directory
 
 _MOST = 9
 """Most files with names of the same second."""
+# Never write to an existing file, nor through a symbolic link.
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

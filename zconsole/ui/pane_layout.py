@@ -80,6 +80,7 @@ def allot(
     given = {wish.pane: 0 for wish in wishes}
     if zoomed is not None:
         return Heights({**given, zoomed: room})
+    # Panes above the list come first, then those below; the list has the rest.
     (listed,) = (wish for wish in wishes if wish.place == "list")
     floor = _LIST_MIN if chosen.get(listed.pane, True) else 0
     for wish in wishes:
@@ -107,6 +108,8 @@ def _stacked(
 ) -> dict[str, int]:
     """Stack the lower panes in the lines that the list leaves; chosen ones take some of its own."""
     free, left, given = max(0, room - listed.lines), room - floor, dict[str, int]()
+    # A pane gets a third of the room at most, or what is free, and a fifth even if the list wants
+    # it.
     most, usual = max(2, room // 3), room // 5
     for wish in low:
         asked = chosen.get(wish.pane)
@@ -126,6 +129,7 @@ def _side(
 ) -> dict[str, int]:
     """Put the lower panes next to each other, with equal heights."""
     shown = [wish for wish in low if wish.lines and chosen.get(wish.pane) is not False]
+    # A quarter even if the list wants it.
     least = min(room // 4, max((wish.lines for wish in shown), default=0))
     free = room - listed.lines if any(wish.fills for wish in shown) else 0
     lines = max(0, min(room - floor, max(free, least)))

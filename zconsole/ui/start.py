@@ -54,7 +54,7 @@ def run_console(
             prepare(os.environ)
             options = replace(options, take_terminal=restore)
             console = make_console(feed, options, as_started(os.environ), make_backend)
-        console.call_later(_catch_signals, console)
+        console.call_later(_catch_signals, console)  # needs the running loop
         asyncio.run(_run(console, options.mouse))
     if console.failure is not None:
         raise console.failure
@@ -157,6 +157,7 @@ def make_console(
         (*themes.found.values(), *filter(None, picked)),
         ActionController(feed, make_backend),
         notices=problems,
+        # Under NO_COLOR, textual sends gray levels as RGB unless ANSI colors are on.
         ansi_color=True if environ.get("NO_COLOR") is not None else None,
     )
     given, usual, sixteen = picked

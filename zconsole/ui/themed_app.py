@@ -137,6 +137,7 @@ class ThemedApp(App[None]):
         on_top = self.screen if self.screen_stack else None
         if self.messages.add(safe, severity, monotonic(), lasts, on_top):
             self._tell()
+            # Redraw when the message settles, and when each of its lines is due.
             for wait in (SETTLES, *(PAGE * page for page in range(1, pages + 1))):
                 self.set_timer(wait, self._tell)
         self.set_timer(lasts, self._tell)
@@ -169,7 +170,7 @@ class ThemedApp(App[None]):
 
             self.push_screen(ConsolePalette(id="--command-palette", placeholder=placeholder))
 
-    # Keys and pastes before the screen they are meant for is there
+    # Typing ahead: keys and pastes that wait for their screen
 
     def begin_flow(self, work: Work) -> None:
         """Start a flow with screens of its own; it replaces the present one."""
@@ -226,7 +227,7 @@ class ThemedApp(App[None]):
             if isinstance(event, events.Key) and event.key in _NOW:
                 await self._act(event)
             elif _is_escape(event) and self._awaited and not self._asked:
-                self._give_up()
+                self._give_up()  # nothing of the flow is shown yet
             elif _is_escape(event) and isinstance(top, TypedAheadScreen) and top.holds:
                 self._ahead.clear()
                 await self._act(event)
@@ -255,7 +256,8 @@ class ThemedApp(App[None]):
 
     async def _act(self, typed: _Typed) -> None:
         """Run the key's binding before the next key is looked at, unless the key may be text."""
-        self.app_focus = True
+        self.app_focus = True  # as App.on_event, which this replaces
+        # Inputs, and screens with on_key, get characters before bindings do.
         text = isinstance(self.focused, Input) or hasattr(self.screen, "on_key")
         if (
             isinstance(typed, events.Key)

@@ -58,7 +58,7 @@ KEPT = 3600
 """Points of issue rate and latency kept for each pool."""
 
 SEEN_WITHIN = 120.0
-"""Seconds between a change and a suggestion's record of it: samples may be a minute apart."""
+"""Most seconds between a change and a suggestion's record of it: samples may be a minute apart."""
 
 
 class EffectWatch:
@@ -157,7 +157,7 @@ class EffectWatch:
 
     def events(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Event]:
         """Yield an event for each time at which tunables were set, with the effect on a pool."""
-        for t, group in groupby(changes, key=lambda change: change.t):  # one for all set at a time
+        for t, group in groupby(changes, key=lambda change: change.t):  # one event per time
             together = tuple(group)
             text = changes_text(together, self.effect(pool, together[0], changes))
             yield Event(t, DONE, text, "notice", origin="console")

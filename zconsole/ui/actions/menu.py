@@ -111,6 +111,7 @@ async def run_menu(
         found = entries(shown)
         choice.start = first_entry(found)
         behind = out_of_reach(found) if folds else ()
+        # No entry is called impossible before the machine has answered (_judge).
         found = tuple(entry.unjudged for entry in found)
         if (picked := await ui.pick(choice)) is None:
             return
@@ -183,6 +184,7 @@ def _of_vdev(situation: Situation, target: Target) -> list[Entry]:
             ways = tuple(partial(plan_sit_out, key=key, on=on) for on in (True, False))
             entries.append(Entry("Let reads go around it, or use it again (sit out)", ways))
     if group is not None and group.kind == "spare":
+        # A spare group has the failed device first, and the spare last.
         failed, spare = (key_of(situation.pool, group.children[i]) or "" for i in (0, -1))
         entries += [
             Entry("Return the spare: replace the failed device", flow=replace_flow, about=_REPLACE),
@@ -269,6 +271,6 @@ def _of_pool(situation: Situation) -> list[Entry]:
         Entry("Switch autoexpand off", (lambda s: plan_autoexpand(s, on=False),)),
         Entry("Switch off every light lit from here", (plan_lights_off,)),
     ]
-    # zpool clear drops the counters that show what is damaged: the cursor doesn't start on it,
+    # zpool clear resets the counters that tell what is damaged: the cursor doesn't start on it,
     # unless the pool is suspended and needs it.
     return [clear, *others] if situation.suspended else [*others, clear]

@@ -119,11 +119,12 @@ class FollowUp:
         """Take in a round of frames, and wake those who wait for a fresh one."""
         self._rounds += 1
         self._frames = {frame.pool: frame for frame in update.frames}
+        # Wakes who waits now; later waiters wait for the next round.
         self._came.set()
         self._came = asyncio.Event()
 
     async def fresh(self, pool: str, since: float) -> Frame:
-        """Wait for a frame of a pool whose reading began after ``since`` (steady clock).
+        """Return the first frame of a pool whose reading began after ``since`` (steady clock).
 
         The time of delivery doesn't count, as reading a slow pool takes several rounds. On a
         timeout, return the newest frame there is: its ``looked`` and ``problem`` show that it is
@@ -162,7 +163,7 @@ class FollowUp:
             frame = self._frames.get(plan.pool)
             if frame is None or plan.follow is None or frame.root is None:
                 continue
-            if frame.t - (frame.stale_seconds or 0.0) <= t:
+            if frame.t - (frame.stale_seconds or 0.0) <= t:  # older than its commands
                 continue
             outcome = plan.follow(situation_of(frame, facts))
             if outcome is not None:
@@ -216,7 +217,7 @@ class FlowSession:
         self.held: Status | None = None
         """State of the autopilot, as of the last reading; None if none runs."""
 
-    # What is on show
+    # The pool on show
 
     @property
     def frame(self) -> Frame | None:
@@ -284,7 +285,7 @@ class FlowSession:
             state.latest = state.listed(update)
         self.app.paint()
 
-    # What is kept on the machine
+    # State kept on the machine
 
     async def read_windows(self) -> None:
         """Read the scrub windows; keep the last ones if that fails."""
@@ -300,7 +301,7 @@ class FlowSession:
         """Read which tunables were set from consoles."""
         self.past = await in_daemon_thread(self.backend.control.past)
 
-    # The conversation
+    # Questions and confirmations
 
     async def show(self, screen: Screen[Answer]) -> Answer | None:
         """Show a screen until it is left, and return its result."""

@@ -187,6 +187,7 @@ async def _confirm_values(
         now = ui.backend.clock()
         await in_daemon_thread(partial(control.set, plain, now, action=action))
         for name, value in held.items():
+            # A guard process restores the value, even if the console is killed.
             await ui.backend.freeze(name, value)
         for name in values:
             yield Span(f"{name} is {exact(name, live(name))}", "notice")

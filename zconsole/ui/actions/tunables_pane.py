@@ -26,7 +26,7 @@ from zconsole.ui.widgets.draw import Line, Span, fit
 UNCLEAR = "no clear effect"
 """Short verdict on a change after which the figures vary as much as before."""
 WITHIN = "within what it varies by: no clear effect"
-"""The same verdict in full, for use beside the figures."""
+"""Full verdict on a change without a clear effect, for use beside its figures."""
 UNMEASURABLE = "effect unmeasurable"
 """Verdict on a change in the rate that may have another cause; the cause is named after it."""
 SET_HERE, CHANGED = "*", "+"

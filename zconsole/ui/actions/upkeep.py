@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 ALL_POOLS_SECONDS = 60.0
-"""Seconds between two requests for all pools, by which a console of some pools learns of scans."""
+"""Seconds between two requests for all pools, for a console of some that would restore tunables."""
 LOOK_SECONDS = 5.0
 """Seconds between two looks for tunables, jobs and swaps of other consoles, while idle."""
 READ_SECONDS = 60.0
@@ -86,6 +86,7 @@ class Upkeep:
             session.ended(plan, outcome)
             if outcome.ok and plan.action == "replace":
                 offer = partial(self._offer_growth, plan.pool)
+                # The pool may be gone by then, which must not end the console.
                 begin(app, offer, group="growth", exit_on_error=False)
         if over := [frame.guid or frame.pool for frame in follow_up.scans_over()]:
             self._ended.update(over)
@@ -96,7 +97,7 @@ class Upkeep:
             else:
                 begin_next(app, partial(self._look, update), "look")
 
-    # What is joined to the frames
+    # Additions to the frames
 
     def additions(self, frame: Frame) -> Additions:
         """Return the activities, events and flags of consoles and jobs for a pool's frame."""
@@ -198,8 +199,10 @@ class Upkeep:
         """Restore tunables that are due, and report them and those that a vanished console left."""
         session, backend = self.session, self.session.backend
         await session.read_past()
+        # A copy: more scans may end while this waits.
         ended, scans, holds = set(self._ended), session.scans(self._ended), session.past.holds
         left = {name: hold for name, hold in holds.items() if hold.is_left}
+        # A console of some pools does not see whether the others scan.
         if left and session.app.view_state.options.pools and not session.denied:
             scans = await self._of_all(scans)
         due = [name for name, hold in holds.items() if is_due(hold, scans)]
@@ -281,7 +284,7 @@ class Upkeep:
 
         async def _quit(_: str | None) -> AsyncIterator[Span]:
             app.exit(return_code=code)
-            yield Span("")
+            yield Span("")  # the screen runs an async generator
 
         body = partial(said_lines, behind, look)
         confirmation = Confirmation("Quit?", body, _quit, verb="Quit")

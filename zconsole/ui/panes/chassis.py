@@ -151,6 +151,7 @@ class _Grid(NamedTuple):
 
 def _grid(shelf: Sequence[Bay], layouts: Sequence[str], width: int) -> _Grid:
     """Arrange slots as configured if that fits the width, else as many in a line as fit."""
+    # All cells of an enclosure are equally wide.
     label = max(len(_label(bay)) for bay in shelf)
     layout = layout_of(layouts, shelf[0].enclosure)
     if layout is not None:

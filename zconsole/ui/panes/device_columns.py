@@ -162,7 +162,7 @@ def arrange(
         if _WORDS.get(group[0], "") not in {"", *has.wanted}:
             continue
         wanted = {key: _first_width(key, longest, number, has.bay) for key in group}
-        if _total(_with(sizes, wanted)) > width:
+        if _total(_with(sizes, wanted)) > width:  # less important ones do not jump in
             break
         sizes = _with(sizes, wanted)
     sizes["name"] = max(1, sizes["name"] - max(0, _total(sizes) - width))
@@ -193,6 +193,7 @@ def _total(sizes: Mapping[str, int]) -> int:
 def _grown(sizes: dict[str, int], width: int, longest: int) -> dict[str, int]:
     """Return the sizes with the spare cells distributed."""
     spare = max(0, width - _total(sizes))
+    # Columns, their greatest width, and the divisor of their share of the spare cells.
     for keys, most, part in (
         (("name",), max(sizes["name"], min(longest, _NAME_MAX)), 1),
         (("lat",), len("LATENCY"), 1),

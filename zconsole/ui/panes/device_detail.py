@@ -155,6 +155,7 @@ def _histograms(vdev: Vdev, look: DisplayFormat) -> list[Line]:
         return []
     low = min(next(i for i, n in enumerate(h) if n) for h in drawn.values())
     high = max(max(i for i, n in enumerate(h) if n) for h in drawn.values())
+    # At least nine buckets: the axis below needs room for two labels.
     high = max(min(high, low + _SHOWN_BUCKETS - 1), low + 8)
     lines: list[Line] = []
     for label, buckets in drawn.items():

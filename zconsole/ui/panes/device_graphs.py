@@ -23,7 +23,7 @@ LABEL = 13
 _SCALE = 13
 """Cells for ``  scale 128ms`` at the right."""
 _LEAST = 20
-"""Least cells of a useful graph."""
+"""Least cells of a graph that shows more than its number does."""
 
 
 class _Metric(NamedTuple):
@@ -46,6 +46,7 @@ def shown_samples(frame: Frame, most: int, until: float | None = None) -> ShownS
     times = [frame.t - age for age in frame.series.ages(CAPACITY)]
     last = len(times)
     if until is not None:
+        # Scrolled to the oldest sample, the graph is still full.
         last = max(min(most, last), bisect_right(times, until))
     return ShownSamples(times[max(0, last - most) : last], len(times) - last)
 

@@ -60,6 +60,7 @@ class DeviceMemory:
         disk = frame.limit.disk
         leaves = (row.key for row in frame.rows if disk and row.vdev.name == disk)
         named = next(leaves, None)
+        # The tint moves to another device only after HOLD seconds: it would flicker.
         held = self.culprit is not None and 0 <= frame.t - self._last_said < HOLD
         if named is not None and (named == self.culprit or not held):
             self.culprit, self._last_said = named, frame.t
@@ -104,7 +105,7 @@ class DeviceView(Pane, CursorView):
         self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
         self._rows: dict[int, Line] = {}
-        """Lines of rows, made for this frame at most once."""
+        """Lines of rows of this frame, as they are asked for twice: to compare and to draw them."""
         self.facts: dict[str, Pairs] = {}
         """Facts from the feed on devices, by key, for their details."""
         self.awaits_filled = 0
@@ -373,7 +374,7 @@ class DeviceView(Pane, CursorView):
         return {name: f"{shown[name]} {s}" if name in shown else s for name, s in short.items()}
 
     def _columns(self) -> tuple[Column, ...]:
-        mark = 5 if self.arrangement.folded else 0
+        mark = 5 if self.arrangement.folded else 0  # a space, the sign, three digits
         longest = max(
             self._memory.tree.longest + mark, len("NAME  ") + len(self._position(marked=True))
         )

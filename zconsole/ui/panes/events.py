@@ -102,6 +102,7 @@ def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
         found = _NEW_ERRORS.findall(event.text) if event.name == "errors" else ()
         counts = Counter({kind: int(n) for n, kind in found})
         if not counts:
+            # Another event separates the errors before it from those after it.
             since.clear()
             shown.append(event)
         elif event.vdev in since:

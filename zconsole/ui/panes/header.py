@@ -183,6 +183,7 @@ def _counted(
     """
     head = Span(" ")
     room = width - width_of((head,)) - 1
+    # Prefer more parts to telling where the others are.
     for kept, told in product(range(len(parts), 0, -1), (where, "")):
         rest = len(parts) - kept
         tail: list[Line] = [(Span(f"+{rest} more{told}", role),)] if rest else []
@@ -232,6 +233,7 @@ def _untouchable(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tu
         for longest in _DISKS
         for stay in _STAY
     ]
+    # Shorter names before another line.
     for taken in range(1, rows + 1):
         for parts in ways:
             if len(joined(parts, " ", width - 2)) <= taken:

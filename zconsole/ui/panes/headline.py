@@ -141,6 +141,7 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
         said = _fitting(("suspended: nothing moves", "nothing moves"), place.width)
         return [[_named("ETA", _NONE, "bold")], [old or (Span(said, "error"),)]]
     if estimate.eta is None:
+        # While an estimate is being measured, that of zpool is all there is.
         measured = zpool is not None and estimate.lacking == MEASURING and not old
         says: Line = (Span(f"zpool says {units.duration(zpool)}", "dim"),)
         why = says if measured else old or _why_none(estimate, place)

@@ -260,7 +260,7 @@ _ALL_SHOWN = "no older history: the graph shows all from the start on"
 
 
 class ScanPane(Pane):
-    """Pane of the scans, with their first line as its title."""
+    """Pane of the scans, with their first line as its title; its graph can be scrolled."""
 
     pane_id = "scan"
     place = "top"
@@ -383,6 +383,7 @@ def graph_rows(scene: Scene, lines: int) -> int:
     if scene.height < _GRAPH_FROM:
         return 1
     free = spare(scene.width, room, scene.below)
+    # A tall screen has a graph of several rows in any case.
     least = _GRAPH_ROWS[-1] if scene.height >= TALL else 1
     return next((rows for rows in _GRAPH_ROWS if rows <= free), least)
 

@@ -56,6 +56,7 @@ class TimeAxis:
             at < 0
             or end > len(self._cells)
             or any(self._taken[max(0, at - away) : end + away])
+            # Cells hold one character: texts with wide ones find no room.
             or end - at > len(text)
         ):
             return False
@@ -83,6 +84,7 @@ def round_times(begin: float, end: float, width: int, zone: tzinfo | None) -> It
     offset = (there if zone is not None else there.astimezone()).utcoffset()
     ahead = offset.total_seconds() if offset is not None else 0.0  # offset from UTC
     t = begin + ahead
+    # Up to the next multiple of a step, in local time.
     t += -t % step
     while t < end + ahead:
         yield t - ahead

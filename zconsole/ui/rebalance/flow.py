@@ -72,6 +72,7 @@ class RebalanceFlow:
         roots = rebalance_backend.roots(self.pool)
         if not roots:
             raise ZconsoleError(f"no dataset of {self.pool} is mounted; mount one first")
+        # By default a job stops once the vdevs are even.
         folders, settings = Folders(roots), Settings((), limits=Limits(until_spread=EVEN))
         while True:
             explorer = await rebalance_backend.explore()

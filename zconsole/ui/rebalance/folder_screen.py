@@ -222,13 +222,13 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         """Start to list and measure the mountpoints."""
         self.view.focus()
         for point in self._folders.roots:
-            self._explorer.used(point)
+            self._explorer.used(point)  # needs no walk of the dataset
         for path in self._folders.opened:
             self._explorer.open(path)
         if len(self._folders.roots) == 1:
             self._unfold(next(iter(self._folders.roots)))
         begin(self, self._listen, group="explore", exit_on_error=False)
-        self.set_interval(1.0, self.update)
+        self.set_interval(1.0, self.update)  # to tell which directories do not answer
 
     def on_unmount(self) -> None:
         """Stop the explorer."""

@@ -41,7 +41,9 @@ class JobWatch:
     """Why the last look failed; empty if it succeeded."""
     _rebalance_backend: RebalanceBackend | None = None
     _begun: int = 0
+    """Number of looks begun, of all pools."""
     _newest: dict[str, int] = field(default_factory=dict)
+    """Number of the newest look that was answered, by pool."""
 
     @property
     def rebalance_backend(self) -> RebalanceBackend:
@@ -64,6 +66,7 @@ class JobWatch:
         self._newest[pool], self.problem = number, ""
         before = self.jobs.get(pool)
         self.jobs[pool] = now
+        # The first look: jobs that ended before are no news, except those that were interrupted.
         if before is None:
             cut_off = (told_of(job.job) for job in now if job.interrupted)
             said = "was interrupted; B shows it, P there resumes it."

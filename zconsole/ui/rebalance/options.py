@@ -94,7 +94,7 @@ def _wait(answer: str) -> float:
     match = _WAIT.fullmatch(answer)
     if match is None or not float(match[1]):
         raise ZconsoleError(f"{answer}: not a time such as 50ms")
-    return float(match[1]) / (1 if match[2] == "s" else 1000)
+    return float(match[1]) / (1 if match[2] == "s" else 1000)  # a bare number is in ms
 
 
 def _window(answer: str) -> str:

@@ -57,10 +57,11 @@ def pace_of(
     The pace of a job that is running takes precedence, then the mean of the last job with the same
     engine and no rate limit, then the mean rate of the pool's last scan (allocated bytes/s). Of a
     scan's rate a rewrite gets at most half, as it writes what it reads, and a copy a third, as it
-    is read back; both get less if one vdev of the pool ``found`` takes most of the data. The rate
+    is read back; both get less if one vdev of the pool ``found`` gets most of the writes. The rate
     limit ``limit`` caps all of these. ``jobs`` are sorted, newest first.
     """
     engine = ",".join(sorted({part.engine for part in plan.directories if part.engine}))
+    # The rate of a limited job says nothing about the disks.
     alike = [job for job in jobs if job.engine == engine and job.limits.rate is None]
     pace: JobPace | None = None
     if rates := [job.rate for job in jobs if job.rate]:
@@ -282,6 +283,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         except ZconsoleError as error:
             self._problem = str(error)
         self.update()
+        # Cancel, so that an Enter typed ahead runs nothing.
         self.set_focus(self.query_one("#cancel", Button))
 
     def _tick(self) -> None:
