@@ -155,7 +155,7 @@ def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tup
 def entry_about(
     entries: Sequence[Entry], index: int, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """Return the effect of an entry, or the full reason why it is not possible now."""
+    """Return the effect of an entry, or the full reason why it can't be done now."""
     entry = entries[index]
     said = entry.refused or entry.about
     return tuple(wrapped(f"{entry.text}: {said}", "", look, width, " ")) if said else ()

@@ -60,7 +60,7 @@ class Shown:
 
 
 class TunablesScreen(PickScreen):
-    """List of tunables with details on one; ``request`` is the request that it was left with."""
+    """List of tunables with details on one; ``request`` tells with which key it was left."""
 
     groups = ("Menu", "Tunables")
     BINDINGS: ClassVar[list[BindingType]] = bindings("Tunables")

@@ -74,7 +74,7 @@ class Upkeep:
         self._ended: set[str] = set()
         """Pools whose scan has ended since the last look at the tunables."""
         self._told_left = ""
-        """Last message about tunables that could not be restored."""
+        """Last message about tunables that should have been restored."""
 
     def take(self, update: Update) -> None:
         """Process a round before it is shown: report ended plans, and look for changes if due."""

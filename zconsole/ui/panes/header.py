@@ -24,7 +24,7 @@ _FRESH = 2.0
 _STAY = ("Do not pull any other disk of", "Pull no other disk of")
 """Text before the disks that must stay, and a shorter one."""
 _DISKS = (16, 12, 9, 7)
-"""Cells of the name of such a disk; the later ones if its line would be too long."""
+"""Cells of the name of a disk that must stay; later values if its line would be too long."""
 _MESSAGES = {TALL: 3, COMPACT: 2, 0: 1}
 """Lines reserved for messages, by the least height of the screen."""
 _BOXED = 100

@@ -287,7 +287,7 @@ _NARROW = (
     PoolColumn("rates", "", 5, 64),
     PoolColumn("fill", "FILL", 5, 57, right=True),
 )
-"""Columns for narrower screens, mostly one space apart; bar and work need room beside the
+"""Columns on screens narrower than _WIDE, mostly one space apart; bar and work need room beside the
 sparkline."""
 
 
