@@ -72,6 +72,7 @@ def by_age(spaces: Sequence[Space], older: float) -> list[float]:
     """Return the share on each vdev of files, ``older`` of which predate the last vdev (0…1)."""
     kept = shares([*spaces[:-1], replace(spaces[-1], alloc=0.0)])
     recent = new_write_shares(spaces)
+    # ``older`` is a share of data: convert both parts to raw bytes where they are.
     times = older / data_share(spaces, kept), (1 - older) / data_share(spaces, recent)
     raw = [times[0] * old + times[1] * new for old, new in zip(kept, recent, strict=True)]
     return [each / sum(raw) if any(raw) else 0.0 for each in raw]
@@ -129,6 +130,7 @@ def _step(
     pinned: float,
 ) -> list[Space]:
     given = new_write_shares(spaces)
+    # The same data takes more or fewer raw bytes if the parity of its new vdev differs.
     grows = data_share(spaces, source) / data_share(spaces, given)
     return [
         replace(space, alloc=max(0.0, space.alloc + raw * (grows * new - (1 - pinned) * old)))

@@ -128,6 +128,7 @@ class ChassisLayout(NamedTuple):
     def _block(self, start: int, slots: int) -> Iterable[tuple[int | None, ...]]:
         rows = range(self.rows)
         for row in reversed(rows) if self.from_bottom else rows:
+            # By how much the number changes from one slot to the one below, and to the right.
             down, right = (1, self.rows) if self.by_column else (self.columns, 1)
             numbers = (start + row * down + column * right for column in range(self.columns))
             yield tuple(number if number < slots else None for number in numbers)

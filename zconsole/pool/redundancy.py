@@ -252,6 +252,7 @@ def _filled(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
 def _of_top_level(vdev: Vdev, name: str) -> Redundancy:
     members = vdev.children if vdev.kind not in GROUP_KINDS and vdev.children else (vdev,)
     domains = vdev.failure_group or len(members)
+    # Failure groups follow one another: an equal remainder means the same failure domain.
     missing = {n % domains for n, member in enumerate(members) if not is_complete(member)}
     is_open = vdev.state in ("ONLINE", "DEGRADED", "")
     left = max(0, parity(vdev) - len(missing)) if is_open else 0

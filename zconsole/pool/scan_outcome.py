@@ -144,8 +144,8 @@ def not_restored(
 ) -> Iterator[str]:
     """Yield reasons why redundancy is not restored; nothing while a repair is running.
 
-    ``regrouped``: when a replacing vdev or a device waiting for a resilver last appeared (epoch
-    seconds); ``damaged``: devices that returned damaged data to the last resilver, and how often.
+    ``regrouped``: epoch second at which a replacing vdev or a device waiting for a resilver was
+    last added; ``damaged``: devices that returned damaged data to the last resilver, and how often.
     """
     if not pool.scans or any(s.function in REPAIRS and s.active for s in pool.scans):
         return

@@ -157,6 +157,7 @@ PROCESSOR = 0.9
 
 def _processor(seen: Evidence) -> Signs | None:
     """Detect a fully used processor while the disks have capacity left."""
+    # A rotating disk at its limit would hold the scan up even with an idle processor.
     full = any((d.busy or 0.0) >= SATURATED and not _is_flash(d) for d in seen.disks)
     if seen.cpu is None or seen.cpu < PROCESSOR or full:
         return None
@@ -249,6 +250,7 @@ def _filled(seen: Evidence) -> Signs | None:
         figures["request_bytes"] = disk.request
     count = len(seen.targets)
     which = "the new disk" if count == 1 else f"the {count} new disks, first"
+    # Flash may be always busy and still have capacity.
     sure = 0.4 if _is_flash(disk) else 0.95 if busy - usual > 0.3 else 0.8
     return Signs(sure, figures, disk, {"which": which})
 

@@ -249,12 +249,12 @@ def _of_top(top: Vdev, disks: list[Disk]) -> float:
     targets = [d.past.best_write for d in disks if d.target and d.past.best_write]
     # The width converts bytes on one disk to allocated bytes.
     width = len(top.children) if top.kind.startswith(("raidz", "draid")) else 1
-    read = min(sources, default=0.0) * width
+    read = min(sources, default=0.0) * width  # the slowest disk holds the others up
     if not any(d.target for d in disks):
         return read
     write = min(targets, default=0.0) * width
     if top.kind == "mirror":
-        read = sum(sources)
+        read = sum(sources)  # the sides of a mirror share the reads
     return min(write, read) if read else write
 
 

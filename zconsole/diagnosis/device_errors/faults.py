@@ -445,6 +445,7 @@ class DeviceErrorTracker:
 
 
 def _may_be_copied(one: DeviceFault, source: DeviceFault) -> bool:
+    # A copy causes checksum errors only, and far fewer than its source had.
     own = one.flaps or one.gone or one.deltas.total > one.deltas.cksum
     return not own and 0 < 2 * one.deltas.cksum <= source.deltas.cksum
 

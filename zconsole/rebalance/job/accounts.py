@@ -232,6 +232,7 @@ class JobAccounts:
         handled, limits = self._through(), self.job.limits
         left = [self.bytes_total - handled]
         if limits.max_bytes is not None:
+            # The byte limit counts moved bytes only.
             spared = self.ended_bytes["skipped"] + self.ended_bytes["failed"]
             left.append(limits.max_bytes - (handled - spared))
         if limits.until_spread is not None:
@@ -296,6 +297,7 @@ class JobAccounts:
         pace, window = rate, self.job.limits.window
         hours = day_hours(window) if window else None
         now = self.job.clocks.local()
+        # Outside the window nothing moves: predict with the mean rate, throttling included.
         if hours and self.state == "waiting" and not hours.includes(now) and self.mean_rate():
             pace = self.handled / (self.worked + self.throttled)
         eta = left / pace if pace else None

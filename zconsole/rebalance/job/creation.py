@@ -173,7 +173,7 @@ def _walk_into(
 ) -> RebalancePlan:
     sink = WalkSink(journal, clocks)
     journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
-    with journal.lazily_durable():
+    with journal.lazily_durable():  # a walk that a power cut undoes is repeated
         made = plan.make(Sys(), reader, found, settings, sink)
         sink.flush()
         sink.obey()
@@ -187,7 +187,7 @@ def _walk_into(
     journal.set("status", JobStatus().document())
     # Must be last: it marks the walk as finished.
     journal.set("job", terms.document())
-    sync_directory(journal.path.parent)
+    sync_directory(journal.path.parent)  # makes the name of the new journal durable
     return made
 
 

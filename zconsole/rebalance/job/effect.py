@@ -70,6 +70,7 @@ class Samples:
             return False
         try:
             self.reader.sync(self.dataset.pool)
+            # A copy has a new inode, a file rewritten in place keeps its own.
             inodes = [os.lstat(self.path(row)).st_ino for row in moved]
         except (OSError, UnavailableError):
             return False

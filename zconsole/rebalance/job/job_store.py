@@ -153,6 +153,7 @@ def is_alive(record: Record) -> bool:
     except FileNotFoundError:
         return False
     try:
+        # A shared lock: two readers must not take each other for the job.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

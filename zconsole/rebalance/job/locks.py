@@ -103,6 +103,7 @@ def _above(sys: Sys, fd: int, mount: int) -> tuple[int, ...]:
             up = sys.open(b"..", _UP, dir_fd=here)
             os.close(here)
             here, status = up, sys.fstat(up)
+            # The parent of the root directory is itself.
             if mount_number(here) != mount or os.path.samestat(status, last):
                 return tuple(found)
             found.append(status.st_ino)
@@ -137,6 +138,7 @@ class TreeLocks:
         """Release the claims, and remove their file."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
+            # Remove the file while it is locked, or another job would take it for a dead one's.
             with contextlib.suppress(OSError, ZconsoleError):  # the next job removes it
                 remove(self._file)
             os.close(fd)

@@ -226,7 +226,7 @@ class JobRunner:
                 self.accounts.notes.append(f"{back} moved files had come back: moved again")
             self.accounts.count()
             self._move_all()
-            if self._left_over():
+            if self._left_over():  # settling may have queued files again
                 self._move_all()
             # Raises StopJobError if all directories vanished during the last portion.
             self.job.space.room(fresh=True)
@@ -399,7 +399,7 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
             closing(_locked(system, [place.root for place in places], locks)),
             ThreadPoolExecutor(THREADS) as threads,
         ):
-            journal.retry()
+            journal.retry()  # files that failed before get another try
             runner = JobRunner(system, reader, job, places, show, threads)
             with _signals(job, runner.alarm):
                 summary = runner.run()

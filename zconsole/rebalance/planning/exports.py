@@ -65,7 +65,7 @@ def look(run: Run, machine: Path = MACHINE) -> list[Shared]:
     """
     processes, here = list(processes_of(machine / "proc")), ""
     for process in processes:
-        if process.name in USER_SPACE:
+        if process.name in USER_SPACE:  # anything may be exported: the rest doesn't matter
             return [Shared(server=process.name)]
     with contextlib.suppress(OSError):
         here = _namespace(machine / "proc/self")
@@ -194,7 +194,7 @@ def _memory(file: Path) -> list[str] | None:
 
 LARGEST = 4 * 2**20
 """Most bytes of a configuration file or table; a larger file can't be one."""
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a FIFO must not hang
 SMB = "/etc/samba/smb.conf"
 CONFIGURATIONS = (SMB, "/etc/ksmbd/ksmbd.conf", "/etc/ksmbd/smb.conf")
 USERSHARES = "/var/lib/samba/usershares"
@@ -255,8 +255,11 @@ class Shared:
         """
         if self.own and is_inside(point, path):
             return True
+        # Without devices only paths can be compared. Those in another namespace mean something
+        # else, so assume the worst of it.
         if device is None or not self.table:
             return not self.own or is_inside(path, point)
+        # Reversed: of several mounts at one point, the last one is visible.
         above = [m for m in reversed(self.table) if is_inside(path, m.point)]
         holder = max(above, key=lambda m: len(m.point.rstrip(b"/")), default=None)
         below = (m for m in self.table if m.point != path and is_inside(m.point, path))
@@ -272,6 +275,7 @@ class Shared:
                 name, _, clients = line.partition("\t" if "\t" in line else " ")
                 heading = not line.strip() or line.startswith("#")
                 if not heading and PSEUDO not in re.split(r"[(),]", clients):
+                    # Paths have octal escapes (\040), as in mount tables.
                     self.nfs.append(os.fsdecode(mounts.plain(os.fsencode(name.strip('"')))))
         for file in CONFIGURATIONS:
             self._take_file(file, DEEPEST, missing_is_known=True)
@@ -358,6 +362,7 @@ class Shared:
             name, equals, value = line.partition("=")
             if not equals or line.startswith(("#", ";", "[")):
                 continue
+            # Case and blanks in names of parameters don't matter (smb.conf(5)).
             name, value = "".join(name.lower().split()), value.strip()
             if name in ("path", "directory") and section not in _PRINTING:
                 self._take_path(file, section, value)

@@ -429,7 +429,7 @@ def last_addition(history: str) -> int | None:
     for date, words in _ADDED.findall(history):
         rest = words.split()
         while rest and rest[0].startswith("-"):
-            rest = rest[2 if rest[0] == "-o" else 1 :]
+            rest = rest[2 if rest[0] == "-o" else 1 :]  # -o takes a property
         if rest[1:] and rest[1] not in _CLASSES:  # after the pool's name
             found = date
     return int(time.mktime(time.strptime(found, "%Y-%m-%d.%H:%M:%S"))) if found else None

@@ -202,6 +202,7 @@ class RebalancePlan(NamedTuple):
         """Raw bytes per allocated byte of the files, on the vdevs where they are now."""
         if self.pool is None:
             return 1.0
+        # The pool's factor is a mean: files on vdevs with more parity take more.
         spaces = self.pool.spaces
         every = allocator.shares(spaces)
         here = every if self.source is None else self.source
@@ -267,6 +268,7 @@ class BlockLayout:
             return -(-sectors // self.disks) * (self.disks + self.parity) * self.sector
         if self.parity:
             sectors += self.parity * -(-sectors // (self.disks - self.parity))
+            # Padded to a multiple of parity + 1, so that no hole too small for a block is left.
             sectors = -(-sectors // (self.parity + 1)) * (self.parity + 1)
         return sectors * self.sector
 
@@ -344,6 +346,7 @@ def special_limit(dataset: Dataset | None) -> float:
     """Return the size in bytes up to which files go to special vdevs; 0 if none do."""
     limit = dataset.number("special_small_blocks") or 0 if dataset else 0
     record = dataset.number("recordsize") or 0 if dataset else 0
+    # If the limit covers a whole record, data blocks of any file are small.
     return float("inf") if limit and record <= limit else limit
 
 
@@ -423,6 +426,7 @@ def predicted(
         special=fills(pool.special, special(plans, pool)),
         estimate=estimate,
     )
+    # Only now is the amount to move known, which limits what each directory pins and sends.
     goal = told.bytes_within(limits)
     told = replace(told, directories=tuple(plan.document(goal) for plan in plans))
     return made._replace(document=told)

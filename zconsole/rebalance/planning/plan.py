@@ -170,6 +170,7 @@ def _directory_plan(
 ) -> DirectoryPlan:
     exported = exports.why_exported(place.point, shared)
     version, in_use = reader.version(), _overlay(sys, files, place.root)
+    # Without leases, writes by processes of this machine go unnoticed, too.
     unseen = unleased(version if place.dataset else ()) if found.sampled[NO_LEASES] else exported
     chosen = engine_choice.choose(settings, place, version, unseen, in_use, namespaces.is_nested())
     chosen = engine_choice.checked(chosen, settings.rewrite_options, version, pool)
@@ -244,6 +245,7 @@ def _pinned_room(
     bounds = [forecast.above_floor(pool, limits)]
     if quota := dataset.number("quota"):
         bounds.append(quota - (dataset.number("used") or 0))
+    # ``available`` of the dataset includes its refquota, that of the parent does not.
     parent = dataset.name.rpartition("/")[0]
     if parent and (above := reader.available(parent)) is not None:
         bounds.append(above)
@@ -269,6 +271,7 @@ def _space_refusal(
     lasting = min(sum(each.pinned_least for each in plans), round(goal * stored))
     lasting += sum(each.growth(goal) for each in plans)
     needed = lasting + max(each.in_flight for each in plans)
+    # Copies in flight alone are no reason to refuse: portions adapt to the free space.
     if lasting and needed > plan.available_bytes:
         room = size(plan.available_bytes)
         return f"needs {size(needed)}, with only {room} free above the reserve"

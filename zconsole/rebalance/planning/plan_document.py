@@ -98,15 +98,15 @@ class PlanDocument:
     vdevs: tuple[PredictedFill, ...] | None = None
     special: tuple[PredictedFill, ...] | None = None
     estimate: str = ""
-    """What the prediction is based on."""
+    """Evidence that the prediction is based on."""
     order: str = ""
-    """Which files go first."""
+    """Order in which files are moved."""
     notes: tuple[str, ...] = field(default=())
     refused: str | None = None
 
     @property
     def files(self) -> int:
-        """Files that will be moved."""
+        """Number of files that will be moved."""
         return sum(each.files for each in self.directories)
 
     @property

@@ -301,7 +301,7 @@ def _hidden(processes: Sequence[str], proc: Path) -> str:
 
     The kernel hides a process with more privileges even from root.
     """
-    if not (proc / "1").exists():
+    if not (proc / "1").exists():  # hidepid=2 hides other users' processes entirely (proc(5))
         return "other users"
     if len(processes) == 1:
         return holders.name_of(processes[0], proc)

@@ -81,6 +81,7 @@ class Measurer:
             self.answer(DirectoryListing(path, problem=error.strerror))
             return
         self.answer(DirectoryListing(path, tuple(names)))
+        # Reversed, as ``advance`` takes the last one: so the first name is counted first.
         paths = [f"{path.rstrip('/')}/{name}" for name in reversed(names)]
         since = self.since(os.fsencode(path)) if paths else None
         self._counts += [_Count(p, iter(Walk(self._sys, [os.fsencode(p)])), since) for p in paths]

@@ -350,7 +350,7 @@ def survey(sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None) -> lis
 
     Returns the inodes that have names outside the roots. Raises OSError if a root can't be read.
     """
-    raise_limit()
+    raise_limit()  # the walk keeps a descriptor open per level
     with closing(Links()) as links:
         numbers = 0
         for index, found in enumerate(surveys):
@@ -370,6 +370,7 @@ def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
     """Open one file of a portion, to check its flags and whether another process writes to it."""
     if not portion.files or found.sampled["opened"] >= SAMPLES:
         return
+    # One file per portion spreads the sample over the directories.
     name, _ = portion.files[len(portion.files) // 2]
     try:
         fd = sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)

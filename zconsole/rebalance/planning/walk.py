@@ -106,7 +106,7 @@ class Walk:
             return Portion(level.row, level.fd, skipped=[(name, f"directory: {error.strerror}")])
         if self._sys.fstat(fd).st_dev != level.row.dev:
             reason = "other dataset"
-        elif self._mount is not None and mount_number(fd) != self._mount:
+        elif self._mount is not None and mount_number(fd) != self._mount:  # bind mount: same device
             reason = "mount point"
         else:
             path = None if level.path is None else level.path + b"/" + name
