@@ -249,8 +249,7 @@ class Scan(NamedTuple):
     resolution: float = 0.0
     """Rounding error of ``issued_bytes`` in bytes (half the last printed digit); 0 if exact."""
     printed: bool = False
-    """Whether its byte counts are rounded for display, with the possible exception of
-    ``issued_bytes``."""
+    """Whether its byte counts are rounded for display, perhaps except ``issued_bytes``."""
     issues_skipped: bool = False
     """Whether skipped bytes count as issued while it runs (before 2.2)."""
     two_stage: bool = True

@@ -169,7 +169,7 @@ def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vd
         raw = shape.member_bytes if vdev.kind == "mirror" else shape.raw
         if vdev.alloc_bytes is not None and raw < vdev.alloc_bytes:
             raise UsageError(f"{vdev.name} holds more data than that")
-        kept.append(vdev._replace(size_bytes=raw, free_bytes=None))  # free: to be computed anew
+        kept.append(vdev._replace(size_bytes=raw, free_bytes=None))  # None: size minus allocated
     new = [_new(shape, len(root.children) + i) for i, shape in enumerate(adds)]
     return root._replace(children=(*kept, *new))
 

@@ -22,7 +22,7 @@ TERMINATED, HUNG_UP = "terminated", "hung up"
 """Reasons of a job that was stopped by a shutdown, or by the end of its terminal."""
 
 REPLACED = "replaced since the walk"
-"""Reason of a skipped file that another job or program wrote anew: it needs no move any more."""
+"""Reason of a skipped file that another job or program has rewritten: it need not move."""
 TOTAL_CHANGED = "total now "
 """Prefix of the note that explains why the total has changed."""
 
@@ -153,7 +153,7 @@ class JobView(JobStatus):
 
     @property
     def replaced(self) -> int:
-        """Number of files that need no move any more, because others wrote them anew."""
+        """Number of files that need not move any more, because others have rewritten them."""
         return self.skipped.get(REPLACED, 0)
 
     @property

@@ -386,7 +386,7 @@ class JobAccounts:
         self.job.journal.add_day(day, line)
 
     def sum_up(self, stopped_by: str, seconds: float) -> dict[str, Any]:
-        """Emit and return the summary of the whole job, the object of ``run --json``.
+        """Emit and return the summary of the job, as ``rebalance run --json`` prints it.
 
         ``seconds`` is the duration of this run.
         """

@@ -225,8 +225,7 @@ class FreeSpace:
     """Free space that a job may use; makes it wait while free space is at the floor."""
 
     job: Job
-    """The job; its directories may be on filesystems, or datasets with quotas, that fill up at
-    different times."""
+    """The job, whose directories may be on several filesystems or datasets with quotas."""
     _reserves: Mapping[str, int] = field(default_factory=dict)
     _looked: float | None = None
     is_tight: bool = False

@@ -149,7 +149,7 @@ def _ages(dataset: Dataset | None, added: int | None) -> Ages:
     snapshot, bookmark = max(snapshots, default=None), dataset.bookmarked
     if snapshot is not None and bookmark is not None and bookmark <= snapshot:
         bookmark = None
-    # Creation times are whole seconds: a file written in that second counts as in the snapshot.
+    # Creation times are in seconds: a file written within that second counts as in the snapshot.
     return Ages(
         snapshot=snapshot + 1 if snapshot is not None else None,
         clone=max(cloned) + 1 if cloned else None,
