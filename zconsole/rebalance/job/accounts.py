@@ -355,7 +355,7 @@ class JobAccounts:
         )
 
     def end(self, stopped_by: str) -> None:
-        """Emit the end of the run, with the final allocation of the vdevs."""
+        """Emit the end of the run, after reading the final allocation of the vdevs."""
         self._time()
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by

@@ -108,7 +108,7 @@ class Batches:
             raise StopJobError(AT_LIMIT)
 
     def give_back(self, outcomes: Sequence[FileOutcome]) -> None:
-        """Return bytes that were not moved to the byte limit."""
+        """Give bytes of files that were not moved back to the byte limit."""
         self._spent -= sum(done.row.size for done in outcomes if done.outcome != "moved")
 
     def adapt(self, seconds: float, size: int, largest: int = BATCH_BYTES) -> None:

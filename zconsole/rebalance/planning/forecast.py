@@ -287,7 +287,7 @@ def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
 
 
 def narrowed(extents: Sequence[Extent], pool: PoolFacts) -> float | None:
-    """Ratio of the raw bytes that listed blocks would take now to those they take; None if none."""
+    """Ratio of the raw bytes that listed blocks take if rewritten to those now; None if empty."""
     shares = layouts_of(pool)
     before = sum(extent.raw for extent in extents)
     after = sum(
