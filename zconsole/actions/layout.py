@@ -58,9 +58,10 @@ class Layout(NamedTuple):
 def layouts(situation: Situation) -> tuple[tuple[Layout, int], ...]:
     """Return the layouts that fit this pool, each with its number of devices; 0 is any number."""
     tops = [replication_of(v) for v in data_vdevs(situation.pool.root) if v.vclass == "normal"]
-    kinds = [Layout("normal", f"{top.kind}{top.parity or ''}") for top in reversed(tops)]
-    pairs = dict(zip(kinds, (top.width for top in reversed(tops)), strict=True))
-    data = [(each, n) for each, n in pairs.items() if each.kind.startswith(("mirror", "raidz"))]
+    widths: dict[Layout, int] = {}
+    for top in reversed(tops):  # the newest first, whose width is offered
+        widths.setdefault(Layout("normal", f"{top.kind}{top.parity or ''}"), top.width)
+    data = [(each, n) for each, n in widths.items() if each.kind.startswith(("mirror", "raidz"))]
     sides = least_redundant(situation.pool.root) + 1
     return (
         *data,

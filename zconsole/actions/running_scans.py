@@ -91,5 +91,5 @@ def will_defer(facts: Facts, percent: float | None) -> bool | None:
     # This module parameter exists since 2.3; earlier releases always defer.
     threshold = facts.parameters.get("zfs_resilver_defer_percent")
     if threshold is None:
-        return True if facts.version < (2, 3) else None
+        return True if () < facts.version < (2, 3) else None
     return None if percent is None else percent >= threshold

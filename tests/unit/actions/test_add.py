@@ -355,3 +355,8 @@ def test_to_a_pool_of_single_disks_no_data_vdev_is_offered():
     offered = layouts(at(pool(disk("d0", 1000))))
     assert {layout.vclass for layout, _ in offered} >= {"log", "cache", "spare"}
     assert all(layout.vclass != "normal" for layout, _ in offered)
+
+
+def test_of_vdevs_of_one_kind_the_newest_gives_the_width_that_is_offered():
+    widened = pool(top("raidz2", 0, 6), top("raidz2", 1, 10))
+    assert layouts(at(widened))[0] == (DATA, 10)

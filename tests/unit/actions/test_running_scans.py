@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import NEW, at, disk, mirror, pool, raidz2, running, said, top
+from tests.unit.actions.pools import MODERN, NEW, at, disk, mirror, pool, raidz2, running, said, top
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.offline import plan_online
 from zconsole.actions.replace import plan_batch, plan_replace
-from zconsole.actions.running_scans import progress
+from zconsole.actions.running_scans import progress, will_defer
 from zconsole.actions.scrub import plan_resilver
 from zconsole.actions.target import Swap
 from zconsole.pool.model import Scan
@@ -68,3 +69,15 @@ def test_an_expansion_begins_no_resilver_and_ends_no_scrub():
     plan = plan_attach(raidz2(running("scrub", 90.0)), "100", NEW)
     assert plan.refused is None
     assert "discarded" not in said(plan)
+
+
+@rows(
+    ("version", "threshold", "waits"),
+    [((2, 2, 7), None, True), ((2, 3, 9), None, None), ((2, 3, 9), 10, False), ((), None, None)],
+)
+def test_whether_a_device_waits_is_unknown_where_the_release_or_its_threshold_is(
+    version, threshold, waits
+):
+    parameters = {} if threshold is None else {"zfs_resilver_defer_percent": threshold}
+    facts = replace(MODERN, version=version, parameters=parameters)
+    assert will_defer(facts, 5.0) is waits
