@@ -3,9 +3,9 @@
 Whoever holds the other end of SOCKET, a descriptor, asks for runs. Each is a fork of this process,
 which has imported everything and has no other thread. With each come a terminal and a socket that
 moves its clock on. Nothing but the standard library is replaced: its clocks, sleeping and waiting
-for files, and chance. The event loop goes on only when all other threads wait, and then takes what
-they hand it: the order of events does not depend on which thread the machine lets run first. What
-waits in C with a deadline (`SimpleQueue.get`, `Lock.acquire`, `Thread.join`) keeps to the real
+for files, and chance. The main event loop goes on only when all other threads wait, and then takes
+what they hand it: the order of events does not depend on which thread the machine lets run first.
+What waits in C with a deadline (`SimpleQueue.get`, `Lock.acquire`, `Thread.join`) keeps to the real
 clock.
 """
 
@@ -149,12 +149,13 @@ def _replace_clocks(clock: Clock) -> None:
 
 
 def _hand_over_in_turn() -> deque[asyncio.Handle]:
-    """Return where the event loop finds what other threads have for it."""
+    """Return where the main event loop finds what other threads have for it."""
     handed: deque[asyncio.Handle] = deque()
     own = BaseEventLoop.call_soon_threadsafe
 
     def _call_soon_threadsafe(self: Any, call: Any, *args: Any, context: Any = None) -> Any:
-        if threading.get_ident() == self._thread_id or not self.is_running():
+        is_main = self._thread_id == threading.main_thread().ident
+        if threading.get_ident() == self._thread_id or not self.is_running() or not is_main:
             return own(self, call, *args, context=context)
         handle = asyncio.Handle(call, args, self, context)
         handed.append(handle)  # where the event loop takes it at once
@@ -166,12 +167,16 @@ def _hand_over_in_turn() -> deque[asyncio.Handle]:
 
 
 def _replace_selectors(clock: Clock, others: Others) -> None:
-    """Have selectors wait by the clock, and those of an event loop for all other threads, too."""
+    """Have selectors wait by the clock, and that of the main loop for all other threads, too.
+
+    An event loop in another thread is one of those that the main one waits for.
+    """
     handed = _hand_over_in_turn()
 
     def _selecting(own: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         def _selected(self: selectors.BaseSelector, timeout: float | None = None) -> list[Any]:
-            loop: Any = asyncio._get_running_loop()
+            is_main = threading.current_thread() is threading.main_thread()
+            loop: Any = asyncio._get_running_loop() if is_main else None
             end = None if timeout is None else clock.now + timeout
             while True:
                 if loop is not None:
