@@ -63,8 +63,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_state_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Point state and configuration at empty directories, so that no test uses those of the user.
-    """
+    """Point state and configuration at empty directories: no test may use those of the user."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ZCONSOLE_STATE", str(tmp_path_factory.mktemp("state")))
         nowhere = tmp_path_factory.mktemp("config")

@@ -9,8 +9,7 @@ from zconsole.sim.source import World
 
 
 def world_of(scenario: str, seed: int = 1) -> World:
-    """Return a new world; the time before its first sample is simulated once per scenario and seed.
-    """
+    """Return a new world; the time before its first sample is simulated only once."""
     made: World = pickle.loads(_packed(scenario, seed))
     return made
 

@@ -156,8 +156,7 @@ class Progress:
 
     @classmethod
     def load(cls, path: Path, seed: str, sources: str) -> Progress:
-        """Load the progress from a file; start anew if the file has another seed or other sources.
-        """
+        """Load the progress from a file; start anew if it has another seed or other sources."""
         try:
             data = json.loads(path.read_text())
         except (OSError, ValueError):

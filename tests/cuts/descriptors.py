@@ -113,9 +113,7 @@ class Descriptors:
         file.leased = True
 
     def break_leases(self, identity: int) -> bool:
-        """Break leases on an inode that somebody opens for writing; returns True if there were
-        none.
-        """
+        """Break leases on an inode opened for writing; returns True if there were none."""
         leases = [f for f in self.files.values() if f.identity == identity and f.leased]
         for lease in leases:
             lease.broken = True

@@ -179,8 +179,7 @@ class Experiments:
                 )
 
     def _meanwhile(self, machine: Machine, crash: Crash, wanted: Wanted, choose: Choose) -> Wanted:
-        """Let other processes continue after the crash, or change files before the job is resumed.
-        """
+        """Let other processes continue after the crash, or change files before the job resumes."""
         tick = machine.clock.tick + TICK
         done = [] if crash.power else others.goes_on(crash.disk, wanted.notes, tick)
         lonely = self.workload.alone or bool(self.workload.steps)
@@ -217,8 +216,7 @@ class Experiments:
     # Errors, and others.
 
     def error(self, number: int, code: int, choose: Choose) -> Iterator[str]:
-        """Yield what is wrong when one call fails and the job is resumed, or crashes before that.
-        """
+        """Yield what is wrong when a call fails and the job is resumed, or crashes before that."""
         failing = Failing(number, code)
         timeline, machine = self._to_the_end(failing)
         unwatched = failing.called in WATCHING

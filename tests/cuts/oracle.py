@@ -223,8 +223,7 @@ def _whole(found: Seen, wanted: Wanted, rows: Rows, states: Iterable[State]) -> 
 
 
 def _kept_by(found: Seen, wanted: Wanted, path: bytes, beside: Sequence[bytes]) -> Problems:
-    """Check that changes by others survive, at the file's name or at those of its other versions.
-    """
+    """Check that changes by others survive, at the file's name or at its other versions'."""
     versions = [found.files[each] for each in (path, *beside) if each in found.files]
     if not any(version.content in wanted.contents(path) for version in versions):
         yield f"{path!r} has lost what was written to it"

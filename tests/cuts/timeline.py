@@ -98,8 +98,7 @@ class Timeline:
     _last: tuple[int, _Pending] | None = None
 
     def cuts(self) -> list[int]:
-        """Return the points where a crash makes a difference, as numbers of events that happened.
-        """
+        """Return the points where a crash makes a difference, as numbers of past events."""
         kinds = (Change, Synced, FileSynced, Committed)
         return [0, *(at + 1 for at, event in enumerate(self.events) if isinstance(event, kinds))]
 
