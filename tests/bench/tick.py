@@ -43,7 +43,7 @@ SIZE = (80, 24)
 
 
 class OneFeed(Feed):
-    """A feed that never ends its first wait: the bench hands over frames itself."""
+    """A feed that waits forever: the benchmark passes frames itself."""
 
     async def sample(self) -> Update | None:
         await asyncio.Event().wait()
@@ -57,7 +57,7 @@ class OneFeed(Feed):
 
 
 class Meter:
-    """CPU seconds of each step, many times."""
+    """CPU seconds of each step, over many ticks."""
 
     def __init__(self) -> None:
         self.taken: dict[str, list[float]] = {}
@@ -78,7 +78,7 @@ class Meter:
 
 
 async def ticks() -> None:
-    """The steps of a tick, painted in a console without a terminal."""
+    """Measure the steps of a tick, painted in a console without a terminal."""
     world, timeline, meter = World("thousand", 1), PoolTimeline(), Meter()
     console = make_console(OneFeed(1.0), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
     async with console.run_test(size=SIZE) as pilot:
@@ -96,7 +96,7 @@ async def ticks() -> None:
 
 
 async def large(leaves: int, pools: int, count: int) -> None:
-    """The steps of a tick of large pools, and the memory that the console then has."""
+    """Measure the steps of a tick of large pools, and the console's memory afterwards."""
     meter, session = Meter(), Session()
     console = make_console(OneFeed(1.0), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
     with LargeSource(leaves, pools) as source:
@@ -124,18 +124,18 @@ async def large(leaves: int, pools: int, count: int) -> None:
 
 
 def resident() -> float:
-    """MB of memory that the process has now."""
+    """Return the process's current memory, in MB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
 
 
 def yardstick() -> int:
-    """Work that is always the same."""
+    """Do a fixed amount of work."""
     return sum(len(str(n)) for n in range(50_000))
 
 
 def day(hours: float, count: int) -> None:
-    """Largest memory at each quarter of that many simulated hours."""
+    """Print the peak memory at each quarter of that many simulated hours."""
     session = Session()
     for taken, raws in enumerate(samples("thousand", 1, hours * 3600 / count, count), 1):
         session.advance(raws)

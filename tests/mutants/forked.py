@@ -32,8 +32,7 @@ class DiedError(Exception):
 
 
 def forked(trial: Callable[[], Any], seconds: float) -> Any:
-    """Return the result of ``trial`` in a fork, passed as JSON; all processes it started are
-    killed.
+    """Return the result of ``trial`` in a fork, passed as JSON; its child processes are killed.
 
     Raises HangsError if it takes longer than ``seconds``, or a timer of its own ends it; DiedError
     with the exception it raised; KeyboardInterrupt if somebody else has killed it.
