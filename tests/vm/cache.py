@@ -56,8 +56,7 @@ def remove_tree(path: Path) -> None:
 
 @contextmanager
 def half_done(directory: Path, name: str) -> Iterator[Path]:
-    """Provide a directory to build in; deletes it if the block fails, and leftovers of killed
-    builds.
+    """Provide a directory to build in; deletes it if the block fails, and old leftovers.
 
     The caller holds the build lock and renames the directory away when it is complete.
     """

@@ -99,7 +99,7 @@ def test_every_source_tells_the_same(pool: PoolFactory, state: State) -> None:
 
 
 def test_every_source_tells_how_busy_a_disk_is(pool: PoolFactory) -> None:
-    """libzfs has it in its counters, the others from commands that run at the same time."""
+    """For libzfs it is in the counters, for others in commands that run at the same time."""
     small = f"echo {MIB // 8} >{PARAMETERS}/zfs_vdev_aggregation_limit"
     pool.machine.run(small)  # small requests, so that some I/O ends within every second
     scrub_running(pool)
