@@ -13,7 +13,7 @@ from zconsole.tunables.store import PILOT, TunableStore
 
 NAME = "zfs_vdev_scrub_max_active"
 DEAD = "999999999:1"
-"""A mark of no process."""
+"""The process mark of no process."""
 
 
 @pytest.fixture
