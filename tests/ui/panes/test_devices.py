@@ -60,7 +60,7 @@ async def test_the_cursor_is_seen_also_while_another_pane_is_in_focus():
 
 
 async def test_the_row_of_a_suspended_pool_says_so_as_the_header_does():
-    """The zpool command prints the state of the vdevs there: the header said SUSPENDED, the row DEGRADED."""
+    """There, zpool prints the state of the vdevs: the header said SUSPENDED, the row DEGRADED."""
     async with view_state(frames.suspended()) as (_, __, screen):
         (row,) = [line for line in screen().splitlines() if line.startswith(" tank  ")]
         assert " x SUSPENDED " in row

@@ -56,7 +56,7 @@ def test_devices_of_one_failure_domain_count_as_one():
 
 
 def test_disks_that_only_take_their_part_of_a_distributed_spare_are_whole():
-    """All disks of the dRAID are marked by zpool; the kernel tells which of them are being filled."""
+    """All disks of the dRAID are marked by zpool; the kernel tells which are being filled."""
     spare = group("spare", disk("b", "FAULTED"), disk("draid2-0-0", resilvering=True))
 
     def draid(**known: bool) -> Vdev:
