@@ -1,4 +1,4 @@
-"""``python -m zconsole``."""
+"""Entry point of ``python -m zconsole``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors, and the exit code of each."""
+"""The errors that commands report, and the exit code of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes that scripts rely on; no others are returned."""
+    """Exit codes of all commands, on which scripts rely; no others are returned."""
 
     OK = 0
     FAILED = 1
@@ -18,6 +18,7 @@ class ExitCode(IntEnum):
     FAULTED = 11
     CANCELED = 12
     INTERRUPTED = 130
+    """128 + SIGINT, as shells report a program that Ctrl-C has ended."""
 
 
 class ZconsoleError(Exception):
@@ -33,7 +34,7 @@ class UsageError(ZconsoleError):
 
 
 class NotFoundError(ZconsoleError):
-    """A pool or file that does not exist."""
+    """A pool or file does not exist."""
 
     code = ExitCode.NOT_FOUND
 
@@ -45,6 +46,6 @@ class UnavailableError(ZconsoleError):
 
 
 class NotUnderstoodError(ZconsoleError):
-    """Input that is not ZFS output of any known dialect, or is damaged."""
+    """Input is damaged, or not the output of any known version of ZFS."""
 
     code = ExitCode.NOT_UNDERSTOOD

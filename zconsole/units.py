@@ -1,25 +1,29 @@
-"""Bytes, rates, shares, durations and dates as text; and back from what zpool printed."""
+"""Bytes, rates, shares, durations and dates as text; and parsing of those that zpool prints."""
 
 from __future__ import annotations
 
 import math
 import re
-from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime, tzinfo
 
 SUFFIXES = "BKMGTPE"
 LARGEST = 2**70
-"""Bytes; ZFS counts in 64 bits: larger figures are not sizes."""
+"""Bytes from which a figure is not a size: ZFS counts in 64 bits."""
 _NUMBER = re.compile(r"(?P<n>\d+(?:[.,]\d+)?)(?P<u>[BKMGTPE]?)(?:i?B)?", re.ASCII)
 _DRIVE = re.compile(r"(?P<n>\d+(?:\.\d+)?)(?P<u>[KMGTPE])B", re.ASCII)
 _WHOLE = re.compile(r"\d{1,20}", re.ASCII)
-"""As many digits as 64 bits need; Python refuses thousands of them with an error."""
+"""As many digits as 64 bits need: int() raises an error for thousands of digits."""
 _DURATION_WORD = re.compile(r"(?<!\d)(\d++)([dhms])")
 _CLOCK = re.compile(r"(?:(\d+) days? )?(\d+):(\d\d):(\d\d)")
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes of a printed size (``12.9T``, ``9,12T``, ``88``), n·1024^k; None for ``-`` and junk.
+    """Parse a size as zpool prints it (``12.9T``, ``9,12T``, ``88``): n·1024^k bytes.
 
+    None for ``-`` and anything else. A comma may stand for the point, by the locale.
     Format: ``zfs_nicenum_format`` in lib/libzutil/zutil_nicenum.c (2.3.9).
     """
     match = _NUMBER.fullmatch(text.strip())
@@ -31,9 +35,9 @@ def parse_size(text: str) -> int | None:
 
 
 def typed_size(text: str) -> int | None:
-    """Bytes of a size that a person types: ``18TB`` as a drive's label means it, n·1000^k.
+    """Parse a size typed by a person: ``18TB`` is decimal (n·1000^k bytes), as on a drive's label.
 
-    ``18T`` and ``18TiB`` are binary, as parse_size reads all sizes: zpool prints no decimal ones.
+    ``18T`` and ``18TiB`` are binary, as in ``parse_size``: zpool prints no decimal sizes.
     """
     match = _DRIVE.fullmatch(text)
     if match is None:
@@ -43,12 +47,12 @@ def typed_size(text: str) -> int | None:
 
 
 def parse_whole(text: str) -> int | None:
-    """A number written in at most 20 ASCII digits; None for anything else."""
+    """Parse a number of at most 20 ASCII digits; None for anything else."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def size_resolution(text: str) -> float:
-    """Half the step of the last printed digit of a size, in bytes; 0 for plain digits."""
+    """Return half the step of the last printed digit of a size, in bytes; 0 for plain digits."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None or not match["u"] or match["u"] == "B":
         return 0.0
@@ -57,7 +61,7 @@ def size_resolution(text: str) -> float:
 
 
 def parse_duration(text: str) -> float | None:
-    """Seconds of ``62h28m``, ``1m35s``, ``1 days 02:03:04`` or ``00:00:09``; None for junk."""
+    """Parse ``62h28m``, ``1m35s``, ``1 days 02:03:04`` or ``00:00:09`` to seconds; else None."""
     text = text.strip()
     if clock := _CLOCK.fullmatch(text):
         days, hours, minutes, seconds = (int(g or 0) for g in clock.groups())
@@ -69,7 +73,7 @@ def parse_duration(text: str) -> float | None:
 
 
 def size(value: float | None, unknown: str = "-") -> str:
-    """A size as zpool prints it, at most five characters: ``0``, ``88``, ``1.50K``, ``12.9T``."""
+    """Format a size as zpool does, in five characters at most: ``0``, ``1.50K``, ``12.9T``."""
     if value is None or not math.isfinite(value):
         return unknown
     sign, number = ("-", -value) if value < 0 else ("", value)
@@ -81,7 +85,7 @@ def size(value: float | None, unknown: str = "-") -> str:
     unit = SUFFIXES[index] if index else ""
     if index == 0 or number == int(number):
         return f"{sign}{int(number)}{unit}"
-    for decimals in (2, 1):
+    for decimals in (2, 1):  # as many as fit, as zfs_nicenum_format does
         text = f"{number:.{decimals}f}{unit}"
         if len(text) <= 5:
             return sign + text
@@ -89,24 +93,24 @@ def size(value: float | None, unknown: str = "-") -> str:
 
 
 def rate(value: float | None) -> str:
-    """Bytes a second, ``147M/s``."""
+    """Format bytes per second: ``147M/s``."""
     return "-" if value is None or not math.isfinite(value) else f"{size(value)}/s"
 
 
 def counted(number: int | float, noun: str) -> str:
-    """A number of things: ``1 error``, ``1,200 errors``; of a noun whose plural has an s."""
+    """Format a number of things: ``1 error``, ``1,200 errors``; the plural gets an s."""
     return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """A share of 1 with a blank before its sign: ``47 %``, ``99.5 %``."""
+    """Format a share of 1 with a blank before the percent sign: ``47 %``, ``99.5 %``."""
     if share is None or not math.isfinite(share):
         return "-"
-    return f"{round(100 * share, digits) + 0.0:.{digits}f} %"  # + 0.0: never -0
+    return f"{round(100 * share, digits) + 0.0:.{digits}f} %"  # + 0.0 turns -0.0 into 0.0
 
 
 def duration(seconds: float | None, unknown: str = "-") -> str:
-    """A duration in its two largest units: ``9s``, ``4m10s``, ``17h52m``, ``3d04h``."""
+    """Format a duration in its two largest units: ``9s``, ``4m10s``, ``17h52m``, ``3d04h``."""
     if seconds is None or math.isnan(seconds) or math.isinf(seconds):
         return unknown
     whole = max(0, round(seconds))
@@ -121,12 +125,12 @@ def duration(seconds: float | None, unknown: str = "-") -> str:
 
 
 def days(seconds: float) -> str:
-    """A long duration in whole days, ``12 days``; one below a day as ``duration`` has it."""
+    """Format a duration in whole days, ``12 days``; one of less than a day as ``duration`` does."""
     return counted(int(seconds // 86400), "day") if seconds >= 86400 else duration(seconds)
 
 
 def latency(seconds: float | None, unknown: str = "") -> str:
-    """A latency: ``730us``, ``8ms``, ``1.2s``."""
+    """Format a latency: ``730us``, ``8ms``, ``1.2s``."""
     if seconds is None or not math.isfinite(seconds):
         return unknown
     if seconds < 0.001:
@@ -137,9 +141,11 @@ def latency(seconds: float | None, unknown: str = "") -> str:
 
 
 LAST_DATE = 250e9
-"""Epoch seconds a little before the year 9999, which is as far as dates go."""
+"""Epoch seconds shortly before the year 9999, the last that datetime has."""
 
 
 def date_of(t: float, zone: tzinfo | None) -> datetime:
-    """The date of an epoch second, limited to valid dates: a stuck scan ends beyond them."""
+    """Return the date of an epoch second, limited to valid ones: a stuck scan may end far later."""
+    from datetime import datetime  # lazy: the help has no dates
+
     return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import zconsole
-from zconsole.sim.backends.actions import details_of, simulated_backend
+from zconsole.sim.backends.actions import simulated_backend
+from zconsole.sim.probes import details_of
 from zconsole.sim.source import SimulatedSource
 from zconsole.timeline.feed import SessionFeed, Update
 from zconsole.timeline.session import Session

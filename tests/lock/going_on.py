@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import UTC
 from pathlib import Path
 
-from tests.unit.cli.test_window_keeper import Night
+from tests.unit.actions.test_window_keeper import Night
 from tests.unit.swap.playing import EMPTY, NEW, OLD, Play, fresh
 from zconsole.cli import event_loop, local, output
 from zconsole.pool.scrub_window import ScrubWindow

@@ -14,8 +14,7 @@ from tests.ui.drawn import flat
 from tests.ui.fakes import until, view_state
 from tests.ui.rebalance.steps import settled, to_options
 from zconsole.ui.app import Console
-from zconsole.ui.dialogs.help_screen import HelpScreen
-from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.dialogs.screens import Dialog, HelpScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import GROUPS, MAIN_ONLY, SHIPPED, Key, keys_of, shown
 from zconsole.ui.panes.chassis import ChassisScreen

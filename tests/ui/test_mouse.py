@@ -8,8 +8,7 @@ from textual.events import MouseScrollDown
 from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import until, view_state
-from zconsole.ui.dialogs.help_screen import HelpScreen
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.dialogs.screens import HelpScreen, PickScreen
 
 
 def place(said: str, word: str, line: int = -1) -> tuple[int, int]:

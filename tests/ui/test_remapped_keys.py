@@ -19,12 +19,13 @@ from tests.ui.test_start import UTF8, made
 from tests.unit.actions.pools import at, disk, group, pool, top
 from tests.unit.source import modules, tree_of
 from zconsole.actions.replace import plan_replace
+from zconsole.actions.scrub import NO_WAY_TO_STOP
 from zconsole.actions.target import Swap as Pair
 from zconsole.cli.config import FAULT
 from zconsole.config.file import Config, WrongEntry
 from zconsole.keyed_text import KeyedText
 from zconsole.ui.actions.plan_lines import plan_lines
-from zconsole.ui.dialogs.help_screen import HelpScreen
+from zconsole.ui.dialogs.screens import HelpScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import SHIPPED, key_name, shown
 
@@ -146,6 +147,12 @@ def test_a_plan_is_told_with_the_keys_of_this_console():
     for keys, key in ((SHIPPED, "C"), (table, "V")):
         drawn = plan_lines(plan, "", DisplayFormat(keys=keys), 200)
         assert any(said.format(key) in plain(line) for line in drawn)
+
+
+def test_ways_around_a_resilver_are_told_with_keys_that_exist():
+    said = " ".join(map(DisplayFormat().text, NO_WAY_TO_STOP))
+    assert "zfs_scan_suspend_progress (T)" in said
+    assert "preset gentle (T, then N)" in said
 
 
 def test_a_text_keeps_its_keys_when_it_is_made_longer():

@@ -54,7 +54,7 @@ class Drawn(NamedTuple):
 
 def drawn(app: Console) -> Drawn:
     """Return what the parts of the main screen show now."""
-    views = {part: app.main_screen._views[part] for part in ("header", *PANES)}
+    views = {part: app.main_screen.query_one(f"#{part}") for part in ("header", *PANES)}
     heights = {part: view.styles.height for part, view in views.items() if view.display}
     side = app.main_screen.query_one("#bottom").has_class("side")
     rows = {

@@ -34,7 +34,6 @@ ELSEWHERE = {
     "cli/test_dead_mounts.py": COMMANDS,
     "cli/test_hold_latency.py": "is of tunables.py, the other tests of which fill a file",
     "cli/test_large_input.py": COMMANDS,
-    "cli/test_window_keeper.py": "is of keeper.py, the other tests of which fill a file",
     "cli/test_reports.py": "is a table of saved outputs and of what is said of them",
     "cli/test_saved_texts.py": "is a table of kinds of saved text and of what is said of them",
     "cli/test_standing_duties.py": "asks every duty that looks into a file the same",

@@ -11,6 +11,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from zconsole.actions.add import plan_add
@@ -39,12 +40,14 @@ from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_work
 from zconsole.errors import NotFoundError
+from zconsole.hardware.machine import devices
 from zconsole.pool.topology import placed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import audit_log
-from zconsole.system.host import steady_clock
+from zconsole.system.host import ROOT, steady_clock
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
+from zconsole.tunables.parameters import Parameters
 from zconsole.zfs.sources.base import Source
 from zconsole.zfs.sources.live import LiveSource
 
@@ -119,7 +122,9 @@ async def main(args: argparse.Namespace) -> int:
     runner = ProcessRunner()
     source = LiveSource([])
     paths = tuple(word.rpartition("=")[2] for word in args.words if "/" in word)
-    look = Refresher(FreshFrames(source), MachineFacts(runner), paths)
+    look = Refresher(
+        FreshFrames(source), MachineFacts(runner, Parameters(), partial(devices, ROOT)), paths
+    )
     if args.wait:
         say(kind="seen", text=str((await look(args.pool, steady_clock())).pool.state))
         sys.stdin.readline()

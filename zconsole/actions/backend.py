@@ -5,88 +5,77 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from zconsole.actions.executor import Executor
-from zconsole.actions.facts import Asker, MachineFacts
-from zconsole.actions.locate import LightSwitch, MachineLights
+from zconsole.actions.facts import MachineFacts
+from zconsole.actions.locate import MachineLights
 from zconsole.actions.refresh import Refresher
-from zconsole.actions.scrub_window import MachineWindows, WindowSwitch
+from zconsole.actions.scrub_window import MachineWindows
 from zconsole.errors import UsageError
+from zconsole.hardware.machine import devices
 from zconsole.pool.model import Pool
+from zconsole.system import keeper
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import process_mark, steady_clock
-from zconsole.system.keeper import wake
+from zconsole.system.host import ROOT, process_mark, steady_clock
 from zconsole.system.record_file import LockedStore
 from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import autopilot, guard
-from zconsole.tunables.autopilot import Status, every_pool
+from zconsole.tunables.autopilot import Status, Steered, every_pool
 from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import LEVERS
+from zconsole.tunables.holds import Setter
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.pilot import HoldOrder
 from zconsole.tunables.store import TunableStore
 from zconsole.zfs.sources.live import LiveSource
 
 
-class Autopilots(Protocol):
-    """The one autopilot of a machine, if it runs."""
+@dataclass(frozen=True, slots=True)
+class Autopilots:
+    """The one autopilot of a machine, if it runs; it ends with the console that started it."""
+
+    control: Control
+    mark: str | None
+    """Of the console."""
+    ask: Callable[..., object]
+    """Has the keeper carry out an order. Raises ZconsoleError."""
+    end: Callable[[], bool]
+    read: Callable[[], Status | None]
+    clock: Callable[[], float] = time.time
 
     async def start(self, wanted: HoldOrder) -> None:
-        """Start it, for as long as this console runs. Raises ZconsoleError."""
+        """Start it. Raises ZconsoleError."""
+        order = asdict(Steered(wanted.targets.words, wanted.below, self.mark))
+        await in_daemon_thread(make_way, self.control, self.clock())
+        await in_daemon_thread(partial(self.ask, **order))
 
     async def stop(self) -> bool:
         """Have the originals restored, and end it; whether one ran. Raises ZconsoleError."""
+        return await in_daemon_thread(self.end)
 
     async def status(self) -> Status | None:
-        """What it does, whoever started it; None while none runs."""
+        """Return what it does, whoever started it; None while none runs."""
+        return await in_daemon_thread(self.read)
 
 
-class MachineAutopilots:
-    """The autopilot of this machine, which ends with the console that started it."""
-
-    def __init__(self, directory: Path, control: Control, mark: str | None) -> None:
-        self._directory = directory
-        self._control = control
-        self._mark = mark
-        self._store = LockedStore(directory)
-
-    async def start(self, wanted: HoldOrder) -> None:
-        """See Autopilots.start."""
-        await in_daemon_thread(make_way, self._control)
-        begin = autopilot.start
-        await in_daemon_thread(begin, self._directory, wanted, self._mark)
-
-    async def stop(self) -> bool:
-        """See Autopilots.stop."""
-        return await in_daemon_thread(lambda: autopilot.stop(self._directory))
-
-    async def status(self) -> Status | None:
-        """See Autopilots.status."""
-        return await in_daemon_thread(autopilot.status, self._directory, self._store)
-
-
-def make_way(control: Control) -> None:
-    """Restore what a killed autopilot left.
+def make_way(control: Control, t: float) -> None:
+    """Restore what a killed autopilot left, at ``t``.
 
     Raises UsageError where a person has set what the next one would set: they are not taken over.
     """
-    control.settle(time.time())
+    control.settle(t)
     settings = map(control.setting, LEVERS)
-    if ours := [each.tunable.name for each in settings if each.ours]:
+    if ours := [s.tunable.name for s in settings if s.hold and s.hold.by is not Setter.AUTOPILOT]:
         raise UsageError(f"restore {ours[0]} first: zconsole tunables restore {' '.join(ours)}")
 
 
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend
-
-Freeze = Callable[[str, int], Awaitable[None]]
-"""Sets a guarded tunable for as long as this console lives. Raises ZconsoleError."""
 
 
 async def live_pools() -> tuple[tuple[Pool, ...], bool]:
@@ -117,11 +106,10 @@ class ActionBackend:
     """Asks the machine; what does not answer in time is ended."""
     command_runner: CommandRunner
     """Runs what a plan says; that is never cut short."""
-    ask: Asker
+    ask: MachineFacts
     log: Log
     parameters: Parameters
     control: Control
-    freeze: Freeze
     autopilots: Autopilots
     denied: str = ""
     """Why nothing may be changed here, whatever the source says; empty when it may."""
@@ -130,13 +118,18 @@ class ActionBackend:
     """The clock by which samples say when they began."""
     rebalance_backend: Callable[[], RebalanceBackend] = live_rebalance
     """Makes the console's side of rebalance; loaded once it is wanted."""
-    lights: LightSwitch = field(default_factory=MachineLights)
-    windows: WindowSwitch = field(default_factory=MachineWindows)
+    lights: MachineLights = field(default_factory=MachineLights)
+    windows: MachineWindows = field(default_factory=MachineWindows)
     every_pool: Callable[[], Awaitable[tuple[tuple[Pool, ...], bool]]] = live_pools
     """The pools of the machine that answer, for a console that shows some, and whether all do."""
     change_mark: Callable[[], object] | None = None
     """Asks, without reading any of it, whether what is kept of consoles and jobs may have changed:
     see ``state_dir.change_mark``. None: it has to be read."""
+
+    async def freeze(self, name: str, value: int) -> None:
+        """Set a guarded tunable for as long as this console lives. Raises ZconsoleError."""
+        order = asdict(guard.Guarded(name, value, FROZEN, self.autopilots.mark))
+        await in_daemon_thread(partial(self.autopilots.ask, **order))
 
     def executor(self, refresh: Refresher, denied: str = "") -> Executor:
         """Runs plans by all of this; ``denied``: why it runs none, besides ``self.denied``."""
@@ -163,21 +156,18 @@ def live_backend(read_only: bool) -> ActionBackend:
     log = audit_log()
     mark = process_mark(os.getpid())
 
-    async def _freeze(name: str, value: int) -> None:
-        wanted = guard.Guarded(name, value, FROZEN, mark)
-        await in_daemon_thread(guard.start, directory, wanted)
-
-    watch = partial(wake, directory, guard.KEPT)
+    ask, end = partial(keeper.ask, directory), partial(autopilot.stop, directory)
+    watch = partial(keeper.wake, directory, guard.KEPT)
     control = Control(parameters, TunableStore(directory), log, mark, wake=watch)
+    status = partial(autopilot.status, directory, LockedStore(directory))
     return ActionBackend(
         runner,
         LastingRunner(),
-        MachineFacts(runner),
+        MachineFacts(runner, parameters, partial(devices, ROOT)),
         log,
         parameters,
         control,
-        _freeze,
-        MachineAutopilots(directory, control, mark),
+        Autopilots(control, mark, ask, end, status),
         denied,
         change_mark=lambda: change_mark(time.time()),
     )

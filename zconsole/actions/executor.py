@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.actions.conditions import outdated
-from zconsole.actions.locate import LightSwitch, MachineLights
+from zconsole.actions.locate import MachineLights
 from zconsole.actions.plan import (
     ActionOutcome,
     ActionPlan,
@@ -23,7 +23,7 @@ from zconsole.actions.plan import (
     same_pool,
 )
 from zconsole.actions.refresh import Refresher
-from zconsole.actions.scrub_window import MachineWindows, WindowSwitch
+from zconsole.actions.scrub_window import MachineWindows
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.audit import Log
@@ -71,8 +71,8 @@ class Executor:
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = steady_clock
     """The clock by which ``refresh`` says when its sample was begun."""
-    lights: LightSwitch = field(default_factory=MachineLights)
-    windows: WindowSwitch = field(default_factory=MachineWindows)
+    lights: MachineLights = field(default_factory=MachineLights)
+    windows: MachineWindows = field(default_factory=MachineWindows)
 
     async def run(
         self, plan: ActionPlan, typed: str | None = None

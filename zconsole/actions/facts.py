@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Protocol
 
 from zconsole.actions.plan import Facts, zpool
 from zconsole.actions.target import key_of
 from zconsole.diagnosis.device_errors.probes import smart_of
 from zconsole.hardware.device import Device
-from zconsole.hardware.machine import devices
-from zconsole.pool.model import Pool, parse_version
+from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner
-from zconsole.system.host import ROOT, number_in, text_in
 from zconsole.system.patient import begun
 from zconsole.system.process import DeadlineError
+from zconsole.tunables.parameters import Parameters
 
 ANSWER = 10.0
 """Seconds zpool or zdb may take to answer a question."""
@@ -35,40 +33,33 @@ DECIDING = ("zfs_resilver_defer_percent", "zfs_resilver_disable_defer")
 """Module parameters on which the fate of a running resilver depends."""
 
 
-class Asker(Protocol):
-    """Finds out the facts about a pool's machine."""
-
-    async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
-        """Everything that can be found out now; what cannot stays unknown, nothing raises.
-
-        ``paths`` are files or devices the operator named, besides the machine's disks.
-        """
-
-    async def guid(self, pool: str) -> str | None:
-        """The GUID of the pool that has this name now; None when nothing tells it in time."""
-
-
 class MachineFacts:
-    """The facts about a real machine, asked of it each time."""
+    """The facts about a pool's machine, asked of it each time."""
 
-    def __init__(self, runner: CommandRunner, root: Path = ROOT) -> None:
+    def __init__(
+        self,
+        runner: CommandRunner,
+        parameters: Parameters,
+        find: Callable[[tuple[str, ...]], tuple[Device, ...]],
+    ) -> None:
+        """``find`` reads the machine's disks, and files besides (``devices``)."""
         self._runner = runner
-        self._root = root
+        self._parameters = parameters
+        self._find = find
         self._reading: Future[tuple[Device, ...]] | None = None
         """The newest reading of the machine's disks: while it hangs, no other is begun."""
 
     async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
-        """See Asker.
+        """Return all that can be found out now; what cannot stays unknown, nothing raises.
 
-        A suspended pool is asked nothing, since it would not answer; its devices' labels are read
-        instead.
+        ``paths`` are files or devices the operator named, besides the machine's disks. A suspended
+        pool is asked nothing, since it would not answer; its devices' labels are read instead.
         """
-        module = self._root / "sys/module/zfs"
         files = (v.path for v in pool.root.leaves() if v.kind == "file" and v.path)
         found = await self._devices(tuple(dict.fromkeys((*files, *paths))))
         properties = {} if suspended else await _properties(self._runner, pool.name)
         return Facts(
-            version=parse_version(text_in(module / "version")),
+            version=self._parameters.version,
             features={
                 name.removeprefix("feature@"): value
                 for name, value in properties.items()
@@ -78,7 +69,7 @@ class MachineFacts:
             parameters={
                 name: value
                 for name in DECIDING
-                if (value := number_in(module / "parameters" / name)) is not None
+                if (value := self._parameters.read(name)) is not None
             },
             devices=found,
             labels=await _labels(self._runner, pool) if suspended else {},
@@ -91,13 +82,13 @@ class MachineFacts:
                 while self._reading is not None and not self._reading.done():
                     # What it finds may be older than this question.
                     await asyncio.wait((asyncio.wrap_future(self._reading),))
-                reading = self._reading = begun(partial(devices, self._root, files))
+                reading = self._reading = begun(partial(self._find, files))
                 return await asyncio.wrap_future(reading)
         except TimeoutError:
             return ()
 
     async def guid(self, pool: str) -> str | None:
-        """See Asker.guid."""
+        """Return the GUID of the pool that has this name now; None when nothing tells in time."""
         argv = zpool("get", "-Hp", "-o", "value", operands=("guid", pool))
         return (await _ask(self._runner, argv) or "").strip() or None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 from zconsole.actions import conditions as must
 from zconsole.actions.plan import (
@@ -119,24 +118,14 @@ def _same_bay(target: Target, led: str) -> Precondition:
     return Precondition(f"{target.name} is in the same bay", _check)
 
 
-class LightSwitch(Protocol):
-    """Switches the lights of a machine; every method may take seconds."""
-
-    def switch(self, order: LightOrder) -> str:
-        """Do as ordered; returns what came of it, in words. Raises ZconsoleError, OSError."""
-
-    def tidy(self) -> tuple[str, ...]:
-        """Put back and light again what is due; see ``LocateLights.tidy``."""
-
-
 @dataclass(frozen=True, slots=True)
 class MachineLights:
-    """The lights of this machine."""
+    """The lights of a machine; every method may take seconds."""
 
     make: Callable[[], LocateLights] = LocateLights
 
     def switch(self, order: LightOrder) -> str:
-        """See LightSwitch.switch."""
+        """Do as ordered; returns what came of it, in words. Raises ZconsoleError, OSError."""
         device, lights = order.device, self.make()
         if device is None:
             return "; ".join(lights.unlight_all()) or "no light was on"
@@ -160,5 +149,5 @@ class MachineLights:
         return lights.light(here, device.serial, lights.time() + LASTING, device.bay).words
 
     def tidy(self) -> tuple[str, ...]:
-        """See LightSwitch.tidy."""
+        """See LocateLights.tidy."""
         return self.make().tidy()

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 
-from zconsole.actions.facts import Asker
+from zconsole.actions.facts import MachineFacts
 from zconsole.actions.plan import Facts, Situation
 from zconsole.errors import UnavailableError
 from zconsole.timeline.feed import Feed
@@ -42,7 +42,7 @@ FreshFrame = Callable[[str, float], Awaitable[Frame]]
 class Refresher:
     """Sees a pool anew: by a frame of the console's own feed, with facts asked for now."""
 
-    def __init__(self, fresh: FreshFrame, ask: Asker, paths: tuple[str, ...] = ()) -> None:
+    def __init__(self, fresh: FreshFrame, ask: MachineFacts, paths: tuple[str, ...] = ()) -> None:
         """``paths`` are devices the operator named, to be asked about too."""
         self._fresh = fresh
         self._ask = ask
@@ -59,7 +59,7 @@ class Refresher:
         return dataclasses.replace(now, facts=facts)
 
     async def guid(self, pool: str) -> str | None:
-        """See Asker.guid."""
+        """See MachineFacts.guid."""
         return await self._ask.guid(pool)
 
 

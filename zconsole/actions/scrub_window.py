@@ -1,18 +1,19 @@
 """A scrub that runs only in some hours of the day: paused outside them, its progress kept.
 
 ZFS keeps the progress of a paused scrub over a reboot (zpool-scrub(8), ``-p``). The keeper
-(``cli/keeper``) looks every half minute and does what ``due`` says.
+(``window_keeper``) looks every half minute and does what ``due`` says.
 """
 
 from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from zconsole.actions import conditions as must
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide
@@ -21,27 +22,14 @@ from zconsole.actions.scrub import is_paused, plan_pause, plan_scrub
 from zconsole.errors import ZconsoleError
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.system import keeper
 from zconsole.system.day_hours import day_hours
-from zconsole.system.keeper import wake
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import state_dir
 
 NO_GUID = "the GUID of the pool is unknown; it may be another pool tomorrow"
 LOOK = 30.0
 """Seconds between two looks at the clock and the scrub."""
-
-
-class WindowSwitch(Protocol):
-    """Keeps the windows of a machine; every method may take seconds."""
-
-    def switch(self, order: ScrubWindow) -> str:
-        """Do as ordered; returns what came of it, in words. Raises ZconsoleError, OSError."""
-
-    def windows(self) -> tuple[ScrubWindow, ...]:
-        """Those there are. Raises ZconsoleError, OSError."""
-
-    def resume(self) -> None:
-        """Have them kept again, after a reboot or a crash. Raises ZconsoleError, OSError."""
 
 
 class Due(NamedTuple):
@@ -199,15 +187,22 @@ class _File:
 
 
 class MachineWindows:
-    """The file in the state directory, which the keeper keeps to; see WindowSwitch."""
+    """The windows of a machine, which the keeper keeps to; every method may take seconds."""
 
-    def __init__(self, directory: Path | None = None) -> None:
-        """``directory`` keeps the file (default: the state directory)."""
-        self.directory = directory or state_dir(create=False)
-        self._file = LockedRecord(_File(()), self.directory / NAME, LOCK, PATIENCE)
+    def __init__(
+        self, directory: Path | None = None, wake: Callable[[], object] | None = None
+    ) -> None:
+        """``directory`` keeps the file (default: the state directory).
+
+        ``wake`` has the keeper of a simulated machine look, and nothing is kept on the disk.
+        """
+        place = directory or state_dir(create=False)
+        self._wake = wake or partial(keeper.wake, place, KEEPER)
+        path = None if wake else place / NAME
+        self._file = LockedRecord(_File(()), path, LOCK, PATIENCE)
 
     def windows(self) -> tuple[ScrubWindow, ...]:
-        """See WindowSwitch.windows; without a lock. Raises StateError for a damaged file."""
+        """Those there are, without a lock. Raises StateError for a damaged file."""
         return self._file.read().windows
 
     @contextlib.contextmanager
@@ -221,7 +216,7 @@ class MachineWindows:
                 write(_File(after))
 
     def switch(self, order: ScrubWindow) -> str:
-        """See WindowSwitch.switch."""
+        """Do as ordered; returns what came of it, in words. Raises ZconsoleError, OSError."""
         with self.open() as windows:
             known = windows.pop(order.guid, None)
             if order.hours:
@@ -229,13 +224,13 @@ class MachineWindows:
                 paused = order.paused or (known is not None and known.paused)
                 windows[order.guid] = replace(order, paused=paused)
         if order.hours:
-            wake(self.directory, KEEPER)
+            self._wake()
         return order.ordered
 
     def resume(self) -> None:
-        """See WindowSwitch.resume."""
+        """Have them kept again, after a reboot or a crash. Raises ZconsoleError, OSError."""
         if self.windows():
-            wake(self.directory, KEEPER)
+            self._wake()
 
     def replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
         """Put one in the place of another, or none; whether that was still there."""

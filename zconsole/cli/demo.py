@@ -55,8 +55,8 @@ def _print(args: argparse.Namespace) -> int:
 
 def _console(args: argparse.Namespace) -> int:
     # lazy: --json needs no event loop
-    from zconsole.sim.backends.actions import details_of, probe_results_of
     from zconsole.sim.places import lights
+    from zconsole.sim.probes import details_of, probe_results_of
     from zconsole.timeline.devices import DeviceProber
     from zconsole.timeline.feed import SessionFeed
 

@@ -15,26 +15,22 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from zconsole.actions import scrub_window
-from zconsole.actions.backend import ActionBackend, live_backend, live_pools
-from zconsole.actions.plan import Facts
-from zconsole.actions.refresh import FreshFrame, Refresher, RoundsOnDemand, situation_of
+from zconsole.actions.backend import live_backend, live_pools
+from zconsole.actions.refresh import Refresher, RoundsOnDemand
 from zconsole.actions.scrub_window import KEEPER, MachineWindows
+from zconsole.actions.window_keeper import WindowKeeper
 from zconsole.cli import local
 from zconsole.cli.config import refuse_denied
 from zconsole.cli.output import print_row, say
 from zconsole.errors import ExitCode, ZconsoleError
-from zconsole.hardware.light import HOLDER, LightDuty, LocateLights
-from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.hardware.light import HOLDER, Leds, LightDuty, LocateLights
 from zconsole.system.audit import audit_log
-from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, alive, process_mark
 from zconsole.system.keeper import (
     END,
@@ -44,7 +40,6 @@ from zconsole.system.keeper import (
     Begin,
     Keeper,
     Order,
-    StandingDuty,
     asked,
     listening_socket,
 )
@@ -52,11 +47,11 @@ from zconsole.system.patient import in_time
 from zconsole.system.process import own, run_blocking
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import state_dir, try_lock
-from zconsole.timeline.frame import Frame
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters
 from zconsole.tunables.store import TunableStore
+from zconsole.zfs.sources.live import LiveSource
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals at which what is held is put back."""
@@ -72,81 +67,6 @@ PATIENCE = 25.0
 at; then it is killed, and the parent puts back."""
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a child that was killed is followed by another one: twice as long each time."""
-
-
-Frames = Callable[[], Awaitable[Sequence[Frame]]]
-"""The newest frame of every pool."""
-Said = Callable[[str], object]
-"""Takes a line about what was done, or why it could not be."""
-
-
-class WindowKeeper(StandingDuty):
-    """Does what is due about each window, by plans as the console runs them."""
-
-    name = "scrub hours"
-    ends_by = "zconsole scrub off POOL"
-
-    def __init__(
-        self,
-        records: MachineWindows,
-        backend: ActionBackend,
-        frames: Frames,
-        fresh: FreshFrame,
-        said: Said,
-    ) -> None:
-        """``fresh`` samples a pool anew, for the executor."""
-        super().__init__(records.directory / KEEPER)
-        self._records = records
-        self._backend = backend
-        self._frames = frames
-        self._fresh = fresh
-        self._said = said
-
-    def is_empty(self) -> bool:
-        """See StandingDuty."""
-        return not self._records.windows()
-
-    async def look(self) -> float:
-        """Look at every window once; what fails of one is tried again at the next look.
-
-        Raises ZconsoleError or OSError where the pools or the file can't be read now.
-        """
-        windows = await in_daemon_thread(self._records.windows)
-        frames = await self._frames()
-        for window in windows:
-            frame = next((f for f in frames if f.guid == window.guid), None)
-            if frame is None or frame.problem:
-                continue  # exported, or it does not answer: what is kept of it stays
-            try:
-                await self._one(window, frame)
-            except (OSError, ZconsoleError) as error:
-                self._said(f"{window.pool}: {error}")
-        return scrub_window.LOOK
-
-    async def _one(self, window: ScrubWindow, frame: Frame) -> None:
-        bare = situation_of(frame, Facts())
-        s = situation_of(frame, await self._backend.ask(bare.pool, bare.suspended))
-        found = scrub_window.due(
-            window, s, datetime.fromtimestamp(self._backend.clock(), UTC).astimezone()
-        )
-        after = None if found.over else replace(found.window, pool=s.pool.name)
-        if after != window and not await self._replaced(window, after):
-            return  # somebody changed it: look again
-        if found.over:
-            self._said(f"{window.pool}: the scrub has ended")
-        if after is None or found.plan is None or found.plan.refused is not None:
-            return
-        executor = self._backend.executor(Refresher(self._fresh, self._backend.ask))
-        async for event in executor.run(found.plan):
-            if event.kind == "begun" and after not in await in_daemon_thread(self._records.windows):
-                self._said(f"{window.pool}: not run, as the hours were changed meanwhile")
-                return
-            self._said(f"{window.pool}: {event.kind} {event.text}")
-            if event.kind == "done":  # one that is over before the next look is not started again
-                await self._replaced(after, replace(after, begun=True))
-
-    async def _replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
-        return await in_daemon_thread(self._records.replaced, before, after)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -343,20 +263,19 @@ async def _keep(
     orders: dict[str, Begin] = {
         guard.ORDER: lambda order: guard.begin(_control(order), parameters, order),
         autopilot.ORDER: lambda order: autopilot.begin(
-            _control(order), parameters, log.by(order["by"]), _claim(), order
+            _control(order), parameters, log.by(order["by"]), _claim(), LiveSource, order
         ),
     }
     feed = local.on_demand()
     rounds, windows = RoundsOnDemand(feed), MachineWindows(args.state)
-
-    def _said(text: str) -> None:
-        log.note(time.time(), "noted", kind="keeper", duty=WindowKeeper.name, result=text)
+    backend = replace(live_backend(False), log=log)
+    executor = backend.executor(Refresher(rounds.fresh, backend.ask))
 
     control = Control(parameters, store, log, mark)
     standing = (
         guard.TunableDuty(control, live_pools, args.state / guard.KEPT),
-        LightDuty(LocateLights(args.state, args.root, log=log), args.state / HOLDER),
-        WindowKeeper(windows, live_backend(False), rounds.frames, rounds.fresh, _said),
+        LightDuty(LocateLights(args.state, Leds(args.root), log=log), args.state / HOLDER),
+        WindowKeeper(windows, args.state / KEEPER, executor, backend.ask, rounds.frames),
     )
     keeper = Keeper(orders, standing, log)
     loop = asyncio.get_running_loop()

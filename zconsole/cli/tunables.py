@@ -170,7 +170,7 @@ def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> N
                 say(f"{entry.name}: {entry.text}")
         return
     asked = order(args.words)
-    make_way(control)
+    make_way(control, time.time())
     frames = [f for f in asyncio.run(local.once(())).frames if f.sample]
     left_of = {f.seen.name: f.scan.left if f.scan else None for f in frames}
     made = plan(asked, [f.seen for f in frames], Parameters(module), left_of)

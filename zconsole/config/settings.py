@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from zconsole.pool.chassis import parse_layout
 from zconsole.units import parse_duration
 
 UNITS = ("binary", "decimal", "exact")
@@ -123,6 +122,8 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _layouts(value: object) -> tuple[str, ...]:
     """Layouts of chassis, as they are written."""
+    from zconsole.pool.chassis import parse_layout  # lazy: most machines have none
+
     found = _texts(value)
     for text in found:
         parse_layout(text)

@@ -20,10 +20,11 @@ from zconsole.errors import NotFoundError, UsageError, ZconsoleError
 from zconsole.hardware.device import Contents
 from zconsole.hardware.machine import disks
 from zconsole.hardware.sysfs import names_in
+from zconsole.system import keeper
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, boot_id, bytes_in, text_in
-from zconsole.system.keeper import LONGEST, StandingDuty, wake
+from zconsole.system.keeper import LONGEST, StandingDuty
 from zconsole.system.patient import NoAnswerError, NotAskedError, Patient
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import StateError, state_dir
@@ -122,18 +123,23 @@ class LocateLights:
     def __init__(
         self,
         directory: Path | None = None,
-        root: Path = ROOT,
+        leds: Leds | None = None,
         clock: Callable[[], float] = time.time,
         log: Log | None = None,
+        wake: Callable[[], object] | None = None,
     ) -> None:
-        """``directory`` keeps the records (default: the state directory)."""
-        self._directory = directory or state_dir(create=False)
-        self._file = LockedRecord(_File(()), self._directory / NAME, LOCK, PATIENCE)
-        self._root = root
+        """``directory`` keeps the records (default: the state directory).
+
+        ``wake`` has the keeper of a simulated machine look, and nothing is kept on the disk.
+        """
+        place, self._leds = directory or state_dir(create=False), leds or Leds()
+        options = "--root", str(self._leds.root)
+        self._wake = wake or partial(keeper.wake, place, HOLDER, options)
+        self._file = LockedRecord(_File(()), None if wake else place / NAME, LOCK, PATIENCE)
         self._patients: dict[Path, Patient] = {}
         """By the folder of an enclosure."""
         self._clock = clock
-        self._log = log or audit_log(lambda: self._directory)
+        self._log = log or audit_log(lambda: place)
 
     def time(self) -> float:
         """Now, by the clock of the records (epoch seconds)."""
@@ -150,13 +156,13 @@ class LocateLights:
             known, on = opened.records.get(slot.key), self._is_on(led)
             before = known.before if known is not None and on else on
             named, now = bay or slot.name, self._clock()
-            record = LitSlot(slot, serial, named, now, until, before, self._boot, False)
+            record = LitSlot(slot, serial, named, now, until, before, self._leds.boot, False)
             opened.put(record)  # on the disk before the light is on: a crash must find it
             woken = False
             try:
                 self._wake()
                 woken = True
-                self._ask(led, write_led, ON)
+                self._ask(led, self._leds.write, ON)
             except (OSError, ZconsoleError) as error:
                 if not (woken and isinstance(error, NoAnswerError)):  # else it may go on yet
                     opened.drop(record) if known is None else opened.put(known)
@@ -180,7 +186,7 @@ class LocateLights:
         """Switch a light off, whoever lit it. Raises NotFoundError, ZconsoleError."""
         if (said := self.unlight(slot)) is not None:
             return said
-        self._ask(self._required(slot, ""), write_led, OFF)
+        self._ask(self._required(slot, ""), self._leds.write, OFF)
         return f"the light of {slot.name} is off"
 
     def unlight_all(self) -> tuple[str, ...]:
@@ -256,7 +262,7 @@ class LocateLights:
             return f"the light of {record.name} was off already: somebody else switched it off"
         if record.before:
             return f"the light of {record.name} stays on, as it was found"
-        self._ask(led, write_led, OFF)
+        self._ask(led, self._leds.write, OFF)
         self._note(record, "off", "restored")
         return f"the light of {record.name} is off"
 
@@ -270,7 +276,7 @@ class LocateLights:
         led = self._led(record)
         if led is None:  # an enclosure may come late; tried again
             return None
-        if record.boot != self._boot:
+        if record.boot != self._leds.boot:
             return self._lit_again(opened, record, led)
         if record.confirmed and self._is_off(led):
             opened.drop(record)
@@ -283,11 +289,11 @@ class LocateLights:
         if not (on := self._is_on(led)):
             # What was found is gone with the power; kept before the light is on, as in `light`.
             record = replace(record, before=False)
-            opened.put(replace(record, slot=slot, boot=self._boot, confirmed=False))
-            self._ask(led, write_led, ON)
+            opened.put(replace(record, slot=slot, boot=self._leds.boot, confirmed=False))
+            self._ask(led, self._leds.write, ON)
             self._note(record, "on", "lit again after a reboot")
         confirmed = on or self._confirms(led)
-        opened.put(replace(record, slot=slot, boot=self._boot, confirmed=confirmed))
+        opened.put(replace(record, slot=slot, boot=self._leds.boot, confirmed=confirmed))
         return f"the light of {record.name} is on again after the reboot"
 
     def _each(self, opened: OpenRecords, job: Callable[[LitSlot], str | None]) -> tuple[str, ...]:
@@ -300,28 +306,24 @@ class LocateLights:
                 said.append(f"the light of {record.name}: {error}")
         return tuple(filter(None, said))
 
-    @property
-    def _boot(self) -> str:
-        return boot_id(self._root) or ""
-
     def _led(self, record: LitSlot) -> Path | None:
         """Where the light is now; an enclosure without an id is found in the same boot only."""
-        if not record.slot.enclosure and record.boot != self._boot:
+        if not record.slot.enclosure and record.boot != self._leds.boot:
             return None
-        return led_of(record.slot, record.serial, self._root)
+        return self._leds.find(record.slot, record.serial)
 
     def _required(self, slot: LedSlot, serial: str) -> Path:
-        led = led_of(slot, serial, self._root)
+        led = self._leds.find(slot, serial)
         if led is None:
             raise NotFoundError(f"{slot.name} has no light that can be told from others")
         return led
 
     def _is_on(self, led: Path) -> bool:
-        return self._ask(led, read_led) == ON
+        return self._ask(led, self._leds.read) == ON
 
     def _is_off(self, led: Path) -> bool:
         """Whether the enclosure says so; one that says nothing has switched nothing off."""
-        return self._ask(led, read_led) == OFF
+        return self._ask(led, self._leds.read) == OFF
 
     def _confirms(self, led: Path) -> bool:
         """Whether the enclosure says that the light is on; some say so late, some never."""
@@ -354,10 +356,6 @@ class LocateLights:
         fields = {"kind": "light", "light": value, **where, "ok": True, "result": result}
         self._log.note(self._clock(), "ended", **fields)
 
-    def _wake(self) -> None:
-        """Have the keeper wait for the time of each light."""
-        wake(self._directory, HOLDER, ("--root", str(self._root)))
-
 
 class LightDuty(StandingDuty):
     """Tidies the lights whenever the time of one is over, and now and then, until none is left.
@@ -370,7 +368,7 @@ class LightDuty(StandingDuty):
     ends_by = "zconsole light off"
 
     def __init__(
-        self, lights: LocateLights, lock: Path, clock: Callable[[], float] = time.monotonic
+        self, lights: LocateLights, lock: Path | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(lock, clock)
         self._lights = lights
@@ -400,10 +398,6 @@ class LightDuty(StandingDuty):
         except (OSError, ZconsoleError):
             self._known = self._lights.put_back_from_memory(self._known)
 
-
-# The locate LED of an enclosure's slot, in sysfs (drivers/misc/enclosure.c, drivers/scsi/ses.c).
-# Nothing here has a deadline: reading or writing asks the enclosure, which may take seconds or
-# hang. The fault LED beside it is the kernel's and ZED's, and never written.
 
 ON, OFF = "1", "0"
 
@@ -442,43 +436,61 @@ def slot_of(locate: str) -> LedSlot:
     return LedSlot(text_in(box / "id"), path.parent.name, box.name)
 
 
-def led_of(slot: LedSlot, serial: str, root: Path = ROOT) -> Path | None:
-    """The locate file of a slot as /sys has it now; None when it is not there, or not certain.
+class Leds:
+    """The locate LEDs of enclosures' slots (drivers/misc/enclosure.c, drivers/scsi/ses.c).
 
-    Two expanders of one chassis share its id, and chassis with a made-up id share it with others.
-    Of several, the one counts that has the disk with this serial number, else the one that has the
-    address of then: to light another bay would be worse than none.
+    Nothing here has a deadline: to read or write one asks the enclosure, which may take seconds or
+    hang. The fault LED beside it is the kernel's and ZED's, and never written. Those of a simulated
+    machine override all of it.
     """
-    name = slot.component
-    if not name or "/" in name or "\0" in name or name in (".", ".."):
-        return None  # a name from a record must stay in its directory
-    found = {}
-    shelves = root / "sys/class/enclosure"
-    for box in (shelves / address for address in names_in(shelves)):
-        same = text_in(box / "id") == slot.enclosure
-        led = box / name / "locate"
-        if same and (slot.enclosure or box.name == slot.address) and led.exists():
-            found[box.name] = led.resolve()
-    if len(found) > 1:
-        holding = {disk.locate for disk in disks(root, _unread) if serial and disk.serial == serial}
-        with_disk = {address: led for address, led in found.items() if str(led) in holding}
-        first = next(iter(with_disk.values()), None)
-        return (with_disk or found).get(slot.address, first)
-    return next(iter(found.values()), None)
 
+    def __init__(self, root: Path = ROOT) -> None:
+        self.root = root
 
-def read_led(path: Path) -> str:
-    """What the enclosure says of the LED: ON or OFF. Raises OSError."""
-    return bytes_in(path).decode("ascii", "replace").strip()
+    @property
+    def boot(self) -> str:
+        """The id of the machine's boot."""
+        return boot_id(self.root) or ""
 
+    def find(self, slot: LedSlot, serial: str) -> Path | None:
+        """Return the locate file of a slot; None when it is not there, or not certain.
 
-def write_led(path: Path, value: str) -> None:
-    """Switch the LED. Raises OSError; the kernel tells nothing of an enclosure that refuses."""
-    handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # makes no file
-    try:
-        os.write(handle, value.encode("ascii"))
-    finally:
-        os.close(handle)
+        Two expanders of one chassis share its id, and chassis with a made-up id share it with
+        others. Of several, the one counts that has the disk with this serial number, else the one
+        that has the address of then: to light another bay would be worse than none.
+        """
+        name = slot.component
+        if not name or "/" in name or "\0" in name or name in (".", ".."):
+            return None  # a name from a record must stay in its directory
+        found = {}
+        shelves = self.root / "sys/class/enclosure"
+        for box in (shelves / address for address in names_in(shelves)):
+            same = text_in(box / "id") == slot.enclosure
+            led = box / name / "locate"
+            if same and (slot.enclosure or box.name == slot.address) and led.exists():
+                found[box.name] = led.resolve()
+        if len(found) > 1:
+            known = disks(self.root, _unread)
+            holding = {disk.locate for disk in known if serial and disk.serial == serial}
+            with_disk = {address: led for address, led in found.items() if str(led) in holding}
+            first = next(iter(with_disk.values()), None)
+            return (with_disk or found).get(slot.address, first)
+        return next(iter(found.values()), None)
+
+    def read(self, led: Path) -> str:
+        """Return what the enclosure says of the LED: ON or OFF. Raises OSError."""
+        return bytes_in(led).decode("ascii", "replace").strip()
+
+    def write(self, led: Path, value: str) -> None:
+        """Switch the LED.
+
+        Raises OSError; the kernel tells nothing of an enclosure that refuses.
+        """
+        handle = os.open(led, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # makes no file
+        try:
+            os.write(handle, value.encode("ascii"))
+        finally:
+            os.close(handle)
 
 
 def _unread(_: Path) -> Contents:

@@ -1,4 +1,4 @@
-"""Frames as the contract's JSON: one object per pool and sample, version 1."""
+"""Frames as the JSON that commands print: one object per pool and sample, format version 1."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _BALANCE = "name kind size_bytes alloc_bytes free_bytes fill frag surplus_bytes 
 
 
 def line(data: Mapping[str, Any], digits: int | None = None) -> str:
-    """One line of ASCII JSON; what is not UTF-8 stays surrogate-escaped, nan and inf are null.
+    """Return one line of ASCII JSON; invalid UTF-8 stays surrogate-escaped, nan and inf are null.
 
-    A float has at most ``digits`` significant ones, or all it has.
+    Floats are rounded to ``digits`` significant digits, if given.
     """
     return json.dumps(
         _finite(data, digits), ensure_ascii=True, allow_nan=False, separators=(", ", ": ")
@@ -37,10 +37,11 @@ def line(data: Mapping[str, Any], digits: int | None = None) -> str:
 
 
 def sample_object(frame: Frame) -> dict[str, Any]:
-    """A frame as a ``status``/``watch``/``replay``/``demo`` object.
+    """Return a frame as the object that ``status``, ``watch``, ``replay`` and ``demo`` print.
 
-    Bytes, seconds and epoch seconds as numbers, shares 0…1, unknown as None.
+    Bytes, seconds and epoch seconds are numbers, shares are 0…1, unknown values are None.
     """
+    # "scan" repeats the first of "scans", and has all its keys even without a scan.
     scans = [scan_object(view) for view in frame.scans]
     first = scans[0] if scans else scan_object(_NO_SCAN)
     if not scans and not frame.seen.scans_told:
@@ -74,7 +75,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
 
 
 def _picked(source: object, names: str) -> dict[str, Any]:
-    """The attributes of these names, which are the contract's, in this order."""
+    """Return the attributes of these names, which are also the keys of the output, in order."""
     return {name: getattr(source, name) for name in names.split()}
 
 
@@ -96,7 +97,7 @@ def _trouble(found: DeviceFault) -> dict[str, Any]:
 
 
 def scan_object(view: ScanView) -> dict[str, Any]:
-    """A scan with its windowed rates and estimate; ``percent`` is what this ZFS version prints."""
+    """Return a scan with recent rates and its estimate; ``percent`` is as this ZFS prints it."""
     scan, estimate = view.scan, view.estimate
     return {
         **_picked(scan, "function state"),
@@ -120,7 +121,7 @@ def scan_object(view: ScanView) -> dict[str, Any]:
 
 
 def _past_object(found: Comparison | None) -> dict[str, Any] | None:
-    """The earlier scan by which one is told, and how many seconds less it takes."""
+    """Return the earlier scan that a scan is compared with, and how many seconds it is ahead."""
     if found is None:
         return None
     return {"function": found.function, "seconds": found.took, "ahead_seconds": found.ahead}
@@ -139,7 +140,7 @@ def _activity_object(view: ActivityView) -> dict[str, Any]:
 
 
 def balance_object(found: Balance) -> dict[str, Any]:
-    """The contract's BALANCE."""
+    """Return a pool's balance: common fill, spread, bytes to move, and figures of each vdev."""
     return {
         "target_fill": found.target_fill,
         "spread": found.spread,
@@ -152,7 +153,7 @@ def balance_object(found: Balance) -> dict[str, Any]:
 
 
 def _tree(rows: tuple[VdevRow, ...]) -> dict[str, Any] | None:
-    """The nested NODEs of rows that are in pre-order with their depths."""
+    """Nest rows, which are in pre-order with depths, into one tree of nodes; None without rows."""
     stack: list[dict[str, Any]] = []
     for row in rows:
         node = _node(row)
@@ -181,7 +182,7 @@ def _node(row: VdevRow) -> dict[str, Any]:
 
 
 def _disk_object(disk: LeafDisk | None) -> dict[str, Any]:
-    """Where a leaf's disk sits, and which it is; all null where nothing is known."""
+    """Return the bay and the identity of a leaf's disk; all null if nothing is known."""
     known = disk or LeafDisk()
     names = ("bay", "enclosure", "slot", "serial", "wwn")
     found: dict[str, Any] = {name: getattr(known, name) or None for name in names}

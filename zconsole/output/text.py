@@ -1,4 +1,4 @@
-"""Frames as plain text, for pipes, dumb terminals and screen readers; cleaned for a terminal."""
+"""Frames as plain text, for pipes, dumb terminals and screen readers; safe for a terminal."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _WATCHED = frozenset({"removal", "expansion", "condense"})
 
 
 def status_report(frame: Frame) -> str:
-    """A pool in full: health, redundancy, scans, tree, balance, errors; ends in a newline.
+    """Report a pool in full: health, redundancy, scans, tree, balance, errors.
 
-    Clock times are the machine's own.
+    Ends in a newline. Clock times are in the machine's time zone.
     """
     parts: list[str] = [*_heading(frame)]
     for view in frame.scans:
@@ -51,17 +51,17 @@ def status_report(frame: Frame) -> str:
 
 
 def clean_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Each line made safe for a terminal."""
+    """Make each line safe for a terminal."""
     return (clean(text).rstrip() for text in lines)
 
 
 def padded(text: str, width: int) -> str:
-    """Clean text with blanks up to ``width`` cells of a terminal."""
+    """Pad cleaned text with blanks to ``width`` cells of a terminal."""
     return text + " " * (width - cells(text))
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal clean text takes."""
+    """Return the number of terminal cells that cleaned text takes."""
     if text.isascii():
         return len(text)
     # lazy: most names are plain, and loading it takes ten milliseconds
@@ -71,7 +71,7 @@ def cells(text: str) -> int:
 
 
 def watch_line(frame: Frame, zone: tzinfo | None) -> str:
-    """One line per pool and sample: time, pool, health, scan, redundancy left."""
+    """Describe a pool's sample in one line: time, pool, health, scan, redundancy left."""
     words = [date_of(frame.t, zone).strftime("%H:%M:%S"), frame.pool, frame.health.word]
     if frame.problem:
         age = frame.stale_seconds
@@ -110,13 +110,13 @@ def _why_untold(frame: Frame) -> str:
     seen = frame.seen
     if not seen.lacks and unmarked_repairs(seen.root, seen.scans):
         return "no device is marked yet"
-    # What a whole text shows of a vdev may be of another: it lost its indentation.
+    # A pasted text that lost its indentation may show a vdev's devices as another's.
     partial = any(top.partial and top.name in frame.untold for top in seen.root.children)
     return "too little of it is shown" if partial and not seen.lacks else "not all of it is shown"
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:
-    """What limits the running scan, how sure that is, a suggestion, and the estimated maximum."""
+    """Yield the limit of the running scan, its confidence, a suggestion, the estimated maximum."""
     limit, ceiling = frame.limit, frame.ceiling
     if limit is None or not limit.figures:
         return
@@ -170,7 +170,7 @@ def _ended(view: ScanView, now: float) -> str:
 
 
 def _last_scrub(frame: Frame) -> Iterator[str]:
-    """The last full scrub: scans that came after it may have taken its place in the list."""
+    """Yield the last full scrub, which later scans may have replaced in the list of scans."""
     scrub = frame.scrub
     if scrub.last is None and not scrub.never:
         return
@@ -183,7 +183,7 @@ def _last_scrub(frame: Frame) -> Iterator[str]:
 
 
 def _amounts(view: ScanView) -> str:
-    """Bytes of each kind; nothing for a scan that counts none (an error scrub)."""
+    """Return the bytes scanned, issued and repaired; empty for a scan without (an error scrub)."""
     scan = view.scan
     if (*scan.progress_bytes, scan.processed_bytes) == (None, None, None):
         return ""
@@ -200,7 +200,7 @@ def _amounts(view: ScanView) -> str:
 
 def _eta(view: ScanView, frame: Frame) -> str:
     found = view.estimate
-    if found.reason == SUSPENDED:  # what zpool says is of the time before
+    if found.reason == SUSPENDED:  # zpool's estimate is from before the suspension
         return _no_eta(found.reason)
     zpool = f"; zpool says {duration(view.scan.zpool_eta, 'nothing')}"
     if found.eta is None:
@@ -211,7 +211,7 @@ def _eta(view: ScanView, frame: Frame) -> str:
 
 
 def _no_eta(reason: str) -> str:
-    """``no ETA yet: 1 sample``: most reasons say themselves that there is no estimate."""
+    """Say why there is no ETA: ``no ETA yet: 1 sample``. Most reasons say "no estimate" already."""
     if reason.startswith(MEASURING):
         return f"no ETA yet: {reason}"
     told = reason.replace("no estimate", "no ETA", 1)
@@ -219,7 +219,7 @@ def _no_eta(reason: str) -> str:
 
 
 def _span(found: Estimate, frame: Frame) -> str:
-    """``1h26m (1h01m to 2h01m), Sun 22 Nov 20:05``; no date where it is unknown what "now" was."""
+    """Return ``1h26m (1h01m to 2h01m), Sun 22 Nov 20:05``; no date if the sample has none."""
     span = " ".join(filter(None, (duration(found.eta), range_words(found))))
     if frame.sample is not None and not frame.sample.dated:
         return span
@@ -257,7 +257,7 @@ def _moved(activity: Activity) -> str:
 
 
 def _activity_words(view: ActivityView) -> Iterator[str]:
-    """A running removal, expansion or condensing; trims are left out: a pool may have many."""
+    """Yield words on a removal, expansion or condensing; not on trims, as a pool may have many."""
     activity = view.activity
     if activity.kind not in _WATCHED or activity.state not in ("running", "paused"):
         return
@@ -315,7 +315,7 @@ def _table(rows: tuple[VdevRow, ...]) -> Iterator[str]:
 
 
 def _disk_words(row: VdevRow) -> str:
-    """Where a leaf's disk sits and which it is, as far as its name doesn't tell."""
+    """Return the bay and identity of a leaf's disk, as far as the leaf's name doesn't have them."""
     return "" if row.vdev.disk is None else row.vdev.disk.words(row.vdev.name)
 
 
@@ -337,7 +337,7 @@ def _table_row(row: VdevRow, width: int, disks: int) -> str:
 
 
 def balance_lines(found: Balance) -> Iterator[str]:
-    """Spread and bytes to move; per vdev its name, bar, fill, free and share of new writes."""
+    """Yield spread and bytes to move, then each vdev's fill, free bytes and share of new writes."""
     if all(vdev.fill is None for vdev in found.vdevs):
         yield "balance: needs zpool list -v"
         return
@@ -374,6 +374,6 @@ def _errors(frame: Frame) -> Iterator[str]:
 
 
 def _day_clock(t: float, now: float) -> str:
-    """Day and time, with the year where it is not this one."""
+    """Return day and time, with the year unless it is the current one."""
     then, today = date_of(t, None), date_of(now, None)
     return then.strftime("%a %d %b %H:%M" if then.year == today.year else "%a %d %b %Y %H:%M")

@@ -1,4 +1,4 @@
-"""Tunables as the contract's JSON and as a table."""
+"""Tunables as JSON and as a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zconsole.tunables.holds import grouped, promise
 
 
 def record(setting: Setting) -> dict[str, Any]:
-    """One tunable as ``zconsole tunables list --json`` prints it."""
+    """Return one tunable as ``zconsole tunables list --json`` prints it."""
     tunable = setting.tunable
     return {
         "version": 1,
@@ -33,7 +33,7 @@ def record(setting: Setting) -> dict[str, Any]:
 
 
 def notes(setting: Setting) -> Iterator[str]:
-    """Notes on a tunable beyond its meaning."""
+    """Yield notes on a tunable, besides its meaning."""
     tunable = setting.tunable
     if tunable.never:
         yield f"never set: {tunable.never}"
@@ -44,7 +44,7 @@ def notes(setting: Setting) -> Iterator[str]:
 
 
 def table(settings: Sequence[Setting]) -> Iterator[str]:
-    """One line for each tunable of this kernel: name, value, default, unit, meaning."""
+    """Yield a line for each tunable of this kernel: name, value, default, unit, meaning."""
     present = [s for s in settings if s.value is not None]
     width = max((len(s.tunable.name) for s in present), default=0)
     for setting in present:
@@ -58,7 +58,7 @@ def table(settings: Sequence[Setting]) -> Iterator[str]:
 
 
 def promises(settings: Iterable[Setting]) -> Iterator[str]:
-    """Names of tunables that were set, each group with what becomes of them."""
+    """Yield the names of tunables that were set, grouped by how they will be restored."""
     holds = {each.tunable.name: each.hold for each in settings if each.hold is not None}
     for said, names in grouped(holds).items():
         yield f"{', '.join(names)}: {said}"

@@ -1,4 +1,4 @@
-"""What-if as a table before and after, and as JSON."""
+"""The outlook for a changed pool (``what-if``), as a table of before and after, and as JSON."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from zconsole.units import percent, size
 
 
 def outlook_lines(look: Outlook) -> Iterator[str]:
-    """Usable size and free bytes, fill and new writes of every vdev, before and after; the cost."""
+    """Yield a table of all vdevs, before and after the change, and the cost of rebalancing."""
     width = max((cells(clean(v.name)) for v in look.after.vdevs), default=4)
     yield f"{'VDEV':<{width}}  {'USABLE':>17} {'FREE':>17} {'FILL':>17} {'NEW WRITES':>17}"
-    # In order, not by name: old listings call two vdevs the same.
+    # Paired by position, not name: old listings may give two vdevs the same name.
     for now, was in zip_longest(look.after.vdevs, look.before.vdevs):
         yield _line(now, was, width)
     yield "USABLE and FREE are after parity; zpool list shows raw sizes"
@@ -32,14 +32,14 @@ def outlook_lines(look: Outlook) -> Iterator[str]:
 
 
 def bare_words(look: Outlook) -> str:
-    """Which added vdevs have no redundancy; empty where all have."""
+    """Name the added vdevs that have no redundancy; empty if all have."""
     names = " and ".join(look.without_redundancy)
     have = "has" if len(look.without_redundancy) == 1 else "have"
     return f"{names} {have} no redundancy: one lost disk loses the pool" if names else ""
 
 
 def spread_words(look: Outlook) -> str:
-    """How far the fills differ then and now, and why adding a vdev makes that more at first."""
+    """Return the spread of fills after and before, and why adding a vdev widens it at first."""
     then, now = percent(look.after.spread, 1), percent(look.before.spread, 1)
     added = len(look.after.vdevs) > len(look.before.vdevs)
     if not added or (look.after.spread or 0.0) <= (look.before.spread or 0.0):
@@ -53,7 +53,7 @@ def busy_words(share: float) -> str:
 
 
 def cost_words(look: Outlook) -> str:
-    """What a rebalance would take: ``1.2T raw to rewrite for a spread of 5.0 %``."""
+    """Return the cost of a rebalance: ``1.2T raw to rewrite for a spread of 5.0 %``."""
     left = percent(look.spread_after, 1)
     if look.rewrite_bytes is None:
         return f"rewriting everything once leaves a spread of {left}"
@@ -79,14 +79,15 @@ def _figures(vdev: VdevBalance) -> tuple[str, ...]:
 
 
 def _room(usable: int | None, raw: int | None) -> str:
-    """Bytes after parity; the raw ones, called so, where the layout is not known."""
+    """Return bytes after parity; raw bytes, marked so, if the layout is not known."""
     return f"{size(raw)} raw" if usable is None and raw is not None else size(usable)
 
 
 def outlook_object(look: Outlook) -> dict[str, Any]:
-    """``after`` (a BALANCE), ``rebalance`` (bytes to rewrite, or None, and the spread left).
+    """Return the outlook as JSON.
 
-    ``without_redundancy`` names the vdevs added that have none.
+    ``after`` is a balance (``balance_object``). ``rebalance`` has the bytes to rewrite, or None,
+    and the spread that remains. ``without_redundancy`` has the names of added vdevs without any.
     """
     return {
         "after": balance_object(look.after),
@@ -96,7 +97,7 @@ def outlook_object(look: Outlook) -> dict[str, Any]:
 
 
 def duration_object(found: Estimate | None) -> dict[str, Any] | None:
-    """Seconds with their range, and what they are based on."""
+    """Return an estimated duration in seconds, its range, and what it is based on."""
     if found is None:
         return None
     return {

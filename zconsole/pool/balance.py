@@ -82,10 +82,9 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     known = [v for v in vdevs if v.alloc_bytes is not None and v.size_bytes]
     size = sum(v.size_bytes or 0 for v in known)
     target = sum(v.alloc_bytes or 0 for v in known) / size if size else None
-    counts = _weights(vdevs, parse_version(version))
+    counts = _weights(vdevs, [len(v.children) for v in vdevs], parse_version(version))
     weights = [(_free(v) or 0) * count for v, count in zip(vdevs, counts, strict=True)]
-    speeds = [_speed(vdev) for vdev in vdevs]
-    aims, busy = _in_proportion(weights), _in_proportion(speeds)
+    aims, busy = _in_proportion(weights), _in_proportion([_speed(vdev) for vdev in vdevs])
     entries = tuple(map(partial(_entry, target), vdevs, aims, busy))
     fills = [e.fill for e in entries if e.fill is not None]
     surpluses = [e.surplus_bytes for e in entries if e.surplus_bytes is not None]
@@ -116,39 +115,41 @@ def move_share(found: Balance, passes: int) -> float:
 
 def spaces_of(vdevs: Sequence[Vdev], release: Version) -> tuple[Space, ...]:
     """Top-level vdevs as predictions take them: what their free bytes count for in a release."""
+    devices = [_devices(vdev) for vdev in vdevs]
+    weights = _weights(vdevs, devices, release)
     return tuple(
         Space(
             vdev.name,
             vdev.size_bytes or 0,
             float(vdev.alloc_bytes or 0),
             weight,
-            _data_share(vdev) or 1.0,
-            _devices(vdev),
+            _data_share(vdev, count) or 1.0,
+            count,
         )
-        for vdev, weight in zip(vdevs, _weights(vdevs, release), strict=True)
+        for vdev, count, weight in zip(vdevs, devices, weights, strict=True)
     )
 
 
-def _weights(vdevs: Sequence[Vdev], release: Version) -> list[float]:
+def _weights(vdevs: Sequence[Vdev], devices: Sequence[int], release: Version) -> list[float]:
     """What a free byte of each vdev counts for when the allocator of a release shares writes."""
-    disks = [disks_of(v.kind, _devices(v), v.spares_left or 0) for v in vdevs]
+    pairs = list(zip(vdevs, devices, strict=True))
+    disks = [disks_of(vdev.kind, count, vdev.spares_left or 0) for vdev, count in pairs]
     if len(release) < 2 or release[:2] >= FREE_BYTES_ONLY or None in disks:
         disks = [1] * len(vdevs)
-    pairs = zip(vdevs, disks, strict=True)
-    return [0.0 if vdev.allocating is False else float(count or 1) for vdev, count in pairs]
+    counts = zip(vdevs, disks, strict=True)
+    return [0.0 if vdev.allocating is False else float(count or 1) for vdev, count in counts]
 
 
 def _devices(vdev: Vdev) -> int:
-    """Devices in a vdev, spares of a dRAID included; 0 where they are not listed."""
-    return vdev.width or len(vdev.children)
+    """Devices in a vdev; of one in a listing its places; 0 where neither is known."""
+    return len(vdev.children) or vdev.width or 0
 
 
-def _data_share(vdev: Vdev) -> float | None:
+def _data_share(vdev: Vdev, devices: int) -> float | None:
     """The share of a vdev's bytes that is not parity; padding is left out of account."""
     if not vdev.kind.startswith(("raidz", "draid")):
         return 1.0  # a mirror's size is that of one side
-    disks = _devices(vdev) - parity(vdev)
-    data = vdev.data_disks if vdev.kind.startswith("draid") else disks
+    data = vdev.data_disks if vdev.kind.startswith("draid") else devices - parity(vdev)
     return data / (data + parity(vdev)) if data and data > 0 else None
 
 
@@ -160,18 +161,24 @@ def _free(vdev: Vdev) -> int | None:
     return max(0, vdev.size_bytes - vdev.alloc_bytes)
 
 
-def _speed(vdev: Vdev) -> int:
-    """How many disks take a vdev's raw bytes at once; 0 where it takes none."""
+def _speed(vdev: Vdev) -> int | None:
+    """How many disks take a vdev's raw bytes at once; None where its disks are not listed."""
     if vdev.allocating is False:
         return 0
     if not vdev.kind.startswith(("raidz", "draid")):
         return 1  # the sides of a mirror take the same bytes
-    return max(1, _devices(vdev) - (vdev.spares_left or 0))
+    return _devices(vdev) - (vdev.spares_left or 0) or None
 
 
-def _in_proportion(parts: Sequence[float]) -> list[float | None]:
-    every = sum(parts)
-    return [part / every if every else None for part in parts]
+def _in_proportion(parts: Sequence[float | None]) -> Sequence[float | None]:
+    """Return each part's share of all; None for all of them where one is not known."""
+    known = [part for part in parts if part is not None]
+    every = sum(known)
+    return (
+        [part / every for part in known]
+        if every and len(known) == len(parts)
+        else [None] * len(parts)
+    )
 
 
 def _entry(target: float | None, vdev: Vdev, aim: float | None, busy: float | None) -> VdevBalance:
@@ -190,6 +197,6 @@ def _entry(target: float | None, vdev: Vdev, aim: float | None, busy: float | No
         frag=vdev.fragmentation,
         surplus_bytes=surplus,
         new_write_share=aim if free is not None else None,
-        data_share=_data_share(vdev),
+        data_share=_data_share(vdev, len(vdev.children)),
         busy_write_share=busy,
     )

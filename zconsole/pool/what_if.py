@@ -59,13 +59,13 @@ class Outlook:
 
     @property
     def busy_share(self) -> float | None:
-        """Share of new writes to added vdevs while the disks are busy; None where it is the usual.
+        """Share of new writes to added vdevs while the disks are busy, which is then another.
 
-        The usual is within a fifth of it.
+        None where it is not known, or within a fifth of the usual.
         """
         usual = sum(vdev.new_write_share or 0.0 for vdev in self.added)
         busy = sum(vdev.busy_write_share or 0.0 for vdev in self.added)
-        return busy if abs(busy - usual) > busy / 5 else None
+        return busy if busy and abs(busy - usual) > busy / 5 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -437,6 +437,16 @@ def _mismatch(pool: PoolState, new: Top) -> str:
 
 # The command line (zpool(8), 2.3)
 
+FEATURES = (
+    "resilver_defer",
+    "device_rebuild",
+    "head_errlog",
+    "raidz_expansion",
+    "allocation_classes",
+    "device_removal",
+)
+"""What a simulated pool from 0.8 on has enabled; a plan asks for the version besides."""
+
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -475,7 +485,7 @@ def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
     operands = [word for word in rest if not _is_option(word)]
     if name == "set":  # the pool stands between the property and a vdev
         operands = [*operands[1:2], *operands[:1], *operands[2:]]
-    if name == "scrub":  # the one that names the pool last: dates stand before it
+    if name in ("scrub", "get"):  # they name the pool last: dates, or what is asked, before it
         operands = operands[::-1]
     if name == "add" and "o" in options:  # what -o sets comes before the pool
         operands = operands[1:]
@@ -484,7 +494,7 @@ def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
     pool = next((p for p in pools if p.name == operands[0]), None)
     if pool is None:
         raise CommandError(f"cannot open '{operands[0]}': no such pool")
-    if pool.suspended and name != "clear":
+    if pool.suspended and name not in ("clear", "get"):
         raise CommandError(f"cannot {name} '{pool.name}': pool I/O is currently suspended")
     return command(pool, Words(options, operands[1:]))
 
@@ -530,6 +540,20 @@ def _set(pool: PoolState, words: Words) -> None:
     pool.autoexpand = value == "on"
 
 
+def _get(pool: PoolState, words: Words) -> str:
+    """``zpool get -Hp -o COLUMNS all|PROPERTY POOL``."""
+    enabled = "disabled" if pool.one_stage else "enabled"
+    found = {
+        "autoexpand": "on" if pool.autoexpand else "off",
+        "guid": str(pool.guid),
+        "last_scrubbed_txg": str(pool.scrubbed_txg),
+        **{f"feature@{name}": enabled for name in FEATURES},
+    }
+    rows = ({"property": name, "value": value} for name, value in found.items())
+    asked = [row for row in rows if words[0] in ("all", row["property"])]
+    return "".join("\t".join(map(row.__getitem__, words[1].split(","))) + "\n" for row in asked)
+
+
 def _checkpoint(pool: PoolState, words: Words) -> None:
     """Only discards one, as spa_checkpoint_discard does."""
     if "d" not in words.options or pool.checkpoint is None:
@@ -551,5 +575,6 @@ _COMMANDS: dict[str, Command] = {
     "trim": _job("trim"),
     "initialize": _job("initialize"),
     "set": _set,
+    "get": _get,
     "checkpoint": _checkpoint,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -45,8 +45,8 @@ def places(pool: PoolState) -> SimulatedPlaces:
     return SimulatedPlaces(shelves, disks, bays)
 
 
-def lights(pools: Sequence[PoolState], lit: Mapping[SlotKey, float]) -> Lights:
-    """The lights of the slots: locate where ``lit`` has a time to come, fault as ZED lights it.
+def lights(pools: Sequence[PoolState], lit: Collection[SlotKey]) -> Lights:
+    """The lights of the slots: locate where ``lit`` has it, fault as ZED lights it.
 
     ``statechange-led.sh`` does for a device that failed; a slot that is empty has it, too, until
     another disk is there.
@@ -56,8 +56,8 @@ def lights(pools: Sequence[PoolState], lit: Mapping[SlotKey, float]) -> Lights:
         for shelf in places(pool).enclosures:
             for slot in shelf.slots if shelf.key else ():
                 status = "OK" if slot.disks else "not installed"
-                on = lit.get((shelf.key, slot.name), 0.0) > pool.now
-                found[shelf.key, slot.name] = SlotLights(False, on, status)
+                key = shelf.key, slot.name
+                found[key] = SlotLights(False, key in lit, status)
         for leaf in pool.leaves():
             key = place_of(pool, leaf)
             if key in found and leaf.state in FAILED:

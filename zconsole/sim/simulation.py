@@ -1,18 +1,15 @@
 """Advances a pool step by step, and ends work that is finished.
 
 Also the load of applications, and work other than scans: removal, raidz expansion, checkpoint,
-trim and initialize; and a scrub that is kept to some hours of the day.
+trim and initialize.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 
-from zconsole.sim import commands, lifecycle, rebuild, rewrite, scan
+from zconsole.sim import lifecycle, rebuild, rewrite, scan
 from zconsole.sim.disk import COMPLETE, MIB, RUNNING, Flow, JobProgress, Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
 from zconsole.sim.state import (
@@ -27,7 +24,6 @@ from zconsole.sim.state import (
     Relocation,
 )
 from zconsole.sim.topology import Top
-from zconsole.system.day_hours import day_hours
 
 FINE = 1.0
 """Longest step, in seconds, as long as few are needed."""
@@ -73,7 +69,6 @@ def step(pool: PoolState, dt: float) -> None:
     if not pool.suspended:
         _txgs(pool)
         lifecycle.conclude(pool)
-        keep_hours(pool)
 
 
 def _txgs(pool: PoolState) -> None:
@@ -258,25 +253,3 @@ def _leaf_job(leaf: Leaf, job: JobProgress, dt: float, trim: bool) -> None:
         leaf.flows.append(Flow("async_w", True, step / dt / MIB, MIB, time, 1.0))
     if job.done >= job.total - 1.0:
         job.state = COMPLETE
-
-
-def keep_hours(pool: PoolState) -> None:
-    """Start, pause or resume the scrub, as the hours want it now; forget them at its end."""
-    hours = pool.hours
-    if hours is None:
-        return
-    local = datetime.fromtimestamp(pool.now, UTC).astimezone()
-    inside = day_hours(hours.hours).includes(local)
-    scan = pool.scan if pool.scan is not None and pool.scan.active else None
-    with contextlib.suppress(commands.CommandError):  # a resilver is in the way
-        if scan is None and hours.begun:
-            pool.hours = None
-        elif scan is None and inside:
-            commands.scrub(pool, "start")
-            pool.hours = replace(hours, begun=True)
-        elif scan is not None and not scan.paused_since and not inside:
-            commands.scrub(pool, "pause")
-            pool.hours = replace(hours, begun=True, paused=True)
-        elif scan is not None and scan.paused_since and inside and hours.paused:
-            commands.scrub(pool, "start")
-            pool.hours = replace(hours, paused=False)

@@ -43,8 +43,8 @@ class World:
         self._age = chosen.age
         self.pools = chosen.build(seed, start - chosen.age)
         """In a fixed order."""
-        self.lit: dict[SlotKey, float] = {}
-        """Slots whose locate light is on, and until when, in simulated epoch seconds."""
+        self.lit = set[SlotKey]()
+        """Slots whose locate light is on."""
         self.skipped = 0.0
         """Simulated seconds that whoever plays has let pass at once."""
         for pool in self.pools:
@@ -65,8 +65,13 @@ class World:
 
 def raw(pool: PoolState) -> Raw:
     """The raw form of ``pool`` now; takes its events."""
-    leaves, events = list(pool.leaves()), pool.events
-    pool.events = []
+    found, pool.events = glance(pool), []
+    return found
+
+
+def glance(pool: PoolState) -> Raw:
+    """The raw form of ``pool`` now; its events are left for the next sample."""
+    leaves = list(pool.leaves())
     found: Raw = {
         "t": pool.now,
         "clock": clock(pool),
@@ -78,7 +83,7 @@ def raw(pool: PoolState) -> Raw:
         "host": _host(pool),
         "diskstats": emit.diskstats_of(leaves),
         "devices": {x.path: (x.device,) for x in leaves if x.kind == "disk" and x.present},
-        "events": [event._asdict() for event in events],
+        "events": [event._asdict() for event in pool.events],
         "tunables": dict(pool.tunables),
     }
     found |= places(pool).raw(pool)  # type: ignore[typeddict-item]
@@ -105,13 +110,6 @@ def _autosit(pool: PoolState) -> list[dict[str, str]]:
         {"guid": str(top.guid), "name": top_name(top, i), "value": "on" if top.autosit else "off"}
         for i, top in tops
     ]
-
-
-def glance(pool: PoolState) -> Raw:
-    """The raw form of ``pool`` now; its events are left for the next sample."""
-    events, found = pool.events, raw(pool)
-    pool.events = events
-    return found
 
 
 def clock(pool: PoolState) -> float:

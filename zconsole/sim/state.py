@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zconsole.pool.model import Event, parse_version
-from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.disk import Leaf
 from zconsole.sim.topology import Top
 from zconsole.tunables.catalog import HISTORICAL, TUNABLES
@@ -385,8 +384,6 @@ class PoolState:
     one_stage: bool = field(init=False)
     """Scans issue as they walk (before 0.8)."""
     autoexpand: bool = False
-    hours: ScrubWindow | None = None
-    """The hours in which alone it is scrubbed."""
     t: float = 0.0
     """Simulated seconds since the beginning."""
     txg: int = 4_200_000

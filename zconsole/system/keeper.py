@@ -41,6 +41,7 @@ from typing import Any, Protocol
 from zconsole.errors import ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.host import Clocks
 from zconsole.system.patient import NoAnswerError, NotAskedError, Patient, in_time
 from zconsole.system.process import DeadlineError, own, run_blocking
 from zconsole.system.records import parse_json
@@ -70,6 +71,8 @@ empty one), and to tell what it keeps."""
 
 Order = Mapping[str, Any]
 """What is asked for: the name of the order, and what the duty needs to know."""
+CLOCKS = Clocks(steady=time.monotonic)
+"""What duties go by."""
 Begin = Callable[[Order], Awaitable["Duty"]]
 """Begins a duty as ordered. Raises ZconsoleError or OSError, and holds nothing then."""
 
@@ -240,7 +243,7 @@ class Keeper:
             async with asyncio.timeout(HEARD):
                 heard = await reader.readline()
             try:
-                answer = await self._obeyed(parse_json(heard), reader)
+                answer = await self.obey(parse_json(heard), reader.at_eof)
             except (ValueError, LookupError, TypeError):
                 other = "the zconsole keeper that runs is of another version"
                 answer = {"error": f"{other}. To end it: kill {self._process}"}
@@ -251,8 +254,8 @@ class Keeper:
         finally:
             writer.close()
 
-    async def _obeyed(self, order: Order, reader: asyncio.StreamReader) -> Order:
-        """The answer to an order once it is carried out."""
+    async def obey(self, order: Order, is_gone: Callable[[], bool] = lambda: False) -> Order:
+        """Carry out an order, and return the answer; ``is_gone``: whether nobody waits for it."""
         name = order["order"]
         if name == LOOK:
             self._look()
@@ -274,7 +277,7 @@ class Keeper:
         except (ZconsoleError, OSError) as error:
             return {"error": str(error)}
         self.duties[duty] = time.time()
-        if reader.at_eof():  # killed, or out of patience: nobody was told that it is held
+        if is_gone():  # killed, or out of patience: nobody was told that it is held
             await self._undo(duty)
         return {"done": 1}
 
@@ -289,8 +292,10 @@ class StandingDuty(ABC):
     ends_by: str
     deadline = 10.0
 
-    def __init__(self, lock: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self._path = lock
+    def __init__(self, lock: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """``lock`` is None where no other process can have it: on a simulated machine."""
+        free = partial(os.open, os.devnull, os.O_RDONLY)
+        self._take: Callable[[], int | None] = partial(try_lock, lock) if lock else free
         self._clock = clock
         self._lock: int | None = None
         self._next = clock()
@@ -305,7 +310,7 @@ class StandingDuty(ABC):
         if self._lock is None:
             try:
                 if not await in_daemon_thread(self.is_empty):
-                    self._lock = await in_daemon_thread(try_lock, self._path)
+                    self._lock = await in_daemon_thread(self._take)
                     self._next = self._clock() + LONGEST * (self._lock is None)
                     return True
             except (NoAnswerError, NotAskedError):

@@ -64,10 +64,10 @@ class LockedStore:
     """Directories they are read from, the first that has one; that one alone when empty."""
     writer: AsyncWriter | None = None
     """Writes in the background; without one, what is put is on the disk."""
-    patient: Patient = field(default_factory=Patient)
     problems: dict[Path, str] = field(default_factory=dict, init=False)
     """The files that ``read_files`` left out when it last looked, and why."""
     _locks: dict[str, int] = field(default_factory=dict, init=False)
+    _patient: Patient = field(default_factory=Patient, init=False)
 
     def __post_init__(self) -> None:
         self.readable = tuple(self.readable) or ((self.directory,) if self.directory else ())
@@ -81,10 +81,9 @@ class LockedStore:
     ) -> _T:
         """The contents of a file of at most ``most`` bytes, in the first directory that has it.
 
-        ``places``: directories to look in instead of the readable ones.
-
-        Raises FileNotFoundError where none has, DamagedError where it is damaged or of another
-        version, StateError where it is not private or the disk doesn't answer.
+        ``places``: directories to look in instead of the readable ones. Raises FileNotFoundError
+        where none has, DamagedError where it is damaged or of another version, StateError where it
+        is not private or the disk doesn't answer.
         """
         for place in self.readable if places is None else places:
             with contextlib.suppress(FileNotFoundError):
@@ -155,7 +154,7 @@ class LockedStore:
     ) -> _T:
         """``Patient.call`` of what asks the disk; a NoAnswerError names the directory."""
         try:
-            return self.patient.call(job, seconds, late)
+            return self._patient.call(job, seconds, late)
         except NoAnswerError as error:
             place = self.directory or next(iter(self.readable), "state directory")
             raise NoAnswerError(f"{place}: {error}. Check its disk") from None

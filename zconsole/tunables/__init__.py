@@ -1,1 +1,1 @@
-"""Scan and rebuild tunables: what they mean, their live values, presets, and putting them back."""
+"""Scan and rebuild tunables: meanings, live values, presets, and restoring the originals."""

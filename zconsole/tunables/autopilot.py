@@ -1,16 +1,16 @@
-"""The autopilot: a duty of the keeper that steers the scan's tunables to hold a latency.
+"""The autopilot: steers the tunables of scans so that applications' latency stays at a target.
 
-One a machine. It samples pools, has ``pilot.py`` decide and set, and restores the originals when
-the scans end, when the console that it watches is gone, or when it is told to stop. What a keeper
-leaves behind whose two processes are killed at once is restored by the next start, by ``off``, by
-the next console, or by the next boot, which forgets all values.
+It is a duty of the keeper (``system/keeper.py``), one per machine. It samples pools, has
+``pilot.py`` decide and set, and restores the originals when the scans end, when the console that
+it watches is gone, or when it is told to stop. If both processes of the keeper are killed at once,
+the originals are restored by the next start of an autopilot, by ``hold-latency off``, by the next
+console, or by the next boot, which resets all values.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -20,8 +20,8 @@ from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.system.audit import Log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import alive
-from zconsole.system.keeper import END, Order, ask, asked
+from zconsole.system.host import Clocks, alive
+from zconsole.system.keeper import CLOCKS, END, Order, ask, asked
 from zconsole.system.record_file import LockedStore, encoded, record
 from zconsole.system.records import from_json
 from zconsole.system.state_dir import StateError, remove
@@ -32,75 +32,75 @@ from zconsole.tunables.pilot import ACTION, HoldOrder, Pilot, histograms, levers
 from zconsole.tunables.store import PILOT
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Source
-from zconsole.zfs.sources.live import LiveSource
 
 ORDER = "autopilot"
-"""The order that begins one."""
+"""Name of the order to the keeper that starts an autopilot."""
 STATUS = "autopilot.json"
+"""File with the autopilot's status, in the state directory."""
 MOST_BYTES = 10_000
-"""Of its status."""
+"""Largest size of the status file."""
 LOOK = 0.5
-"""Seconds between two looks at whether to stop."""
+"""Seconds between two checks whether to stop."""
 BLIND = 60.0
-"""Seconds without a sample after which it ends: nobody knows what applications wait."""
+"""Seconds without a sample after which it ends, as the applications' latency is unknown."""
 RUNS = "an autopilot runs already: stop it with zconsole tunables hold-latency off"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What an autopilot does, as of its newest step."""
+    """The status of an autopilot, as of its newest step."""
 
     mark: str
-    """Of its process; what a dead one left says nothing."""
+    """Mark (``host.process_mark``) of its process; the status of a dead process is ignored."""
     t: float
     """Epoch seconds of the step."""
     targets: tuple[str, ...]
-    """As ``Targets.words``."""
+    """The targets, as ``Targets.words``."""
     level: float
-    """0 is as found, below it gentler, above it faster."""
+    """Level of the tunables: 0 as found, below 0 gentler, above 0 faster."""
     pools: tuple[str, ...] = ()
-    """Those that scan."""
+    """Names of the pools with a scan."""
     watch: str | None = None
-    """The mark of the console it ends with, if there is one."""
+    """Mark of the console it ends with, if there is one."""
     slowest: bool = False
     """Whether it can't, or may not, make the scans slower."""
 
     def __str__(self) -> str:
-        """For people: ``target 20ms; scans are tuned above default (step 4 of 12)``."""
+        """Describe it: ``target 20ms; scans are tuned above default (step 4 of 12)``."""
         end = FASTEST if self.level > 0 else GENTLEST
         step = f" (step {abs(self.level) / STEP:.0f} of {abs(end) / STEP:.0f})"
         scans = f"scans are {self.pace}{step if self.level else ''}"
         return f"target {self.held}; {scans}"
 
     def misses(self, reached: float | None, t: float) -> bool:
-        """Whether latency (seconds) is above the target of ``t``, and slower scans are no way."""
+        """Whether latency (seconds) is above the target at ``t`` and scans can't go slower."""
         aim = AIM * targets(self.targets).at(t)
         return self.slowest and reached is not None and reached > aim
 
     @property
     def held(self) -> str:
-        """The latencies it aims at, in words."""
+        """The target latencies, in words."""
         return str(targets(self.targets))
 
     @property
     def pace(self) -> str:
-        """How it lets scans go; how fast they are is also up to applications and disks."""
+        """How scans are tuned, in words; their speed also depends on applications and disks."""
         way = "as" if not self.level else "above" if self.level > 0 else "below"
         return f"tuned {way} default"
 
 
 @dataclass(frozen=True, slots=True)
 class Steered:
-    """What the autopilot is to hold."""
+    """The order to the keeper that starts an autopilot."""
 
     words: tuple[str, ...]
-    """As ``Targets.words``."""
+    """The targets, as ``Targets.words``."""
     below: bool = False
-    """Whether it may go below the defaults without redundancy."""
+    """Whether scans may go below the defaults while a pool has no redundancy left."""
     watch: str | None = None
     """Mark (``host.process_mark``) of the console it ends with; None: it goes on by itself."""
     by: str | None = None
-    """Who became root by sudo to order it."""
+    """User who gave the order by sudo, for the audit log."""
     order: str = ORDER
 
 
@@ -110,18 +110,18 @@ def start(
     watch: str | None = None,
     options: Sequence[str] = (),
 ) -> None:
-    """Have the keeper steer, as `Steered` says; may take seconds.
+    """Have the keeper start an autopilot; may take seconds.
 
-    Raises ZconsoleError when that could not begin, above all because an autopilot runs already.
-    ``options``: of the keeper, see ``keeper.ask``.
+    ``watch`` is the mark of a console to end with. ``options`` are passed to ``keeper.ask``. Raises
+    ZconsoleError if it can't start, above all because an autopilot runs already.
     """
     ask(state, options, **asdict(Steered(wanted.targets.words, wanted.below, watch)))
 
 
 def status(state: Path, store: LockedStore | None = None) -> Status | None:
-    """What the autopilot of this machine does; None while none runs. May take seconds.
+    """Return the status of this machine's autopilot; None if none runs. May take seconds.
 
-    Who asks again and again has a ``store``, which does so once the disk has answered.
+    To ask repeatedly, pass one ``store``: it starts no new read while an earlier one hangs.
     """
     try:
         found = (store or LockedStore(state)).read_file(STATUS, record(Status), MOST_BYTES)
@@ -131,9 +131,9 @@ def status(state: Path, store: LockedStore | None = None) -> Status | None:
 
 
 def stop(state: Path) -> bool:
-    """Have the machine's autopilot restore and end; whether one ran.
+    """Have the machine's autopilot restore and end; return whether one ran.
 
-    Raises ZconsoleError where it doesn't end, or is not the keeper's.
+    Raises ZconsoleError if it doesn't end, or another version's runs, which has no keeper.
     """
     if asked(state, order=END, duty=Autopilot.name):
         return True
@@ -144,7 +144,7 @@ def stop(state: Path) -> bool:
 
 
 class Autopilot:
-    """Samples and steers until the scans end or somebody sets a tunable; then restores."""
+    """A duty that steers until the scans end or somebody sets a tunable, and then restores."""
 
     name = ORDER
     ends_by = "zconsole tunables hold-latency off"
@@ -157,30 +157,29 @@ class Autopilot:
         wanted: Steered,
         log: Log,
         claim: PilotClaim,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
+        clocks: Clocks = CLOCKS,
     ) -> None:
         self._pilot = pilot
         self._source = source
         self._wanted = wanted
         self._log = log
         self._claim = claim
-        self._clock = clock
-        self._wall = wall
-        self._next = clock() + INTERVAL
-        """When it samples (steady seconds)."""
-        self._seen = clock()
-        """When it knew last what applications wait."""
+        self._clock = clocks.steady
+        self._wall = clocks.wall
+        self._next = self._clock() + INTERVAL
+        """When it samples next (steady seconds)."""
+        self._seen = self._clock()
+        """When the applications' latency was last known (steady seconds)."""
         self._idle = 0
-        """Samples without a scan, one after another."""
+        """Number of consecutive samples without a scan."""
         self._over = ""
-        """Why it has to end."""
+        """Why it has to end; empty while it goes on."""
         self._ends = False
-        """Whether it restores, or has."""
+        """Whether it has begun to restore."""
         self._is_restored = False
 
     def due(self, now: float) -> float:
-        """See Duty: it looks whether to end more often than it samples."""
+        """Return seconds to the next act: at most LOOK, to check more often whether to end."""
         self._over = self._over or self._why_over()
         return 0.0 if self._over else min(LOOK, self._next - now)
 
@@ -192,12 +191,14 @@ class Autopilot:
         return f"somebody else set {name}" if name else ""
 
     async def act(self) -> bool:
-        """Sample and steer, or end; whether it goes on."""
+        """Sample and steer, or end; return whether it goes on."""
         try:
             why = self._over or await self._steered()
         except (ZconsoleError, OSError) as error:
             why = f"failed: {error}"
-        if self._ends:  # it took too long to be waited for, and may have set something since
+        # The keeper may have called `undo` meanwhile, as this took too long: restore once more, for
+        # the step may have set something after that.
+        if self._ends:
             await self._restore()
             return False
         if not why:
@@ -206,14 +207,14 @@ class Autopilot:
         return False
 
     async def undo(self) -> None:
-        """Restore, as it was told to stop. Raises what the kernel answered to what it refused."""
+        """End and restore the originals. Raises the kernel's error for a value that it refused."""
         if not self._ends:
             await self._end(self._over or "told to stop")
         elif not self._is_restored:
             await self._restore()
 
     async def _steered(self) -> str:
-        """Take a round; why to end, or nothing."""
+        """Make one step; return the reason to end, empty if there is none."""
         pools = await self._sampled()
         now = self._clock()
         self._next = now + INTERVAL
@@ -225,9 +226,9 @@ class Autopilot:
         self._seen = now
         active = scanning(pools)
         self._idle = 0 if active else self._idle + 1
-        if self._idle > 1:
+        if self._idle > 1:  # a single sample may fall between a rebuild and the scrub after it
             return "no scan runs any more"
-        # Beside a paused scan nobody waits: its tunables stay as they are until it goes on.
+        # A paused scan delays no application: the tunables stay as they are until it resumes.
         running = [p for p in active if any(scan.state == "running" for scan in p.scans)]
         if running:
             await in_daemon_thread(self._step, running, active, now)
@@ -238,23 +239,23 @@ class Autopilot:
             self.tell(active)
 
     async def _sampled(self) -> tuple[Pool, ...] | None:
-        """All imported pools; None unless each answered, those that scan with latency histograms.
+        """Sample all imported pools; None unless all answered, those with a scan with histograms.
 
-        What a pool that doesn't answer would bear, nobody knows.
+        A pool that doesn't answer may have applications whose latency is above the target.
         """
         pools, whole = await every_pool(self._source)
         told = all("sync_r" in histograms(pool) for pool in scanning(pools))
         return pools if whole and told else None
 
     def tell(self, pools: Sequence[Pool] = ()) -> None:
-        """Write down what it does, while ``pools`` scan; may take seconds."""
+        """Write the status, with ``pools`` as those that have a scan; may take seconds."""
         pilot, wanted, names = self._pilot, self._wanted, tuple(pool.name for pool in pools)
         mark, level = self._claim.mark, pilot.steering.level
         t, watch = self._wall(), wanted.watch
         self._claim.tell(Status(mark, t, wanted.words, level, names, watch, pilot.slowest))
 
     async def _end(self, why: str) -> None:
-        """Say why it ends, and restore; what could not be, `act` and `undo` try again."""
+        """Restore and log why it ends; if restoring fails, `act` and `undo` try again."""
         self._over, self._ends = why, True
         try:
             await self._restore()
@@ -272,29 +273,31 @@ class Autopilot:
 
 @dataclass(slots=True)
 class PilotClaim:
-    """The place of the only autopilot of a machine and its state directory, and what it does."""
+    """The locks of the only autopilot of a machine and a state directory, and its status file."""
 
     state: Path
     mark: str
-    """Of the process that owns what is set."""
+    """Mark of the process that owns the values set."""
     store: LockedStore = field(init=False)
     _claim: int | None = field(default=None, init=False)
-    """Holds the module's parameters."""
+    """Descriptor of the claim on the module's parameters."""
     _lock: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.store = LockedStore(self.state)
 
     def take(self, parameters: Parameters) -> None:
-        """Become the only one; may hang.
+        """Become the only autopilot; may hang.
 
-        Raises ZconsoleError or OSError where there is one, or nothing can be set here.
+        Raises ZconsoleError or OSError if there is another, or nothing can be set here.
         """
-        for name in levers(parameters):
+        for name in levers(parameters):  # fail now if one may not be written, not during a scan
             os.close(parameters.open(name))
         self._claim = parameters.claim()
         if self._claim is None:
             raise ZconsoleError(RUNS)
+        # The claim covers the kernel. This lock's file also has our mark, by which consoles tell
+        # the autopilot's values from others.
         self._lock = self.store.lock(PILOT)
         if self._lock is None:
             raise ZconsoleError(RUNS)
@@ -302,20 +305,20 @@ class PilotClaim:
         os.pwrite(self._lock, self.mark.encode(), 0)
 
     def tell(self, now: Status) -> None:
-        """Write down what it does; may take seconds."""
+        """Write the status file; may take seconds."""
         if self._lock is not None:
             with contextlib.suppress(StateError):
                 self.store.put(STATUS, encoded(now), self._lock)
 
     def drop(self) -> None:
-        """Make room for the next one; what another process says of its own stays."""
+        """Remove the status file, unless another process has written it, and release the locks."""
         with contextlib.suppress(OSError, StateError):
             if self.store.read_file(STATUS, record(Status), MOST_BYTES).mark == self.mark:
                 self.store.in_time(partial(remove, self.state / STATUS))
         self.release()
 
     def release(self) -> None:
-        """Let go of the place, of which nothing was said."""
+        """Release the locks; the status file stays as it is."""
         held, self._claim, self._lock = (self._claim, self._lock), None, None
         for handle in held:
             if handle is not None:
@@ -323,25 +326,31 @@ class PilotClaim:
 
 
 async def begin(
-    control: Control, parameters: Parameters, log: Log, claim: PilotClaim, order: Order
+    control: Control,
+    parameters: Parameters,
+    log: Log,
+    claim: PilotClaim,
+    make_source: Callable[[], Source],
+    order: Order,
+    clocks: Clocks = CLOCKS,
 ) -> Autopilot:
-    """Begin to steer as ordered. Raises ZconsoleError, OSError."""
+    """Start the autopilot of an order. Raises ZconsoleError, OSError, and holds nothing then."""
     wanted = from_json(Steered, order)
     aims = targets(wanted.words)
     try:
         await in_daemon_thread(claim.take, parameters)
         pilot = Pilot(control, parameters, aims, wanted.below)
-        made = Autopilot(pilot, LiveSource(), wanted, log, claim)
+        made = Autopilot(pilot, make_source(), wanted, log, claim, clocks)
     except BaseException:
         claim.release()
         raise
     await in_daemon_thread(made.tell)
-    log.note(time.time(), "begun", kind="autopilot", action=ACTION, target=str(aims))
+    log.note(clocks.wall(), "begun", kind="autopilot", action=ACTION, target=str(aims))
     return made
 
 
 async def every_pool(source: Source) -> tuple[tuple[Pool, ...], bool]:
-    """The pools of a source that answer now, and whether those are all it has."""
+    """Return the pools of a source that answer now, and whether those are all it has."""
     try:
         raws = await source.sample() or ()
         found = [each for raw in raws for each in decode(raw)]

@@ -1,6 +1,6 @@
-"""The tunables that matter for a resilver, scrub, rebuild or rebalance: ``share/tunables.json``.
+"""The tunables that matter for a resilver, scrub, rebuild or rebalance (``share/tunables.json``).
 
-Presets are sets of values that aim at what limits the scan now.
+Presets are sets of values; the faster one aims at what limits the scan now.
 """
 
 from __future__ import annotations
@@ -31,23 +31,27 @@ class Tunable(NamedTuple):
     low: int
     high: int
     defaults: tuple[tuple[Version, int], ...]
-    """From which OpenZFS version on which default holds, oldest first; empty: it depends."""
+    """Defaults, each with the first OpenZFS version that has it, oldest first.
+
+    Empty if there is no fixed default.
+    """
     affects: str
     """resilver, scrub, rebuild, scans, writes or everything."""
     running_scan: bool = True
-    """Whether a change acts on a scan that runs."""
+    """Whether a change affects a scan that is running."""
     note: str = ""
+    """Warning or hint, for people."""
     note_on: str = ""
-    """Which change the note warns of: ``raising`` or ``lowering`` it; empty for either."""
+    """The change that the note warns of: ``raising`` or ``lowering``; empty for either."""
     never: str = ""
     """Why it is shown but not written; empty when it may be."""
     guarded: bool = False
-    """Whether it may only be written under a guard process that puts it back."""
+    """Whether it may only be written under a guard process that restores it."""
     presets: Mapping[str, int] = MappingProxyType({})
-    """Its value in the gentle preset, and in the faster one under the limit that it lifts."""
+    """Values by preset: ``gentle``, or the limit of a scan (key of LIMITS) that it lifts."""
 
     def default(self, version: Version) -> int | None:
-        """The source default of this OpenZFS version; None for an unknown or older one."""
+        """Return the source default of this OpenZFS version; None for an unknown or older one."""
         value: int | None = None
         for since, default in self.defaults:
             if version and version >= since:
@@ -55,14 +59,14 @@ class Tunable(NamedTuple):
         return value
 
     def problem(self, value: int) -> str | None:
-        """Why a value is refused before the kernel sees it; None when it is in range."""
+        """Return why a value is refused before the kernel sees it; None if it is in range."""
         if self.low <= value <= self.high:
             return None
         low, high = map(self.rounded, (self.low, self.high))
         return f"{self.name}={value} is out of range: {low} to {high} {self.unit}".strip()
 
     def number(self, text: str) -> int | None:
-        """The value written as ``3000``, or for bytes as ``16M`` or ``1.5G``; None for others.
+        """Parse a value such as ``3000``, or for bytes ``16M`` or ``1.5G``; None if it is invalid.
 
         A suffix means n·1024^k, as zpool prints it.
         """
@@ -72,21 +76,21 @@ class Tunable(NamedTuple):
         return parse_size(text.upper().replace("I", "i"))
 
     def warning(self, before: int | None, after: int) -> str:
-        """What to know before this change; empty where the note is about the other direction."""
+        """Return the note on this change; empty if the note is about the other direction."""
         change = "lowering" if before is not None and after < before else "raising"
         return self.note if self.note_on in ("", change) else ""
 
     @property
     def kind(self) -> str:
-        """What ``number`` reads, for people."""
+        """The form of a value that ``number`` accepts, for people."""
         return "a size such as 16M" if self.unit == BYTES else "a whole number"
 
     def rounded(self, value: int) -> str:
-        """A value for a column: bytes with their suffix, at most five characters."""
+        """Return a value for a column: bytes with a suffix, in at most five characters."""
         return size(value) if self.unit == BYTES else str(value)
 
     def exact(self, value: int | None) -> str:
-        """A value to read or to type again: bytes in full, too, where a suffix would round them."""
+        """Return a value in full: bytes are added in brackets if a suffix would round them."""
         if value is None:
             return "-"
         said = self.rounded(value)
@@ -114,16 +118,16 @@ def _number(value: int | str) -> int:
 _TABLE = json.loads(TABLE.read_text("utf-8"))
 
 HISTORICAL: Mapping[str, Mapping[str, Any]] = _TABLE["historical"]
-"""Names from old guides: what each was, and what stands for it ``now``."""
+"""Names in old guides: an ``explanation`` of each, and its successors (``now``)."""
 
 TUNABLES = tuple(_tunable(*row) for row in _TABLE["tunables"].items())
-"""Every known tunable, those one reaches for first at the top."""
+"""Every known tunable, the most useful first."""
 
 BY_NAME = {tunable.name: tunable for tunable in TUNABLES}
 
 
 def named(name: str) -> Tunable:
-    """The tunable of this name. Raises UsageError that explains an old or foreign one."""
+    """Return the tunable of this name. Raises UsageError, which explains an old or FreeBSD name."""
     tunable = BY_NAME.get(name)
     if tunable is None:
         raise UsageError(explain(name) or f"no tunable {name!r}; see zconsole tunables list")
@@ -131,13 +135,13 @@ def named(name: str) -> Tunable:
 
 
 def exact(name: str, value: int | None) -> str:
-    """`Tunable.exact`; of one that another version has set, the number as it is."""
+    """Return a value as ``Tunable.exact``, or the plain number if this version has no such name."""
     tunable = BY_NAME.get(name)
     return str(value) if tunable is None else tunable.exact(value)
 
 
 def explain(name: str) -> str | None:
-    """What an old or FreeBSD name was and what to use; None for a name that is neither."""
+    """Explain an old or FreeBSD name, and name its successor; None for a name that is neither."""
     if entry := HISTORICAL.get(name):
         return f"{name}: {entry['explanation']}; now: {', '.join(entry['now'])}"
     if not name.startswith("vfs.zfs."):
@@ -153,7 +157,7 @@ def explain(name: str) -> str | None:
 
 
 def unusual(tunables: Mapping[str, int], version: str | None) -> Mapping[str, tuple[int, int]]:
-    """Module parameters that differ from this OpenZFS's default: the value and the default."""
+    """Return the parameters that differ from this version's default: (value, default) by name."""
     running = parse_version(version)
     found = {}
     for name, value in sorted(tunables.items()):
@@ -168,7 +172,7 @@ def unusual(tunables: Mapping[str, int], version: str | None) -> Mapping[str, tu
 NAMES = ("faster-resilver", "gentle", "default")
 
 _USUAL = ("new-disk-writes", "txg-time", "scan-reads", "rebuild")
-"""What the faster preset lifts where no limit is known: not memory, which others may need."""
+"""Limits that the faster preset lifts if none is known: not memory, which others may need."""
 
 
 def _values(column: str) -> Mapping[str, int]:
@@ -176,30 +180,30 @@ def _values(column: str) -> Mapping[str, int]:
 
 
 LIMITS = {limit: _values(limit) for limit in (*_USUAL, "memory")}
-"""What limits a scan, to the values that lift that limit and touch nothing else."""
+"""By limit of a scan, the values that lift that limit and change nothing else."""
 
 _GENTLE = _values("gentle")
 
 _WARNED = ("zfs_resilver_min_time_ms", "zfs_scan_vdev_limit")
-"""Those whose note is to be read before they are raised."""
+"""Tunables whose note people should read before the faster preset raises them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Values to write on this kernel, with what to know before."""
+    """Values to write on this kernel, with warnings."""
 
     name: str
     values: Mapping[str, int]
     warnings: tuple[str, ...]
     missing: tuple[str, ...] = ()
-    """What the preset would set but this kernel does not have."""
+    """Names that the preset would set but this kernel does not have."""
 
 
 def preset(name: str, parameters: Parameters, limit: str | None = None) -> Preset:
-    """A preset for this kernel; ``limit`` (a key of LIMITS) narrows the faster one to it.
+    """Return a preset for this kernel; ``limit`` (a key of LIMITS) narrows the faster one to it.
 
-    Without a known limit the faster preset lifts the usual ones. ``default`` is this version's
-    defaults of everything the other two touch. Raises KeyError for a name or limit that is none.
+    Without a known limit the faster preset lifts the usual ones. ``default`` has this version's
+    defaults for everything that the other two set. Raises KeyError for an unknown name or limit.
     """
     wanted = _wanted(name, parameters, limit)
     live = {n: parameters.read(n) for n in wanted}
@@ -226,8 +230,9 @@ def _wanted(name: str, parameters: Parameters, limit: str | None) -> dict[str, i
 
 
 def _is_faster(name: str, live: int | None, wanted: int) -> bool:
-    """Whether the live value goes further already: a preset never slows what it is to speed up."""
+    """Whether the live value is at least as fast as wanted: the faster preset must not slow it."""
     if live is None:
         return False
+    # Compared with the newest default: below it, less is faster.
     _, usual = BY_NAME[name].defaults[-1]
     return live <= wanted if wanted < usual else live >= wanted

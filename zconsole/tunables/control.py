@@ -1,4 +1,4 @@
-"""Setting tunables and putting them back, with every value checked and every original kept."""
+"""Setting and restoring tunables: every value is checked, and every original saved before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DONE = "done"
 
 @dataclass(slots=True)
 class TunableRecord:
-    """What the audit log says of one change of tunables, before and after, inside ``recorded``."""
+    """The audit log's record of one change of tunables: a line before, and one after."""
 
     log: Log
     t: float
@@ -29,13 +29,13 @@ class TunableRecord:
     action: str
     """set, ``preset NAME`` or restore."""
     done: list[Change] = field(default_factory=list)
-    """What was written to the kernel, in order."""
+    """Changes written to the kernel, in order."""
     _begun: bool = False
 
     def begin(self, wanted: Iterable[Change], restore: bool = False) -> None:
-        """Write down what is about to be set. Raises AuditError when that can be kept nowhere.
+        """Log the changes about to be made. Raises AuditError if no log can be written.
 
-        What is put back waits for no log.
+        Restoring does not wait for the log, and raises nothing.
         """
         if changes := [change for change in wanted if change.before != change.after]:
             keep = self.log.note if restore else self.log.write
@@ -47,7 +47,7 @@ class TunableRecord:
         return {"kind": "tunable", "action": self.action, "values": values}
 
     def end(self, result: str) -> None:
-        """Write down what became of what was begun; waits for no log."""
+        """Log the result of the changes that were begun; does not wait for the log."""
         if self._begun:
             fields = {**self._fields(self.done), "ok": result == DONE, "result": result}
             self.log.note(self.t, "ended", **fields)
@@ -55,7 +55,7 @@ class TunableRecord:
 
 @contextlib.contextmanager
 def recorded(log: Log, t: float, action: str) -> Iterator[TunableRecord]:
-    """The record of a change at ``t``; its last line is written when the block ends."""
+    """Yield the record of a change at ``t``; its last line is written when the context ends."""
     record = TunableRecord(log, t, action)
     try:
         yield record
@@ -71,23 +71,25 @@ class Setting:
 
     tunable: Tunable
     value: int | None
-    """Live; None when this kernel does not have it."""
+    """Live value; None if this kernel does not have the tunable."""
     default: int | None
     path: str
     set_by_us: int | None = None
+    """Value that was set from a console, even if somebody else changed it since."""
     original: int | None = None
+    """Value before the first console changed it."""
     hold: Hold | None = None
-    """Who holds it; None where the live value is not one that we set."""
+    """Holder of the value; None if the live value is not one that we set."""
 
     @property
     def ours(self) -> bool:
-        """Whether the live value is the one we set."""
+        """Whether the live value is the one that we set."""
         return self.set_by_us is not None and self.value == self.set_by_us
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What putting back did with one parameter."""
+    """The result of restoring one parameter."""
 
     name: str
     put_back: bool
@@ -96,23 +98,23 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was done from consoles, for the rate timeline, and who holds what was set."""
+    """The changes made by consoles, for the rate timeline, and the holders of the values."""
 
     changes: tuple[Change, ...] = ()
-    """Oldest first."""
+    """Changes, oldest first."""
     holds: Mapping[str, Hold] = field(default_factory=dict)
-    """Who holds each tunable that was set, also where somebody else changed it since."""
+    """Holder of each tunable that was set, even if somebody else changed it since."""
     in_place: tuple[str, ...] = ()
-    """Names whose live value is the one set from here."""
+    """Names of tunables whose live value is one that we set."""
 
     @property
     def own(self) -> tuple[str, ...]:
-        """Names in place that this very console holds."""
+        """Names in ``in_place`` that this console holds."""
         return tuple(name for name in self.in_place if self.holds[name].own)
 
 
 class Control:
-    """The tunables of one machine, or one simulated kernel."""
+    """Reads, sets and restores the tunables of one machine, or of a simulated kernel."""
 
     def __init__(
         self,
@@ -123,10 +125,10 @@ class Control:
         is_alive: Callable[[str], bool] = alive,
         wake: Callable[[], object] = lambda: None,
     ) -> None:
-        """``log`` has a line before and after all that is written to the kernel.
+        """``log`` gets a line before and after every change of the kernel's values.
 
-        ``owner`` is the mark of the process that holds what is set; None: it is set to stay.
-        ``wake`` has somebody watch what is to be restored later: the keeper.
+        ``owner`` is the mark of the process that holds the values set; None: they are set to stay.
+        ``wake`` has the keeper watch the values that are to be restored later.
         """
         self._parameters = parameters
         self._memory = memory
@@ -137,27 +139,27 @@ class Control:
 
     @property
     def _saved(self) -> SavedTunables:
-        """What was set since the module was loaded, only to be read."""
+        """The values set since the module was loaded, only to be read."""
         return self._memory.peek(self._parameters.era)
 
     def check_saved(self) -> None:
-        """Raise StateError where what was set can't be read, so that it isn't said to be nothing.
+        """Raise StateError if the saved values can't be read, so that they aren't reported as none.
 
         May take some seconds.
         """
         self._memory.read(self._parameters.era)
 
     def list(self) -> tuple[Setting, ...]:
-        """Every known tunable, those that this kernel lacks with ``value`` None."""
+        """Return every known tunable; those that this kernel lacks have ``value`` None."""
         saved = self._saved
         return tuple(self._setting(tunable, saved) for tunable in TUNABLES)
 
     def setting(self, name: str) -> Setting:
-        """One tunable as it is now. Raises UsageError for a name that is none."""
+        """Return one tunable as it is now. Raises UsageError for an unknown name."""
         return self._setting(named(name), self._saved)
 
     def problem(self, name: str, value: int) -> str | None:
-        """Why a value would be refused here, None when it may be written."""
+        """Return why a value would be refused here; None if it may be written."""
         return self._problem(name, {name: value})
 
     def set(
@@ -167,12 +169,12 @@ class Control:
         guard: bool = False,
         action: str = "set",
     ) -> tuple[Setting, ...]:
-        """Write these values, all checked before the first is written.
+        """Write these values, all of which are checked before the first is written.
 
-        ``guard``: whether the caller is the guard process. ``action`` is what the audit log calls
-        it. Raises UsageError for a value or name that is refused, UnavailableError where the kernel
-        lacks it or permission is missing, AuditError where no log can be written; the last may take
-        some seconds.
+        ``guard``: whether the caller is the guard process. ``action`` is the name of the change in
+        the audit log. Raises UsageError for a value or name that is refused, UnavailableError if
+        the kernel lacks it or permission is missing, AuditError if no log can be written; the last
+        may take some seconds.
         """
         for name, value in values.items():
             self._check(name, value, values, guard)
@@ -186,8 +188,8 @@ class Control:
             except StateError:
                 if not written:
                     raise
-                # Each original was on the disk before its value was in the kernel; what the disk
-                # would not take is the time of the change.
+                # Each original was on the disk before its value was in the kernel; only the list
+                # of changes could not be saved.
         return tuple(self.setting(name) for name in values)
 
     def restore(
@@ -196,22 +198,21 @@ class Control:
         names: Iterable[str] | None = None,
         known: Mapping[str, SavedTunable] | None = None,
     ) -> tuple[Restored, ...]:
-        """Put back what we set, where the live value is still ours; all of it by default.
+        """Restore tunables (by default all) whose live value is still one that we set.
 
-        Never waits for the audit log, and needs no disk that can be written: what can't be
-        forgotten is found restored already the next time. Where the file can't be read, ``known``
-        goes back, and what was read of it before; of the rest nobody is told but by `check_saved`.
-        May take some seconds. Raises, once all the others are back, what the kernel answered to the
-        first it refused.
+        Never waits for the audit log, and needs no writable disk: an entry that can't be deleted
+        is found restored already the next time. If the file can't be read, the values in ``known``
+        and those read earlier are restored; only `check_saved` tells that there may be more. May
+        take some seconds. Raises the kernel's first refusal, once all the others are restored.
         """
         chosen = None if names is None else tuple(names)
         choose = (lambda saved: tuple(saved.values)) if chosen is None else (lambda _: chosen)
         return self._restore(t, choose, known)
 
     def settle(self, t: float, scans: Scans | None = None) -> tuple[Restored, ...]:
-        """Restore what is due, and have watched what will be; as ``restore`` otherwise.
+        """Restore the tunables that are due, and have those watched that will be.
 
-        ``scans``: what is seen of them, by default nothing.
+        ``scans``: the scans observed, by default none. Waits and raises as ``restore`` does.
         """
         seen = scans or Scans()
         due = self._due(self._saved, seen)
@@ -220,31 +221,31 @@ class Control:
         return restored
 
     def watched(self) -> tuple[Hold, ...]:
-        """What others set that is to be restored later, or now.
+        """Return the holds of other processes whose values are to be restored later, or now.
 
-        Raises StateError where what was set could never be read.
+        Raises StateError if the saved values could never be read.
         """
         holds = self._holds(self._memory.peek(self._parameters.era, must_know=True)).values()
         return tuple(hold for hold in holds if hold.is_left or (hold.process and not hold.own))
 
     def _have_watched(self, saved: SavedTunables) -> None:
-        """Have the keeper restore later what is to be, whatever becomes of this process."""
+        """Have the keeper restore the values that need it, even if this process is killed."""
         if any(hold.is_left or hold.process for hold in self._holds(saved).values()):
             # Where no keeper can be started, a console that runs restores it, or the next one.
             with contextlib.suppress(OSError, ZconsoleError):
                 self._wake()
 
     def held(self) -> tuple[str, ...]:
-        """What this very owner set and has not put back."""
+        """Return the names that this owner set and has not restored."""
         entries = self._saved.values.items()
         return tuple(name for name, entry in entries if entry.owner == self._owner)
 
     def until(self, pool_guid: str) -> bool:
-        """Switch whether what we set goes back at the end of this pool's scan; whether it will.
+        """Switch whether our values are restored at the end of this pool's scan.
 
-        What nobody restores then, this console does; what shall not go back is set to stay. What
-        another console, a guard or the autopilot holds is left to them. Raises UsageError when
-        nothing else was set.
+        Returns whether they will be. Then this console holds all of them, also those without a
+        holder; otherwise they are set to stay. Values that another console, a guard or the
+        autopilot holds are left to them. Raises UsageError if nothing else was set.
         """
         with self._memory.open(self._parameters.era) as saved:
             holds = self._holds(saved)
@@ -260,7 +261,7 @@ class Control:
         return on
 
     def past(self) -> Past:
-        """What was set from consoles since the module was loaded."""
+        """Return the changes made by consoles since the module was loaded."""
         saved = self._saved
         read = self._parameters.read
         in_place = tuple(name for name in saved.values if saved.has_set(name, read(name)))
@@ -290,7 +291,7 @@ class Control:
         choose: Callable[[SavedTunables], Iterable[str]],
         known: Mapping[str, SavedTunable] | None = None,
     ) -> tuple[Restored, ...]:
-        """Put back the names chosen of what was set, as it is now."""
+        """Restore the names that ``choose`` picks from the saved values, read under the lock."""
 
         def _all_back(saved: SavedTunables) -> tuple[Restored, ...]:
             saved.values = {**(known or {}), **saved.values}
@@ -302,7 +303,7 @@ class Control:
                 with self._memory.open(self._parameters.era, HURRY) as saved:
                     done = _all_back(saved)
             except StateError:
-                # The disk is gone or full; the kernel's value is what matters, so go on without.
+                # The disk is gone or full: restoring the kernel's value matters more than the file.
                 if done is None:
                     done = _all_back(self._saved)
         return done
@@ -337,7 +338,7 @@ class Control:
         return tunable.problem(values[name]) or self._pair_problem(values, name)
 
     def _pair_problem(self, values: Mapping[str, int], name: str) -> str | None:
-        """A class's least number of I/Os must not exceed its greatest (zfs(4))."""
+        """Return a reason if a class's minimum I/Os would exceed its maximum (zfs(4)), or None."""
         for low, high in (
             (name, _partner(name, "_min_active", "_max_active")),
             (_partner(name, "_max_active", "_min_active"), name),
@@ -353,9 +354,9 @@ class Control:
     def _write(
         self, saved: SavedTunables, record: TunableRecord, values: Mapping[str, int]
     ) -> None:
-        """Remember first, have it watched, then write: a crash at any time loses no original.
+        """Save the originals, have them watched, then write: a crash at any time loses none.
 
-        See ``SavedTunables.has_set``.
+        The order must not change. ``SavedTunables.has_set`` relies on it.
         """
         previous, changes = dict(saved.values), []
         for name, value in values.items():
@@ -363,6 +364,7 @@ class Control:
             if before is None or before == value:
                 continue
             changes.append(Change(record.t, name, before, value))
+            # A value that somebody else set meanwhile is the new original.
             original = entry.original if entry and saved.has_set(name, before) else before
             if value != original:
                 saved.values[name] = SavedTunable(original, value, record.t, self._owner)
@@ -376,7 +378,7 @@ class Control:
                 record.done.append(change)
                 saved.changes.append(change)
         except ZconsoleError:
-            for change in changes[len(record.done) :]:  # the kernel does not have these
+            for change in changes[len(record.done) :]:  # these were not written to the kernel
                 del saved.values[change.name]
                 if change.name in previous:
                     saved.values[change.name] = previous[change.name]
@@ -393,7 +395,7 @@ class Control:
         for name in chosen:
             try:
                 done.append(self._restore_one(saved, record, name))
-            except ZconsoleError as error:  # the others go back all the same
+            except ZconsoleError as error:  # restore the others all the same
                 refused = refused or error
         if refused is not None:
             raise refused
@@ -406,7 +408,8 @@ class Control:
             del saved.values[name]
             now, ours = exact(name, live), exact(name, entry.value)
             changed = f"left at {now}: somebody else changed it ({ours} was set here)"
-            # After a death just before the write, or where restoring it could not be written down.
+            # The original is live if a process died just before its write, or restored it but could
+            # not save that.
             back = f"is {now} already"
             return Restored(name, False, back if live == entry.original else changed)
         self._parameters.write(name, entry.original)

@@ -1,4 +1,4 @@
-"""What a change of a tunable did: issue rate and foreground latency before it and after."""
+"""The effect of a change of a tunable: issue rate and application latency before and after it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 SETTLE = 75.0
-"""Seconds after a change that count for neither side: about three transaction groups, and the
-minute that a scan's rate is measured over (``timeline/scan_rate.py``)."""
+"""Seconds after a change that count for neither side.
+
+These are about three transaction groups, and the minute over which a scan's rate is measured
+(``timeline/scan_rate.py``).
+"""
 
 WINDOW = 120.0
-"""Seconds looked at on each side; where samples are rare, as many as ``ENOUGH`` samples take."""
+"""Seconds compared on each side; if samples are rare, as many as ``ENOUGH`` samples take."""
 
 LONGEST = 900.0
-"""Seconds looked at on each side at most."""
+"""Most seconds compared on each side."""
 
 ENOUGH = 5
-"""Samples needed on each side to say anything."""
+"""Fewest samples on each side from which an effect is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectSample:
-    """One sample: when, bytes/s issued by the scan, and mean wait of other I/O in seconds."""
+    """One sample: time, bytes/s issued by the scan, and mean latency of other I/O in seconds."""
 
     t: float
     issue_rate: float | None
@@ -32,7 +35,7 @@ class EffectSample:
 
 @dataclass(frozen=True, slots=True)
 class TunableEffect:
-    """Medians before and after a change; None where there were too few samples."""
+    """Medians before and after a change; None if there were too few samples."""
 
     issue_before: float | None
     issue_after: float | None
@@ -45,16 +48,16 @@ class TunableEffect:
     doubt: str = ""
     """Why a change of the issue rate that would be clear need not be the tunable's."""
     over: bool = False
-    """Whether all that counts has been seen: what is None now stays so."""
+    """Whether no more samples can count: a median that is None now stays so."""
 
     @property
     def gain(self) -> float | None:
-        """Change of the issue rate as a share of what it was: 0.25 is a quarter faster."""
+        """Change of the issue rate as a share of the earlier one: 0.25 is a quarter faster."""
         return _change(self.issue_before, self.issue_after)
 
     @property
     def cost(self) -> float | None:
-        """Change of the latency as a share of what it was."""
+        """Change of the latency as a share of the earlier one."""
         return _change(self.latency_before, self.latency_after)
 
 
@@ -65,10 +68,10 @@ def _change(before: float | None, after: float | None) -> float | None:
 def measure(
     points: Iterable[EffectSample], changed: float, others: Iterable[float] = ()
 ) -> TunableEffect:
-    """The effect of a change at ``changed`` (epoch seconds).
+    """Return the effect of a change at ``changed`` (epoch seconds).
 
-    ``others`` are the times of other changes: neither side reaches past one, so that one change
-    at a time is judged.
+    ``others`` are the times of other changes: neither side reaches past one of them, so that the
+    effect is that of a single change.
     """
     marks = [t for t in others if t != changed]
     first = max([changed - LONGEST, *(t + SETTLE for t in marks if t < changed)])
@@ -88,7 +91,7 @@ def measure(
         issue_clear=clear and not doubt,
         latency_clear=_is_clear(*waits),
         doubt=doubt,
-        over=is_seen or len(rates[0]) < ENOUGH,
+        over=is_seen or len(rates[0]) < ENOUGH,  # no samples are added to the past
     )
 
 
@@ -137,7 +140,7 @@ def _limit(side: Sequence[EffectSample]) -> str:
 
 
 def _near(side: Iterable[EffectSample], t: float) -> list[EffectSample]:
-    """Of samples that get further from ``t``, those that count."""
+    """Return the samples that count, from a side that is ordered away from ``t``."""
     kept: list[EffectSample] = []
     for point in side:
         if abs(point.t - t) > WINDOW and len(kept) >= ENOUGH:
@@ -151,13 +154,13 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def _middle(values: Sequence[float]) -> float | None:
-    from statistics import median  # only here: one sample has no effects, and starts faster
+    from statistics import median  # lazy: commands that take one sample start faster
 
     return median(values) if len(values) >= ENOUGH else None
 
 
 def _is_clear(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether a difference of medians is more than either side varies by itself."""
+    """Whether the medians differ by more than either side varies by itself."""
     if min(len(before), len(after)) < ENOUGH:
         return False
     was, now = _middle(before) or 0.0, _middle(after) or 0.0

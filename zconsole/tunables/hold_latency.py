@@ -1,7 +1,7 @@
-"""How fast a scan may go beside applications: a controller without clock, files or kernel.
+"""The controller of the autopilot: decides how fast scans may go, without clock, files or kernel.
 
-A level stands for one setting of all the scan's tunables: 0 is how they were found, below it they
-go towards the gentle preset, above it towards the faster one.
+A level stands for one setting of all tunables of scans: 0 is how they were found, below it they go
+towards the gentle preset, above it towards the faster one.
 """
 
 from __future__ import annotations
@@ -16,43 +16,55 @@ from zconsole.tunables.catalog import BY_NAME
 
 GENTLEST, FASTEST = -4.0, 6.0
 STEP = 0.5
-"""Levels between two that are set, and by how much the wanted one must differ from that which is:
-the noise of a percentile alone then rarely turns the scan round."""
+"""Distance between the levels that are set.
+
+The wanted level must differ by as much from the one set: so the noise of a percentile alone rarely
+reverses the direction.
+"""
 INTERVAL = 10.0
 """Seconds between two decisions: two transaction groups (``zfs_txg_timeout``)."""
 WINDOW = 60.0
-"""Seconds of requests looked at together: a p95 of fewer is noise."""
+"""Seconds of requests measured together: the p95 of a shorter time is noise."""
 AIM = 1.05
-"""Share of the target that is aimed at: as near to it as the noise of a minute's p95 lets 9 of 10
-minutes stay within 1.2 times the target."""
+"""Share of the target that is aimed at.
+
+With this, and the noise of a minute's p95, 9 of 10 minutes stay within 1.2 times the target.
+"""
 NEAR = 0.04
 """Distance from the aim (natural logarithm) within which nothing changes."""
 GAIN = 20.0
-"""Levels a decision, times the square of what latency is off beyond NEAR (natural logarithm).
+"""Levels per decision and squared distance of the latency from the aim.
 
-A p95 of a minute has a noise of about 6 %, and is half a minute old. By its square, noise moves
-little, and a load that grows is followed before minutes are lost.
+The distance is that of natural logarithms, beyond NEAR. The p95 of a minute has a noise of about
+6 %, and is half a minute old. With the square, noise changes little, and a growing load is followed
+before minutes are lost.
 """
 RISE, FALL = 0.6, 1.5
-"""The most levels up and down a decision: what they bring is seen whole after WINDOW."""
+"""Most levels up and down per decision: their full effect shows only after WINDOW."""
 FORGET = 2400.0
-"""Seconds in which a turn downwards is forgotten to 1/e. By the third power of those remembered,
-there are six an hour in the end where one step leads from below the target to far above it."""
+"""Seconds in which a turn downwards is forgotten to 1/e.
+
+Rises are divided by the third power of the turns remembered. Where a single step leads from below
+the target to far above it, this leaves six turns an hour in the end.
+"""
 FEW = 20
-"""Requests below which a window says nothing."""
+"""Fewest requests from which a latency is computed."""
 SHARE = 0.95
-"""The quantile that is held."""
+"""The quantile of the latency that is held."""
 
 READS = ("sync_r", "disk_r")
 WRITES = ("sync_w", "disk_w")
-"""Queue wait of synchronous requests, and disk time by direction, which the scan shares."""
+"""Histograms of the queue wait of synchronous requests, and of the disk time.
+
+The disk time is by direction only: the scan's requests are in the same histogram.
+"""
 
 LEVERS = tuple(
     tunable.name
     for tunable in BY_NAME.values()
     if "gentle" in tunable.presets and len(tunable.presets) > 1
 )
-"""What the autopilot sets, where the kernel has it."""
+"""Tunables that the autopilot sets, if the kernel has them."""
 
 _WHOLE = ((0.0, 1.0), (0.0, 1.0))
 _WAYS: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
@@ -62,29 +74,32 @@ _WAYS: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "_max_active": ((0.0, 0.6), (0.3, 1.0)),
     "nia_delay": ((0.0, 0.6), (0.3, 1.0)),
 }
-"""Between which shares of the way down, and of that up, a tunable moves, by the end of its name.
+"""Part of the way down, and of the way up, in which a tunable moves, by the end of its name.
 
-The scan's share of the time costs a 95th percentile nothing, so it is the first to rise and the
-last to fall. Requests beside those of applications come before more of them while no application
-asks: that many may be met by the first one that does. All are small whole numbers, so one begins
-to rise where the other ends: levels that change nothing would only keep the controller waiting.
+The scan's share of the time (``_min_time_ms``) costs a 95th percentile nothing, so it is the first
+to rise and the last to fall. Next rise the scan's requests while applications have some, too; last
+those while they have none, as the first request of an application then waits for that many. All
+are small whole numbers, so one begins to rise where the other ends: levels that change nothing
+would only delay the controller.
 """
 
 Histograms = Mapping[str, Sequence[int]]
+"""Requests per latency bucket, by name of the queue or disk time."""
 
 
 def quantile(counts: Sequence[int], share: float = SHARE) -> float:
-    """Seconds within which this share of requests was answered; 0.0 for none.
+    """Return the seconds within which this share of requests was answered; 0.0 without requests.
 
-    Bucket i holds 2^i to 2^(i+1) ns (``L_HISTO``, include/sys/fs/zfs.h); inside it the requests
-    that take longer get fewer as in an exponential tail. The true value may be anywhere in it.
+    Bucket i holds 2^i to 2^(i+1) ns (``L_HISTO``, include/sys/fs/zfs.h). Within a bucket, slower
+    requests are assumed to be rarer, as in an exponential tail; the true value may be anywhere in
+    the bucket.
     """
     every = sum(counts)
     left = 1.0
     for index, count in enumerate(counts):
         after = left - count / every if count else left
         if count and after <= 1.0 - share:
-            last = max(after, 0.5 / every)
+            last = max(after, 0.5 / every)  # half a request: a tail down to none has no end
             inside = math.log(left / max(1.0 - share, last)) / math.log(left / last)
             return float(2.0**index * (1.0 + inside)) / 1e9
         left = after
@@ -92,7 +107,7 @@ def quantile(counts: Sequence[int], share: float = SHARE) -> float:
 
 
 def added(histograms: Sequence[Histograms]) -> dict[str, list[int]]:
-    """The histograms of several devices or times as one."""
+    """Return the sum of the histograms of several devices or times."""
     names = {name for each in histograms for name in each}
     rows = {name: [each[name] for each in histograms if name in each] for name in names}
     width = {name: max(map(len, found)) for name, found in rows.items()}
@@ -103,7 +118,7 @@ def added(histograms: Sequence[Histograms]) -> dict[str, list[int]]:
 
 
 def since(new: Histograms, old: Histograms) -> dict[str, list[int]] | None:
-    """The requests between two readings; None where counters fell (a device came or went)."""
+    """Return the requests between two readings; None if counters fell (a device came or went)."""
     if new.keys() != old.keys() or any(len(new[name]) != len(old[name]) for name in new):
         return None
     found = {name: [a - b for a, b in zip(new[name], old[name], strict=True)] for name in new}
@@ -111,10 +126,10 @@ def since(new: Histograms, old: Histograms) -> dict[str, list[int]] | None:
 
 
 def latency(histograms: Histograms) -> float | None:
-    """What applications wait, in seconds; None where too few asked.
+    """Return the latency of applications in seconds; None if they made too few requests.
 
-    The 95th percentile of the queue wait of synchronous reads or writes, plus the most that it can
-    be in the disk, where the scan's requests are counted with them.
+    It is the 95th percentile of the queue wait of synchronous reads or writes, whichever is longer,
+    plus the most that it can be in the disk, where the scan's requests are counted with them.
     """
     found = [
         quantile(histograms[queue]) + _disk_time(histograms[queue], histograms.get(disk, ()))
@@ -125,25 +140,25 @@ def latency(histograms: Histograms) -> float | None:
 
 
 def _disk_time(asked: Sequence[int], disk: Sequence[int]) -> float:
-    """The most that the 95th percentile of applications can be in the disk.
+    """Return the most (seconds) that applications' 95th percentile can be in the disk.
 
-    Requests of the scan are in the same histogram, and faster: they are sorted. Of n requests of
-    applications, 5 % at most take longer than the slowest n/20 of all.
+    The scan's requests are in the same histogram, and faster, as they are sorted. Of n requests of
+    applications, at most 5 % take longer than the slowest n/20 of all requests.
     """
     every = max(1, sum(disk))
     return quantile(disk, 1.0 - (1.0 - SHARE) * min(1.0, sum(asked) / every))
 
 
 class Meter:
-    """What applications wait, over the newest readings of a pool's histograms."""
+    """Measures the latency of applications over the newest readings of a pool's histograms."""
 
     def __init__(self, span: float = WINDOW) -> None:
-        """``span``: seconds looked at together."""
+        """``span``: seconds measured together."""
         self._span = span
         self._readings: deque[tuple[float, Histograms]] = deque()
 
     def take(self, t: float, histograms: Histograms) -> None:
-        """A reading at ``t`` (steady clock); those before it count no more where counters fell."""
+        """Add a reading at ``t`` (steady clock); earlier ones are dropped if counters fell."""
         readings = self._readings
         if readings and since(histograms, readings[-1][1]) is None:
             readings.clear()
@@ -167,13 +182,13 @@ class Meter:
 def values(
     level: float, originals: Mapping[str, int], least: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, int]:
-    """The tunables of a level, between their presets and how they were found.
+    """Return the tunables of a level, between their presets and how they were found.
 
-    None is gentler than in ``least``, where that names it.
+    No value is gentler than the one in ``least``, if that has the name.
     """
     found = {name: _value(name, level, original) for name, original in originals.items()}
     found |= {n: _faster_of(n, found[n], value) for n, value in least.items() if n in found}
-    for name in found:
+    for name in found:  # a class's minimum must not exceed its maximum (zfs(4))
         most = name.replace("_min_active", "_max_active")
         if most != name and most in found:
             found[most] = max(found[most], found[name])
@@ -181,7 +196,7 @@ def values(
 
 
 def _ends(name: str) -> tuple[int, int]:
-    """The gentle and the fast value of a tunable."""
+    """Return the gentle and the fast value of a tunable."""
     presets = BY_NAME[name].presets
     return presets["gentle"], next(v for n, v in presets.items() if n != "gentle")
 
@@ -196,17 +211,18 @@ def _value(name: str, level: float, original: int) -> int:
     end, share = (gentle, level / GENTLEST) if level < 0 else (fast, level / FASTEST)
     begin, done = next((w for part, w in _WAYS.items() if name.endswith(part)), _WHOLE)[level > 0]
     share = min(1.0, max(0.0, (share - begin) / (done - begin)))
-    # One that is beyond its preset already stays there: no level turns its direction round.
+    # A value that is beyond its preset already stays: no level may move it the other way.
     way = (fast - gentle) * (1 if level > 0 else -1)
     if original <= 0 or (end - original) * way <= 0:
         return original
+    # Each step multiplies by the same factor, as the controller works with logarithms.
     return round(original * float((end / original) ** share))
 
 
 def longest(function: str, least: Mapping[str, int]) -> float:
-    """How many times as long a scan may take at its gentlest as at ``least``, at the very worst.
+    """Return how many times as long a scan may take at its gentlest as with ``least``, at worst.
 
-    Its rate follows the requests that it may have in the disks, and its share of the time.
+    Its rate depends on the requests that it may have in the disks, and on its share of the time.
     """
     at_once = ("zfs_vdev_scrub_max_active", "zfs_scan_vdev_limit")
     if function == "rebuild":
@@ -218,25 +234,27 @@ def longest(function: str, least: Mapping[str, int]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """Where the autopilot is; ``steered`` gives the next one."""
+    """The state of the controller; ``steered`` returns the next one."""
 
     target: float
-    """Seconds."""
+    """Target latency in seconds."""
     level: float = 0.0
+    """The level set, a multiple of STEP."""
     wanted: float = 0.0
-    """Levels in finer steps: the sum of what each measurement asked for."""
+    """The level in finer steps: the sum of the corrections by all measurements."""
     turns: float = 0.0
-    """How often it turned downwards, older times counting less."""
+    """Number of turns downwards, older ones counting less."""
     rose: bool = False
-    """Whether the level changed upwards last."""
+    """Whether the last change of the level was upwards."""
 
 
 def steered(now: Steering, measured: float | None) -> Steering:
-    """The state after another INTERVAL; ``measured`` (seconds) is from ``latency``.
+    """Return the state after another INTERVAL; ``measured`` (seconds) is from ``latency``.
 
-    None means that no application asks for anything, so nobody waits. An integral controller: what
-    the logarithm of latency is off by, squared, is added up until nothing is left of it. Where one
-    step crosses the target it would go to and fro: each turn down slows the rises after it.
+    None means that applications make no requests, so none waits. This is an integral controller:
+    the squared distance of the latency from the aim, in logarithms, is added up until none is left.
+    Where a single step crosses the target it would oscillate, so each turn downwards slows the
+    rises after it.
     """
     turns = now.turns * math.exp(-INTERVAL / FORGET)
     change = _correction(now.target, measured)
@@ -255,7 +273,7 @@ def steered(now: Steering, measured: float | None) -> Steering:
 
 
 def _correction(target: float, measured: float | None) -> float:
-    """Levels that one measurement asks for, upwards positive."""
+    """Return the levels by which one measurement corrects ``wanted``; positive is upwards."""
     if not measured:
         return RISE
     off = math.log(AIM * target / measured)

@@ -1,9 +1,9 @@
-"""Who holds a tunable that was set, until when, and what becomes of it once that process is gone.
+"""Holds: the process that holds a tunable it set, until when, and who restores it after that.
 
-What a console holds stays in the kernel when it ends, by ``q``, a dropped ssh or SIGKILL, until it
-is due: then the keeper restores it, or a console that runs. What the keeper holds itself, as a
-guard or the autopilot, it restores before it ends. `promise` is the one sentence about it that
-screens and commands show.
+A value that a console holds stays in the kernel when the console ends, by ``q``, a dropped ssh or
+SIGKILL, until it is due: then the keeper or a running console restores it. Values that the keeper
+itself holds, for a guard or the autopilot, it restores before it ends. `promise` is the sentence
+about all this that screens and commands show.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ LEFT_BY = {
     Setter.CONSOLE: "a console",
     Setter.GUARD: "a guard",
     Setter.AUTOPILOT: "an autopilot",
-    Setter.COMMAND: "a console",  # whose E was to restore it
+    Setter.COMMAND: "a console",  # whose key E (until the scan ends) was to restore it
 }
-"""Of what is left: the process that is gone."""
+"""The process that is gone, of a value that was left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Who holds one tunable that was set, and until when."""
+    """The hold on one tunable that was set: by whom, and until when."""
 
     by: Setter
     process: str = ""
-    """Id of the process that holds it; empty where none does."""
+    """Id of the process that holds it; empty if none does."""
     own: bool = False
-    """Whether that is this very console."""
+    """Whether this console holds it."""
     until: str | None = None
-    """GUID of the pool at whose scan's end it is restored."""
+    """GUID of the pool at the end of whose scan it is restored."""
     seconds: float | None = None
-    """How long its guard holds it, where that is known."""
+    """Seconds for which a guard holds it, if known."""
 
     @property
     def is_left(self) -> bool:
-        """Whether a process had it to restore that is gone."""
+        """Whether the process that was to restore it is gone."""
         return not self.process and (self.by is not Setter.COMMAND or self.until is not None)
 
     @property
     def can_switch(self) -> bool:
-        """Whether this console may say when it is restored: nobody else holds it."""
+        """Whether this console may choose when it is restored, as no other process holds it."""
         return self.by in (Setter.CONSOLE, Setter.COMMAND) and (self.own or not self.process)
 
     @property
     def brief(self) -> str:
-        """How it is held, for the column of a list; empty where only that it was set."""
+        """The hold in a few words, for the column of a list; empty if there is nothing to add."""
         if self.is_left:
             return f"left by {LEFT_BY[self.by]}"
         if self.by in (Setter.GUARD, Setter.AUTOPILOT):
@@ -68,20 +68,20 @@ class Hold:
 
     @property
     def holder(self) -> str | None:
-        """One word for scripts; None for what is set to stay."""
+        """The holder in one word, for scripts; None for a value that is set to stay."""
         return self.by.value if self.process else "nobody" if self.is_left else None
 
 
 @dataclass(frozen=True, slots=True)
 class Scans:
-    """What is known of scans: names of pools by GUID."""
+    """The pools known, by whether they have a scan: names by GUID."""
 
     running: Mapping[str, str] = field(default_factory=dict)
-    """Pools with a scan that runs or is paused."""
+    """Pools with a scan that is running or paused."""
     idle: Mapping[str, str] = field(default_factory=dict)
-    """Pools without one."""
+    """Pools without a scan."""
     ended: Collection[str] = ()
-    """GUIDs of those whose scan was just seen to end."""
+    """GUIDs of pools whose scan was just observed to end."""
     whole: bool = False
     """Whether these are all the pools of the machine."""
 
@@ -89,8 +89,9 @@ class Scans:
 def is_due(hold: Hold, scans: Scans) -> bool:
     """Whether to restore a tunable now.
 
-    Never what a live process holds, but for its own at the end of the scan. What a guard or the
-    autopilot left is due at once: it may freeze a scan, or nobody watches what it costs.
+    A value that a live process holds is due only for that process itself, at the end of the scan.
+    A value that a guard or the autopilot left is due at once: it may freeze a scan, or slow down
+    applications unwatched.
     """
     if hold.process:
         return hold.own and hold.until in scans.ended
@@ -123,7 +124,7 @@ def promise(hold: Hold, scans: Scans | None = None) -> str:
         return f"restored by the keeper or a console once {gone} and no scan runs"
     scan = "the next scan" if hold.until in scans.idle else "the scan"
     ends = f"restored when {scan}{_of_pool(hold, scans)} ends"
-    # No scan is waited for that may never begin: see `is_due`.
+    # `is_due` does not wait for a scan of an idle pool, as none may ever begin.
     waits = hold.until in scans.running
     return f"{ends}, even if {gone} by then" if waits else f"{ends}, or once {gone} while none runs"
 
@@ -145,7 +146,7 @@ def grouped(
     scans: Scans | None = None,
     say: Callable[[Hold, Scans], str] = promise,
 ) -> dict[str, list[str]]:
-    """What is said of tunables, each with the names of those of which it is."""
+    """Return the sentences that ``say`` makes of holds, each with the names that it is true of."""
     found: dict[str, list[str]] = {}
     for name, hold in holds.items():
         found.setdefault(say(hold, scans or Scans()), []).append(name)

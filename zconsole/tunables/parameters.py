@@ -1,4 +1,4 @@
-"""Reading and writing module parameters."""
+"""Reading and writing parameters of the ZFS kernel module."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Parameters:
 
     @property
     def era(self) -> str:
-        """Id of the boot and of the module's load; empty when it is not loaded.
+        """Id of the boot and of the load of the module; empty if the module is not loaded.
 
-        The inode of the module's directory: kernfs numbers every node anew (fs/kernfs/dir.c), so
-        it differs after a reload, whereas the times of such a directory move under memory
-        pressure.
+        The load is told by the inode of the module's directory: kernfs gives every node a new
+        number (fs/kernfs/dir.c), so it differs after a reload. The times of that directory would
+        not do: they change under memory pressure.
         """
         try:
             return f"{self._boot_id.read_text().strip()}:{self._module.stat().st_ino}"
@@ -41,15 +41,15 @@ class Parameters:
         return parse_version(text_in(self._module / "version"))
 
     def path(self, name: str) -> str:
-        """File of the parameter."""
+        """Return the path of a parameter's file."""
         return str(self._module / "parameters" / name)
 
     def read(self, name: str) -> int | None:
-        """Live value; None if this kernel has no such number."""
+        """Return the live value; None if this kernel has no such parameter, or no number in it."""
         return number_in(Path(self.path(name)))
 
     def write(self, name: str, value: int) -> None:
-        """Set it. Raises UnavailableError as `open`, ZconsoleError when refused."""
+        """Set a parameter. Raises UnavailableError as `open` does, ZconsoleError if refused."""
         handle = self.open(name)
         try:
             os.write(handle, b"%d\n" % value)
@@ -59,7 +59,7 @@ class Parameters:
             os.close(handle)
 
     def open(self, name: str) -> int:
-        """A descriptor to write it by. Raises UnavailableError where it may not be written."""
+        """Return a descriptor for writing. Raises UnavailableError if it can't be opened so."""
         try:
             return os.open(self.path(name), os.O_WRONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -67,11 +67,11 @@ class Parameters:
             raise UnavailableError(f"{name}: {error.strerror}{hint}") from error
 
     def claim(self) -> int | None:
-        """A descriptor that is the only claim to steer this kernel; None while there is another.
+        """Claim the right to steer this kernel; return a descriptor, or None if it is taken.
 
-        It is a lock on a file of the module's that only root can open, and which is the same for
-        all, wherever each keeps its state: a lock needs no right but to open. The end of the
-        process releases it. Raises OSError where there is no module.
+        The claim is a lock on a file of the module that only root can open, and that is the same
+        for all autopilots, wherever each keeps its state. Locking needs no right but to open the
+        file. The end of the process releases the claim. Raises OSError if there is no module.
         """
         handle = os.open(self._module / "uevent", os.O_WRONLY | os.O_CLOEXEC)
         try:

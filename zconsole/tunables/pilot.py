@@ -1,7 +1,7 @@
-"""The autopilot's orders, the plan of one, and its hand on the tunables.
+"""Targets of the autopilot, the plan shown before it starts, and the pilot, which sets tunables.
 
 An order is a latency to hold, with others for times of the day: ``20ms 22:00-06:00=100ms``. The
-hand takes samples of pools, and sets steps, or restores.
+pilot takes samples of pools, and sets a step or restores.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from zconsole.tunables.store import SavedTunable
 from zconsole.units import duration, latency
 
 ACTION = "hold-latency"
-"""What the audit log calls each step."""
+"""Name of each step in the audit log."""
 
 
 def scanning(pools: Iterable[Pool]) -> tuple[Pool, ...]:
-    """The pools with a resilver, scrub or rebuild that runs or is paused."""
+    """Return the pools with a resilver, scrub or rebuild that is running or paused."""
     return tuple(pool for pool in pools if any(scan.active for scan in pool.scans))
 
 
 def histograms(pool: Pool) -> dict[str, list[int]]:
-    """The latency histograms of all its devices as one; empty where the source has none."""
+    """Return the sum of the latency histograms of all devices; empty if the source has none."""
     return added([leaf.histograms for leaf in pool.root.leaves() if leaf.histograms])
 
 
 def at_risk(pool: Pool) -> bool:
-    """Whether the next failure of a device may lose data of this pool."""
+    """Whether the next failure of a device may lose data of a pool."""
     return any(entry.left == 0 for _, entry in of_pool(pool))
 
 
 def levers(parameters: Parameters) -> dict[str, int]:
-    """What the autopilot sets, as it is now.
+    """Return the live values of the tunables that the autopilot sets.
 
-    Raises UnavailableError where this kernel has none of them that can be read.
+    Raises UnavailableError if none of them can be read on this kernel.
     """
     found = {name: parameters.read(name) for name in LEVERS}
     known = {name: value for name, value in found.items() if value is not None}
@@ -65,20 +65,20 @@ def levers(parameters: Parameters) -> dict[str, int]:
 
 
 def defaults(parameters: Parameters, found: Mapping[str, int]) -> dict[str, int]:
-    """The defaults of this release; of a release that isn't known, the values as found."""
+    """Return the defaults of this OpenZFS version, or of an unknown one the values in ``found``."""
     known = {name: BY_NAME[name].default(parameters.version) for name in found}
     return {n: found[n] if value is None else value for n, value in known.items()}
 
 
 class Pilot:
-    """Decides from samples and sets the tunables; asks for neither time nor signals."""
+    """Decides from samples, and sets tunables or restores them; the caller tells it the time."""
 
     def __init__(
         self, control: Control, parameters: Parameters, targets: Targets, below: bool = False
     ) -> None:
-        """``below``: whether it may go below the defaults while a pool has no redundancy left.
+        """``below``: whether scans may go below the defaults while a pool has no redundancy left.
 
-        Raises UnavailableError where there is nothing to set.
+        Raises UnavailableError if there is nothing to set.
         """
         self._control = control
         self._parameters = parameters
@@ -87,24 +87,24 @@ class Pilot:
         self.originals = levers(parameters)
         self._defaults = defaults(parameters, self.originals)
         self.ours = dict(self.originals)
-        """What each was set to, or found at."""
+        """Values that we set last, or found."""
         self._begun = self.ours
-        """What a step that failed wanted: some of that may be in the kernel."""
+        """Values that the newest step wanted: if it failed, some of them may be in the kernel."""
         self.slowest = False
-        """Whether no level below is gentler: what latency is left is not lowered from here."""
+        """Whether no lower level is gentler, so that the latency can't be lowered any more."""
         self.steering = Steering(targets.usual)
         self._meters: dict[str, Meter] = {}
 
     def set_by_others(self) -> str:
-        """A tunable that is not as it was left; empty while there is none."""
+        """Return the name of a tunable that others changed since; empty if there is none."""
         read = self._parameters.read
         return next((name for name, value in self.ours.items() if read(name) != value), "")
 
     def take(self, pools: Sequence[Pool], clock: float, t: float) -> bool:
-        """Decide on a round of the pools that scan, at ``clock`` (steady) and ``t`` (epoch).
+        """Make one step from samples of the pools with scans, at ``clock`` (steady), ``t`` (epoch).
 
-        The pool whose applications wait longest counts. True where tunables were set; raises
-        ZconsoleError where one cannot be.
+        The pool with the longest latency counts. Returns whether tunables were set. Raises
+        ZconsoleError if one can't be.
         """
         meters = [self._measure(each, clock) for each in pools]
         bounded = not self._below and any(map(at_risk, pools))
@@ -115,7 +115,7 @@ class Pilot:
             now = steered(before, max(found, default=None))
         end = values(GENTLEST, self.originals, least)
         if now.wanted < before.wanted and self.ours == end:
-            now = before  # lower levels would all be the same, and the way back longer
+            now = before  # lower levels would change nothing, and make the way back longer
         wanted = values(now.level, self.originals, least)
         self.steering = now
         changed = {n: v for n, v in wanted.items() if v != self.ours[n]}
@@ -132,12 +132,12 @@ class Pilot:
         return meter
 
     def restore(self, t: float) -> None:
-        """Put the originals back, but for what somebody else set meanwhile.
+        """Restore the originals, except of tunables that somebody else changed meanwhile.
 
-        Raises, once all the others are back, what the kernel answered to the first it refused.
+        Raises the kernel's first refusal, once all the others are restored.
         """
         left: dict[str, SavedTunable] = {}
-        """What is in the kernel of ours, also where the file of originals is gone."""
+        """Our values that are live, known even if the file of originals is gone."""
         for name, original in self.originals.items():
             now = self._parameters.read(name)
             if now is not None and now in (self.ours[name], self._begun[name]) and now != original:
@@ -146,10 +146,10 @@ class Pilot:
         self._control.restore(t, sorted(held | left.keys()), left)
 
 
-# What to hold
+# Targets
 
 LEAST, MOST = 0.0005, 10.0
-"""Seconds that may be held."""
+"""Limits of a target latency, in seconds."""
 FORM = "a latency such as 20ms or 0.02s"
 
 _BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
@@ -167,31 +167,31 @@ class Hours:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What to hold, at any time of the day."""
+    """The latencies to hold over the day."""
 
     usual: float
-    """Seconds."""
+    """Target outside of all ``hours``, in seconds."""
     hours: tuple[Hours, ...] = ()
 
     def at(self, t: float, local: Callable[[float], time.struct_time] = time.localtime) -> float:
-        """The target at ``t`` (epoch seconds), in seconds."""
+        """Return the target (seconds) at ``t`` (epoch seconds)."""
         now = local(t)
         found = (h.target for h in self.hours if h.time.has(now.tm_hour, now.tm_min))
         return next(found, self.usual)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What ``targets`` reads."""
+        """The targets in the form that ``targets`` parses."""
         return (f"{self.usual:g}", *(f"{h.time}={h.target:g}" for h in self.hours))
 
     def __str__(self) -> str:
-        """For people: ``20ms, 22:00-06:00 100ms``."""
+        """Describe the targets: ``20ms, 22:00-06:00 100ms``."""
         hours = (f"{h.time} {latency(h.target)}" for h in self.hours)
         return ", ".join([latency(self.usual), *hours])
 
 
 def targets(words: Sequence[str]) -> Targets:
-    """The targets that these words name. Raises UsageError for other words."""
+    """Parse targets such as ``20ms 22:00-06:00=100ms``. Raises UsageError for invalid words."""
     if not words:
         raise UsageError(f"hold-latency needs {FORM}")
     hours = tuple(map(_hours, words[1:]))
@@ -204,7 +204,7 @@ def targets(words: Sequence[str]) -> Targets:
 
 
 def without_unit(words: Sequence[str]) -> str:
-    """Which latency of these words is a bare number, read as seconds; empty where none is."""
+    """Return the first latency that is a bare number, read as seconds; empty if there is none."""
     numbers = (word.rpartition("=")[2] for word in words)
     return next((number for number in numbers if _BARE.fullmatch(number)), "")
 
@@ -233,7 +233,7 @@ def _seconds(word: str) -> float:
 # The plan, before it starts
 
 BELOW = "below-defaults"
-"""The word that lets a scan go below the defaults without redundancy."""
+"""The word that lets scans go below the defaults while a pool has no redundancy left."""
 MEASURES = (
     "Latency is the time within which 95 % of the applications' synchronous reads or writes are"
     " answered: in ZFS's queue and in the disk. Asynchronous requests are not counted."
@@ -246,7 +246,7 @@ ROUGHLY = (
 
 @dataclass(frozen=True, slots=True)
 class HoldOrder:
-    """What the autopilot is to hold."""
+    """An order to the autopilot, as typed."""
 
     targets: Targets
     below: bool = False
@@ -254,29 +254,32 @@ class HoldOrder:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What ``order`` reads."""
+        """The order in the form that ``order`` parses."""
         return (*self.targets.words, *((BELOW,) if self.below else ()))
 
 
 def order(words: Sequence[str]) -> HoldOrder:
-    """``20ms 22:00-06:00=100ms below-defaults``. Raises UsageError for words that are none."""
+    """Parse an order such as ``20ms 22:00-06:00=100ms below-defaults``.
+
+    Raises UsageError for invalid words.
+    """
     rest = [word for word in words if word != BELOW]
     return HoldOrder(targets(rest), len(rest) < len(words))
 
 
 @dataclass(frozen=True, slots=True)
 class HoldPlan:
-    """What would happen, in lines for people."""
+    """The plan of an order, in lines for people."""
 
     pools: tuple[str, ...]
     sets: tuple[str, ...]
-    """Each tunable with the values it may get."""
+    """Each tunable with the range of its values."""
     warnings: tuple[str, ...]
     effects: tuple[str, ...]
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """All of it, as the command line prints it."""
+        """All lines, as the command line prints them."""
         return (*self.pools, *self.effects, *self.sets, *self.warnings)
 
 
@@ -287,10 +290,10 @@ def plan(
     left: Mapping[str, float | None],
     watched: bool = False,
 ) -> HoldPlan:
-    """The plan of an autopilot; ``left`` has the seconds that the scan of each pool still takes.
+    """Return the plan of an order; ``left`` has the seconds that each pool's scan still takes.
 
-    ``watched``: whether it ends with the console that starts it. Raises UnavailableError where
-    nothing scans, or where the latencies or tunables can't be read.
+    ``watched``: whether the autopilot ends with the console that starts it. Raises UnavailableError
+    without a scan, or if the latencies or tunables can't be read.
     """
     active = scanning(pools)
     if not active:
@@ -355,7 +358,7 @@ def _warnings(
 
 
 def present(measured: float | None) -> str:
-    """What applications wait now, in words that nobody takes for the mean of the device table."""
+    """Describe the measured latency, such that it isn't taken for the mean in the device table."""
     if measured is None:
         return "too few application requests to measure their latency"
     return f"95 % of application requests wait at most {latency(measured)}"

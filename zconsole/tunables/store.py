@@ -1,7 +1,7 @@
-"""What was there before we changed it: one file, shared by every console of the machine.
+"""The original values of tunables that were changed: one file for all consoles of the machine.
 
-It belongs to one boot and one load of the module; after either, every parameter is at its default
-again and what was remembered means nothing.
+It belongs to one era, that is, one boot and one load of the module: after either, every parameter
+is at its default again, and the saved values mean nothing.
 """
 
 from __future__ import annotations
@@ -19,34 +19,35 @@ from zconsole.system.state_dir import StateError
 
 NAME = "tunables.json"
 PILOT = "autopilot.lock"
-"""The machine's autopilot: locked while it runs, with the mark of the newest one."""
+"""File with the mark of the machine's newest autopilot, locked while that runs."""
 KEPT_CHANGES = 500
 """Changes kept for the rate timeline."""
 
 PATIENCE = 10.0
-"""Seconds to wait while another console changes a parameter."""
+"""Seconds to wait for the lock while another console changes a parameter."""
 HURRY = 1.0
-"""Seconds to wait before values are put back, which then goes ahead without the lock."""
+"""Seconds to wait for the lock before values are restored, which then goes on without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedTunable:
-    """One parameter we have set."""
+    """One parameter that we have set."""
 
     original: int
-    """What it was before the first console changed it."""
+    """Value before the first console changed it."""
     value: int
-    """What we set it to; anything else found there was set by somebody else."""
+    """Value that we set; any other live value was set by somebody else."""
     t: float
+    """When it was set (epoch seconds)."""
     owner: str | None = None
-    """The console that set it (``pid:start``); None when it was set to stay (command line)."""
+    """Mark (``pid:start``) of the console that set it; None if set to stay (command line)."""
     until: str | None = None
-    """GUID of the pool at whose scan's end it is to be put back."""
+    """GUID of the pool at the end of whose scan it is to be restored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write, for the timeline of rates: when, what, from and to."""
+    """One write, for the timeline of rates: time, name, value before and after."""
 
     t: float
     name: str
@@ -56,7 +57,7 @@ class Change:
 
 @dataclass(slots=True)
 class SavedTunables:
-    """The file's contents while it is locked; saved when changed, and on demand before that."""
+    """The content of the file, for the time that it is locked; saved at the end, or by ``save``."""
 
     era: str
     values: dict[str, SavedTunable] = field(default_factory=dict)
@@ -64,15 +65,16 @@ class SavedTunables:
     pilot: str = ""
     """The mark of the newest autopilot, running or not; empty where there never was one."""
     save: Callable[[], None] = lambda: None
-    """Returns when it survives a death and a power cut. Raises StateError."""
+    """Saves the content durably; it survives a power cut once this returns. Raises StateError."""
 
     def has_set(self, name: str, live: int | None) -> bool:
         """Whether a live value is one that we set.
 
-        Mostly it is the one kept. But that is written before the kernel gets it: set from 3000 to
-        4000, then to 5000 and killed in between, the file says 5000 (of 3000) and the kernel has
-        4000, to which the newest change was. A death before the very first write leaves the
-        original there, which nobody set.
+        Usually it is the value saved. But that is saved before the kernel gets it. Example: a
+        value is set from 3000 to 4000, then to 5000, and the process is killed before the kernel
+        has that. The file has 5000 (original 3000), and the kernel has 4000, the value of the
+        newest change. If it is killed before the very first write, the original is live, which
+        nobody set.
         """
         entry = self.values.get(name)
         if entry is None or live == entry.value:
@@ -81,21 +83,21 @@ class SavedTunables:
         return live is not None and live == written and live != entry.original
 
     def copy(self) -> SavedTunables:
-        """Return a copy that can be changed by itself."""
+        """Return a copy that can be changed independently."""
         return SavedTunables(self.era, dict(self.values), list(self.changes), self.pilot)
 
 
 class TunableStore:
     """The file in the state directory, locked while it is read and changed.
 
-    A directory that doesn't answer is given up: then the contents are those that were read last.
+    If the directory doesn't answer, the content that was read last is used.
     """
 
     def __init__(self, directory: Path | None, pilot: str = "", shared: int | None = None) -> None:
-        """Without a directory, all is kept in memory: for a simulated kernel.
+        """Without a directory, everything is kept in memory: for a simulated kernel.
 
-        ``pilot`` is the mark of its autopilot. ``shared`` is an open file in memory, by which a
-        process knows what another one knew last: the keeper's parent what its child had set.
+        ``pilot`` is the mark of its autopilot. ``shared`` is an open file in memory with the newest
+        content: if the keeper's child process is killed, its parent finds there what that had set.
         """
         path = directory and directory / NAME
         self._file = LockedRecord(_File("", {}, ()), path, f"{NAME}.lock", PATIENCE)
@@ -105,11 +107,11 @@ class TunableStore:
 
     @contextlib.contextmanager
     def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
-        """What was set in this era, to read and change by one at a time; written back if changed.
+        """Lock and read the values set in this era; they are saved at the end if changed.
 
-        ``patience`` is the seconds to wait for one's turn. What was set in another era counts no
-        more. Raises StateError when the directory is not ours to write or doesn't answer, when
-        another process keeps the lock, or as `read`: what can't be read is not written over.
+        ``patience``: seconds to wait for the lock. Values set in another era are dropped. Raises
+        StateError if the directory is not ours to write or doesn't answer, if another process keeps
+        the lock, or as `read` does: a file that can't be read is not overwritten.
         """
         with self._file.open(patience) as write:
             found = self.read(era)
@@ -129,10 +131,10 @@ class TunableStore:
                 _save()
 
     def peek(self, era: str, must_know: bool = False) -> SavedTunables:
-        """What was set in this era, only to be read; without a lock.
+        """Return the values set in this era, for reading only, without a lock.
 
-        As it was read last where it cannot be read now, and empty where nothing was set.
-        ``must_know``: raises StateError, OSError where it was never read.
+        If the file can't be read now, they are those read last; empty if nothing was set. With
+        ``must_know``, raises StateError or OSError if it was never read.
         """
         try:
             return self.read(era)
@@ -142,7 +144,10 @@ class TunableStore:
         return self._last_in(era)
 
     def read(self, era: str) -> SavedTunables:
-        """As `peek`. Raises StateError where it can't be read now: it hangs, or is damaged."""
+        """Read the values set in this era, without a lock.
+
+        Raises StateError if the file can't be read now: the disk hangs, or the file is damaged.
+        """
         file, pilot = self._file.read(), self._newest_pilot()
         self._remember(SavedTunables(file.era, dict(file.values), list(file.changes), pilot))
         return self._last_in(era)
@@ -154,6 +159,7 @@ class TunableStore:
     def _remember(self, found: SavedTunables) -> None:
         self._last = found
         if self._shared is not None:
+            # Of the changes, `has_set` needs only the newest of each tunable.
             newest = {c.name: c for c in found.changes if c.name in found.values}
             file = _File(found.era, found.values, tuple(newest.values()))
             os.pwrite(self._shared, json.dumps(asdict(file)).encode("ascii") + b"\n", 0)
@@ -169,7 +175,7 @@ class TunableStore:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The file's contents."""
+    """The content of the file, as it is written."""
 
     era: str
     values: Mapping[str, SavedTunable]
@@ -178,7 +184,10 @@ class _File:
 
 
 def _recalled(shared: int) -> SavedTunables:
-    """What was remembered there last; nothing where a process died as it wrote the first."""
+    """Return the content in a shared file in memory; empty if there is none, or it is incomplete.
+
+    It is incomplete if a process was killed while it wrote the first.
+    """
     line = os.pread(shared, MOST_BYTES, 0).partition(b"\n")[0]
     try:
         file = from_json(_File, parse_json(line))

@@ -24,10 +24,10 @@ from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
 from zconsole.timeline.feed import Feed, Update
-from zconsole.ui.actions.loader import ActionLoader
+from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.dialogs.screens import Dialog, PickScreen
+from zconsole.ui.dialogs.screens import Dialog, HelpScreen, PickScreen
 from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
@@ -79,7 +79,7 @@ class Console(ThemedApp):
         options: ConsoleOptions,
         look: DisplayFormat,
         themes: Iterable[ThemeFile],
-        actions: ActionLoader | None = None,
+        actions: ActionController | None = None,
         *,
         writable: Callable[[], bool] = terminal_ready,
         notices: Sequence[str] = (),
@@ -378,8 +378,6 @@ class Console(ThemedApp):
 
     def action_help(self) -> None:
         """Show the keys of the screen on top."""
-        from zconsole.ui.dialogs.help_screen import HelpScreen
-
         if not isinstance(self.screen, HelpScreen):
             about = self.screen if isinstance(self.screen, Dialog) else None
             self.push_screen(HelpScreen(self.view_state, about, self.feed.interval))

@@ -15,30 +15,22 @@ from zconsole.config.settings import PANES
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Prompt
-from zconsole.ui.pane_layout import (
-    SMALLEST,
-    TALL,
-    Heights,
-    WantedHeights,
-    allot,
-    graph_rows,
-    is_crowded,
-    past_graph_rows,
-)
-from zconsole.ui.panes.balance import balance_lines, balance_title
+from zconsole.ui.pane_layout import SMALLEST, TALL, Heights, Wish, allot, is_crowded
+from zconsole.ui.panes.balance import BalancePane
 from zconsole.ui.panes.device_columns import has_failed
-from zconsole.ui.panes.device_tree import SORTS, tree_height
+from zconsole.ui.panes.device_tree import SORTS
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.panes.events import pane_lines
+from zconsole.ui.panes.events import EventsPane
 from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, keys_line, wanted_action
 from zconsole.ui.panes.overview import tab_line
+from zconsole.ui.panes.pane import Pane, Scene
 from zconsole.ui.panes.playback import playback_line
-from zconsole.ui.panes.scan import ScanPane, graphed_scan, scan_lines
+from zconsole.ui.panes.scan import ScanPane
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Span, ruled
+from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.ui.widgets.lines_view import WAYS, LinesView
+from zconsole.ui.widgets.lines_view import LinesView
 
 _FILTER = "show only: name, bay, serial, path, state, note"
 
@@ -64,30 +56,28 @@ class MainScreen(Screen[None]):
         self._ready = ready
         self._status: HeaderStatus | None = None
         self._header: tuple[Line, ...] = ()
-        self._is_compact = False
-        """Whether the scan leaves out what can be done without."""
         self._drawn_for: tuple[Size, ...] = ()
         """The sizes that all was last drawn for; none where the terminal was too small."""
         sort, columns = map(state.options.setting, ("sort", "columns"))
-        self.scan = ScanPane(id="scan", repaint=self.repaint)
-        self.devices = DeviceView(id="devices", sort=sort, columns=columns)
-        self._footer = FooterView(id="footer")
-        self._views: dict[str, LinesView] = {
-            "header": LinesView(id="header"),
-            "tabs": LinesView(id="tabs"),
-            "scan": self.scan,
-            "devices": self.devices,
-            "balance": LinesView(id="balance", focusable=True),
-            "events": LinesView(id="events", focusable=True),
-            "footer": self._footer,
+        self.scan = ScanPane(repaint=self.repaint)
+        self.devices = DeviceView(sort, columns)
+        self.panes: dict[str, Pane] = {
+            pane.pane_id: pane
+            for pane in (self.scan, self.devices, BalancePane(), EventsPane())  # from the top
         }
-        self._bottom = Container(self._views["balance"], self._views["events"], id="bottom")
+        self._top = LinesView(id="header"), LinesView(id="tabs")
+        self._footer = FooterView(id="footer")
 
     def compose(self) -> ComposeResult:
         """The parts, from the top."""
-        for name in ("header", "tabs", "scan", "devices"):
-            yield self._views[name]
-        yield self._bottom
+        yield from self._top
+        low = []
+        for pane in self.panes.values():
+            if pane.place == "bottom":
+                low.append(pane)
+            else:
+                yield pane
+        yield Container(*low, id="bottom")
         yield self._footer
 
     def on_mount(self) -> None:
@@ -96,8 +86,8 @@ class MainScreen(Screen[None]):
 
     def waiting(self, text: str) -> None:
         """Before the first frame: say what is being waited for."""
-        self._views["header"].show(((Span(f" {text}", "dim"),),))
-        self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
+        self._top[0].show(((Span(f" {text}", "dim"),),))
+        self._resize(Heights({}), header=1, tabs=0)
 
     def paint(self, status: HeaderStatus) -> None:
         """Show the newest frames; only what differs from the last ones reaches the terminal."""
@@ -108,26 +98,30 @@ class MainScreen(Screen[None]):
         width, height = self.app.size
         if self._is_small:
             self._drawn_for = ()
-            self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
-            self._views["header"].show((notice_line(frame, state.look, width),))
+            self._resize(Heights({}), header=1, tabs=0)
+            self._top[0].show((notice_line(frame, state.look, width),))
             self._footer.show(((Span(" too small; q quits", "dim"),),))
             return
         self._drawn_for = self._sizes
         tabs = 1 if len(state.frames) > 1 else 0
         header = header_lines(frame, status, state.look, width, height)
-        self._is_compact = False
-        self._is_compact = self._is_crowded(body, len(header) + tabs)
-        if self._is_compact and self._is_crowded(body, len(header) + tabs):
-            header = header_lines(frame, status, state.look, width, height, brief=True)
+        scene = Scene(body, state.look, state.source, width, height, zoomed=self.zoomed)
+        scene = scene._replace(header=len(header) + tabs)
+        if self._is_crowded(scene):
+            scene = scene._replace(compact=True)
+            if self._is_crowded(scene):
+                header = header_lines(frame, status, state.look, width, height, brief=True)
+                scene = scene._replace(header=len(header) + tabs)
         self._header = header
-        scan, heights = self._arranged(body, len(header) + tabs)
+        heights = allot(width, scene.room, self._wishes(scene), self.chosen, self.zoomed)
         self._resize(heights, header=len(header), tabs=tabs)
-        self._views["header"].show(header)
+        self._top[0].show(header)
         if tabs:
-            self._views["tabs"].show((tab_line(state.frames, state.index, state.look, width),))
-        self.scan.show_scan(scan)
-        self.devices.show_frame(body, state.look, width)
-        self._paint_bottom(body, width // 2 if heights.side else width, heights)
+            self._top[1].show((tab_line(state.frames, state.index, state.look, width),))
+        for name, pane in self.panes.items():
+            half = heights.side and pane.place == "bottom"
+            columns = width // 2 if half else width
+            pane.paint(scene._replace(width=columns, lines=heights.lines[name]))
         self._paint_footer(frame, width)
 
     def paint_header(self, status: HeaderStatus) -> None:
@@ -135,7 +129,7 @@ class MainScreen(Screen[None]):
         if (frame := self._visible) is not None and not self._is_small:
             first = first_line(frame, status, self._state.look, *self.app.size)
             self._header = (first, *self._header[1:])
-            self._views["header"].show(self._header)
+            self._top[0].show(self._header)
 
     def on_descendant_focus(self) -> None:
         """Show the keys of the pane that took the focus."""
@@ -176,47 +170,41 @@ class MainScreen(Screen[None]):
 
     def action_pane(self, pane: str) -> None:
         """Show a hidden pane, hide a shown one."""
-        self.chosen[pane] = not self._views[pane].display
+        self.chosen[pane] = not self.panes[pane].display
         self.zoomed = None
         self.repaint()
 
     def action_show_pane(self, pane: str) -> None:
         """Focus a pane, and show it first where it is hidden; alone if there is no room for it."""
         for zoomed in (None, pane):
-            if not self._views[pane].display:
+            if not self.panes[pane].display:
                 self.chosen[pane], self.zoomed = True, zoomed
                 self.repaint()
-        self.set_focus(self._views[pane])
+        self.set_focus(self.panes[pane])
 
     def action_zoom(self) -> None:
         """Give the focused pane everything, or take it back."""
-        self.zoomed = None if self.zoomed else self._focused_pane()
+        focused = self.focused.pane_id if isinstance(self.focused, Pane) else None
+        self.zoomed = None if self.zoomed else focused
         self.repaint()
 
     def next_pane(self, direction: int) -> None:
         """Move the focus to the next pane shown: from the devices to the scan first."""
-        shown = [p for p in sorted(PANES, key="devices".__ne__) if self._views[p].display]
+        displayed = (pane for pane in self.panes.values() if pane.display)
+        shown = sorted(displayed, key=lambda pane: pane is not self.devices)
         if not shown:
             return
-        focused = self._focused_pane()
-        now = shown.index(focused) if focused in shown else -direction
+        now = next((n for n, pane in enumerate(shown) if pane is self.focused), -direction)
         # At once: the next key may be here already.
-        self.set_focus(self._views[shown[(now + direction) % len(shown)]])
-
-    def _focused_pane(self) -> str | None:
-        """The pane in focus; what it says itself comes later than the next key."""
-        return next((pane for pane in PANES if self._views[pane] is self.focused), None)
+        self.set_focus(shown[(now + direction) % len(shown)])
 
     def back(self) -> None:
         """Undo the newest of what was arranged: filter, time shown, zoom, focus, details."""
         if self.query(Input):
             self.devices.rearrange(filter="")
             self.on_input_submitted()
-        elif self.scan.until is not None:
-            self.scan.edge(1)
-        elif self.devices.until is not None:
-            self.devices.until = None
-            self.devices.rearrange()
+        elif any(pane.to_now() for pane in self.panes.values()):
+            return
         elif self.zoomed:
             self.action_zoom()
         elif self.focused is not self.devices and self.devices.display:
@@ -237,7 +225,7 @@ class MainScreen(Screen[None]):
             case "fold":
                 return self.devices.has_focus or self._state.playback is not None
             case "fold_in" | "fold_out":
-                return self.devices.has_focus or self.scan.has_focus
+                return isinstance(self.focused, Pane) and self.focused.goes_sideways
         return super().check_action(action, parameters)
 
     def copies(self) -> Sequence[tuple[str, str]]:
@@ -288,26 +276,14 @@ class MainScreen(Screen[None]):
             self.devices.fold(lambda folded, row: folded ^ row)
 
     def action_fold_in(self) -> None:
-        """Fold the row at the cursor; from one without rows below it, go to the one above.
-
-        In the scan pane and in an open detail: go back in time.
-        """
-        if self.scan.has_focus:
-            self.scan.scroll_time(-1)
-        if not self.devices.has_focus or self.devices.scroll_time(-1):
-            return
-        item = self.devices.current
-        if item is None or item.row is None or not item.row.vdev.children or item.folded:
-            self.devices.to_parent()
-        else:
-            self.devices.fold(lambda folded, row: folded | row)
+        """Go left in the pane in focus: fold a row, or go back in time."""
+        if isinstance(self.focused, Pane):
+            self.focused.sideways(-1)
 
     def action_fold_out(self) -> None:
-        """Unfold the row at the cursor; in the scan pane and in a detail: go on in time."""
-        if self.scan.has_focus:
-            self.scan.scroll_time(1)
-        if self.devices.has_focus and not self.devices.scroll_time(1):
-            self.devices.fold(lambda folded, row: folded - row)
+        """Go right in the pane in focus: unfold a row, or go on in time."""
+        if isinstance(self.focused, Pane):
+            self.focused.sideways(1)
 
     def action_filter(self) -> None:
         """Ask, above the keys, for the text to show only rows with."""
@@ -331,97 +307,53 @@ class MainScreen(Screen[None]):
     @property
     def _is_whole(self) -> bool:
         """Whether every part is there; on the way out a last frame may come to a bare screen."""
-        return all(view.is_attached for view in self._views.values())
+        return all(view.is_attached for view in self._views)
 
     @property
     def _sizes(self) -> tuple[Size, ...]:
         """The terminal's size, and what the last layout gave each part."""
-        return (self.app.size, *(view.region.size for view in self._views.values()))
+        return (self.app.size, *(view.region.size for view in self._views))
 
-    def _is_crowded(self, body: Frame, header: int) -> bool:
-        """Whether devices and balance have too few lines beside the scan as it is drawn now.
+    @property
+    def _views(self) -> tuple[LinesView, ...]:
+        """Every part, from the top."""
+        return (*self._top, *self.panes.values(), self._footer)
+
+    def _is_crowded(self, scene: Scene) -> bool:
+        """Whether what stands above the list, as it is drawn now, leaves too few lines below it.
 
         This follows from what runs and what the pool consists of, not from what is said.
         """
-        height = self.app.size.height
-        return height < TALL and is_crowded(height, self._wanted(body, header, self._scan(body, 1)))
+        panes = self.panes.values()
+        above = sum(pane.full(scene) for pane in panes if pane.place == "top")
+        wishes = [pane.wish(scene) for pane in panes if pane.place != "top"]
+        room = scene.height - scene.header - 1 - above
+        return scene.height < TALL and is_crowded(scene.height, room, wishes)
 
-    def _wanted(self, body: Frame, header: int, scan: Sequence[Line]) -> WantedHeights:
-        balance = len(body.balance.vdevs) + 1 if body.balance.vdevs else 0
-        return WantedHeights(header, len(scan), tree_height(body.rows) + 1, balance)
-
-    def _arranged(self, body: Frame, header: int) -> tuple[tuple[Line, ...], Heights]:
-        """The scan's lines, and the lines each pane gets below ``header`` of them."""
-        (width, height), zoomed = self.app.size, self.zoomed
-        graphed = graphed_scan(body)
-        running = graphed is not None and graphed.scan.active
-        scan = self._scan(body, int(running))
-        wanted = self._wanted(body, header, scan)
-        rows = 0
-        if graphed is not None:
-            share = graph_rows if running else past_graph_rows
-            rows = share(width, height, wanted, zoomed=zoomed == "scan")
-        past = graphed.past if graphed and rows else None
-        self.scan.follow(past, self._scan_width, rows, self._state.look)
-        if rows != running:
-            scan = self._scan(body, rows)
-        # Details take room from the events, never from the graph: they come and go.
-        listed = max(wanted.devices, self.devices.line_count() + 1)
-        wanted = wanted._replace(scan=len(scan), devices=listed)
-        heights = allot(width, height, wanted, self.chosen, zoomed)
-        if 0 < heights.scan < len(scan) and zoomed is None:
-            scan = self._scan(body, rows, heights.scan)
-        return scan, heights
-
-    def _scan(self, body: Frame, graph: int, room: int | None = None) -> tuple[Line, ...]:
-        height, whole = self.app.size.height, self.zoomed == "scan"
-        return scan_lines(
-            body,
-            self._state.look,
-            self._scan_width,
-            compact=self._is_compact and not whole,
-            roomy=height >= TALL or whole,
-            whole=whole,
-            graph=graph,
-            until=self.scan.until,
-            room=room,
-        )
-
-    @property
-    def _scan_width(self) -> int:
-        """The columns of the scan; zoomed, it can be scrolled, and its title says so at its end."""
-        return self.app.size.width - WAYS * (self.zoomed == "scan")
+    def _wishes(self, scene: Scene) -> list[Wish]:
+        """What the panes want; those above the list are told what is wanted below them."""
+        wishes: list[Wish] = []
+        for pane in reversed(self.panes.values()):
+            wishes.insert(0, pane.wish(scene._replace(below=tuple(wishes))))
+        return wishes
 
     def _resize(self, heights: Heights, *, header: int, tabs: int) -> None:
-        sizes = {
-            "header": header,
-            "tabs": tabs,
-            "scan": heights.scan,
-            "balance": heights.balance,
-            "events": heights.events,
-        }
-        for name, lines in sizes.items():
-            view = self._views[name]
-            view.display = lines > 0
-            if lines:
-                view.styles.height = lines
-        self.devices.display = heights.devices > 0
-        self._bottom.display = heights.balance + heights.events > 0
-        self._bottom.set_class(heights.side, "side")
-
-    def _paint_bottom(self, body: Frame, width: int, heights: Heights) -> None:
-        look, balance, rows = self._state.look, body.balance, heights.balance - 1
-        vdevs = balance_lines(balance, look, width, rows)
-        self._views["balance"].show(vdevs, balance_title(balance, look, width, rows))
-        every = self.zoomed == "events"
-        room = heights.events - 1  # below its title
-        lines = pane_lines(body, self._state.source, look, width, room=room, every=every)
-        title = ruled(" EVENTS AND MESSAGES ", "", look.glyphs.rule, width)
-        self._views["events"].show(lines, title)
+        for view, lines in zip(self._top, (header, tabs), strict=True):
+            _set_height(view, lines)
+        for name, pane in self.panes.items():
+            lines = heights.lines.get(name, 0)
+            if pane.place == "list":  # it has what the others leave
+                pane.display = lines > 0
+            else:
+                _set_height(pane, lines)
+        bottom = self.query_one("#bottom")
+        low = (pane for pane in self.panes.values() if pane.place == "bottom")
+        bottom.display = any(heights.lines.get(pane.pane_id) for pane in low)
+        bottom.set_class(heights.side, "side")
 
     def _paint_footer(self, frame: Frame, width: int) -> None:
         state, played = self._state, self._state.playback
-        pane = self._focused_pane() or ""
+        pane = self.focused
         typing = partial(keys_line, ("Answer",), state.look, typing=True)
         footer = partial(
             footer_line,
@@ -430,7 +362,14 @@ class MainScreen(Screen[None]):
             denied=state.denied,
             replay=played is not None,
             first=wanted_action(frame, has_failed(frame)),
-            pane="" if pane == "scan" and not self.scan.has_past else pane,
+            own=pane.own_keys if isinstance(pane, Pane) else (),
         )
         position = (playback_line(played, state.look, width),) if played is not None else ()
         self._footer.share(position, typing if isinstance(self.focused, Input) else footer)
+
+
+def _set_height(view: LinesView, lines: int) -> None:
+    """Give a view so many lines; 0 hides it."""
+    view.display = lines > 0
+    if lines:
+        view.styles.height = lines

@@ -1,159 +1,140 @@
-"""How many lines each pane gets."""
+"""How many lines each pane gets, by what it wants and where it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
-from zconsole.config.settings import PANES
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 SMALLEST = (54, 10)
 """Below this many columns or lines there is only a notice with the essential numbers."""
 COMPACT = 20
-"""Below this many lines the header and the scan leave out what can be done without."""
+"""Below this many lines the header and the panes leave out what can be done without."""
 TALL = 38
 """From this many lines on the headline is framed where it is wide, and advice has several."""
-_DEVICES_MIN = 4
-_DEVICES_FULL = 11
-"""Lines of the devices, with their title, for which others give up what says little."""
-_BALANCE_MIN = 3
-"""Lines of a balance of several vdevs: between two of them data moves."""
-_EVENTS_MIN = 4
-_EVENTS_FULL = 10
-_GRAPH_FROM = 30
-"""Below this many lines the graph has one row."""
-_GRAPH_ROWS = (8, 6, 4)
-_GRAPH_OVER = 4
-"""Rows of the graph of a scan that is over: what happens now matters more."""
-_GRAPH_MOST = 20
-"""Rows of a graph that has the whole screen."""
+_LIST_MIN = 4
+_LIST_FULL = 11
+"""Lines of the list, with its title, for which others give up what says little."""
+_ASKED = 5
+"""Lines that an operator's wish for a pane that has no end is good for."""
 _WIDE = 140
 
+Place = Literal["top", "list", "bottom"]
+"""Above the list, the list itself, which is one, or below it."""
 
-class WantedHeights(NamedTuple):
-    """How many lines each part would fill, titles included; events take what there is."""
 
-    header: int
-    scan: int
-    devices: int
-    balance: int
+class Wish(NamedTuple):
+    """How many lines a pane would fill, its title included."""
+
+    pane: str
+    place: Place
+    lines: int
+    least: int = 0
+    """Lines that it has, where there is some room, although the list wants more."""
+    fills: bool = False
+    """Whether it takes what there is, and ``lines`` are what it is good for at the least."""
+    steady: int | None = None
+    """Lines without what is opened in it; None where that is all of them."""
 
 
 class Heights(NamedTuple):
-    """Lines a part; 0 hides it. ``side`` puts balance and events beside each other."""
+    """Lines a pane; 0 hides it. ``side`` puts the lower panes beside each other."""
 
-    scan: int
-    devices: int
-    balance: int
-    events: int
+    lines: Mapping[str, int]
     side: bool = False
 
 
-def graph_rows(width: int, height: int, wanted: WantedHeights, *, zoomed: bool = False) -> int:
-    """Rows of the rate's graph, where ``wanted.scan`` has one for it: 1, or what there is room for.
+def spare(width: int, room: int, wishes: Collection[Wish], *, full: bool = False) -> int:
+    """What the list and the panes below it leave of ``room`` lines; negative if they have too few.
 
-    Of a few heights only, so that a device more or less seldom moves anything.
+    ``full``: with panes that take what there is at their usual height, not at their least.
     """
-    room = height - wanted.header - 1 - wanted.scan
-    if zoomed:
-        return min(room, _GRAPH_MOST) if room > 1 else 1
-    if height < _GRAPH_FROM:
-        return 1
-    low = (wanted.balance, _EVENTS_MIN)
-    spare = room - wanted.devices - (max(low) if width >= _WIDE else sum(low))
-    least = _GRAPH_ROWS[-1] if height >= TALL else 1
-    return next((rows for rows in _GRAPH_ROWS if rows <= spare), least)
+    listed = sum(w.lines if w.steady is None else w.steady for w in wishes if w.place == "list")
+    low = [w.least if w.fills and not full else w.lines for w in wishes if w.place == "bottom"]
+    return room - listed - (max(low, default=0) if width >= _WIDE else sum(low))
 
 
-def past_graph_rows(width: int, height: int, wanted: WantedHeights, *, zoomed: bool = False) -> int:
-    """The same of a scan that is over, of which ``wanted.scan`` has none: only free rows, or 0."""
-    room = height - wanted.header - 1 - wanted.scan
-    if zoomed:
-        return max(0, min(room - 1, _GRAPH_MOST))
-    low = (wanted.balance, _EVENTS_FULL)
-    spare = room - wanted.devices - (max(low) if width >= _WIDE else sum(low))
-    return _GRAPH_OVER if height >= _GRAPH_FROM and spare > _GRAPH_OVER else 0
+def is_crowded(height: int, room: int, wishes: Collection[Wish]) -> bool:
+    """Whether what stands above the list leaves too little of a screen: ``room`` lines.
 
-
-def is_crowded(height: int, wanted: WantedHeights) -> bool:
-    """Whether the scan leaves out what can be done without, for devices and balance."""
-    room = height - wanted.header - 1 - wanted.scan
-    devices = min(wanted.devices, _DEVICES_FULL)
-    return height < COMPACT or (height < TALL and room < devices + _least_balance(wanted))
-
-
-def _least_balance(wanted: WantedHeights) -> int:
-    """Lines that a balance has although the devices want more; of one vdev it says little."""
-    return min(wanted.balance, _BALANCE_MIN) if wanted.balance > _BALANCE_MIN - 1 else 0
+    ``wishes``: those of the list and of what is below it.
+    """
+    listed = sum(w.lines if w.steady is None else w.steady for w in wishes if w.place == "list")
+    least = sum(w.least for w in wishes if w.place == "bottom" and not w.fills)
+    return height < COMPACT or (height < TALL and room < min(listed, _LIST_FULL) + least)
 
 
 def allot(
     width: int,
-    height: int,
-    wanted: WantedHeights,
+    room: int,
+    wishes: Sequence[Wish],
     chosen: Mapping[str, bool],
     zoomed: str | None = None,
 ) -> Heights:
-    """Share ``height`` lines less header and footer.
+    """Share ``room`` lines among the panes, which come in their order.
 
     ``chosen`` holds panes the operator has shown or hidden; the others come and go with the
-    room, not with what they have to show. The devices always keep some lines, unless hidden or
-    another pane is zoomed; what they do not fill is for the events.
+    room, not with what they have to show. The list always keeps some lines, unless hidden or
+    another pane is zoomed; what it does not fill is for panes that take what there is.
     """
-    room = max(0, height - wanted.header - 1)
+    given = {wish.pane: 0 for wish in wishes}
     if zoomed is not None:
-        given = {pane: room if pane == zoomed else 0 for pane in PANES}
-        return Heights(given["scan"], given["devices"], given["balance"], given["events"])
-    floor = _DEVICES_MIN if chosen.get("devices", True) else 0
-    scan = min(wanted.scan, max(0, room - floor)) if chosen.get("scan", True) else 0
-    room -= scan
-    bottom = _side if width >= _WIDE else _stacked
-    balance, events = bottom(room, floor, wanted, chosen)
-    side = width >= _WIDE and bool(balance and events)
-    used = max(balance, events) if side else balance + events
-    devices = room - used if floor else 0
-    if not floor:  # without the device list its room goes to the pane below
-        if side:
-            balance = events = room
-        elif events:
-            events = room - balance
-        elif balance:
-            balance = room
-    return Heights(scan, devices, balance, events, side)
+        return Heights({**given, zoomed: room})
+    (listed,) = (wish for wish in wishes if wish.place == "list")
+    floor = _LIST_MIN if chosen.get(listed.pane, True) else 0
+    for wish in wishes:
+        if wish.place == "top" and chosen.get(wish.pane, True):
+            given[wish.pane] = min(wish.lines, max(0, room - floor))
+            room -= given[wish.pane]
+    low = [wish for wish in wishes if wish.place == "bottom"]
+    share = _side if width >= _WIDE else _stacked
+    given |= share(room, floor, listed, low, chosen)
+    shown = [wish.pane for wish in low if given[wish.pane]]
+    side = width >= _WIDE and len(shown) > 1
+    below = [given[pane] for pane in shown]
+    used = max(below, default=0) if side else sum(below)
+    if floor:
+        given[listed.pane] = room - used
+    elif side:  # without the list its room goes to what is below it
+        given |= dict.fromkeys(shown, room)
+    elif shown:
+        given[shown[-1]] += room - used
+    return Heights(given, side)
 
 
 def _stacked(
-    room: int, floor: int, wanted: WantedHeights, chosen: Mapping[str, bool]
-) -> tuple[int, int]:
-    """Balance, then events, in what the devices leave; a chosen pane takes room from them."""
-    spare = max(0, room - wanted.devices)
-    most, least = max(2, room // 3), room // 5
-    least = max(least, _least_balance(wanted)) if least > 1 and _least_balance(wanted) else 0
-    balance = _share(chosen.get("balance"), wanted.balance, max(spare, least), room - floor)
-    balance = min(balance, max(most, spare))
-    spare = max(0, spare - balance)
-    asked = chosen.get("events")
-    events = _share(asked, max(2, spare), spare, room - floor - balance)
-    return balance, events
+    room: int, floor: int, listed: Wish, low: Sequence[Wish], chosen: Mapping[str, bool]
+) -> dict[str, int]:
+    """The lower panes in what the list leaves; a chosen one takes room from it."""
+    free, left, given = max(0, room - listed.lines), room - floor, dict[str, int]()
+    most, usual = max(2, room // 3), room // 5
+    for wish in low:
+        asked = chosen.get(wish.pane)
+        if wish.fills:
+            lines = _share(asked, max(2, free), free, left)
+        else:
+            least = max(usual, wish.least) if usual > 1 and wish.least else 0
+            lines = _share(asked, wish.lines, max(free, least), left)
+            lines = min(lines, max(most, free))
+        given[wish.pane] = lines
+        free, left = max(0, free - lines), left - lines
+    return given
 
 
 def _side(
-    room: int, floor: int, wanted: WantedHeights, chosen: Mapping[str, bool]
-) -> tuple[int, int]:
-    """Balance and events beside each other, equally high."""
-    balance = 0 if chosen.get("balance") is False else wanted.balance
-    events = chosen.get("events") is not False
-    least = min(room // 4, max(balance, _EVENTS_FULL if events else 0))
-    both = max(0, min(room - floor, max(room - wanted.devices if events else 0, least)))
-    if both < 2:
-        return 0, 0
-    return (both if balance else 0), (both if events else 0)
+    room: int, floor: int, listed: Wish, low: Sequence[Wish], chosen: Mapping[str, bool]
+) -> dict[str, int]:
+    """The lower panes beside each other, equally high."""
+    shown = [wish for wish in low if wish.lines and chosen.get(wish.pane) is not False]
+    least = min(room // 4, max((wish.lines for wish in shown), default=0))
+    free = room - listed.lines if any(wish.fills for wish in shown) else 0
+    lines = max(0, min(room - floor, max(free, least)))
+    return dict.fromkeys((wish.pane for wish in shown), lines) if lines > 1 else {}
 
 
-def _share(chosen: bool | None, wanted: int, spare: int, most: int) -> int:
+def _share(chosen: bool | None, wanted: int, free: int, most: int) -> int:
     """Lines for a pane: what it wants if there is room, at least 3 if asked for, none if not."""
     if chosen is False or most < 2:
         return 0
     if chosen:
-        return min(most, max(3, min(wanted, max(spare, _EVENTS_FULL // 2))))
-    return min(wanted, spare, most) if min(spare, most) >= min(2, wanted) else 0
+        return min(most, max(3, min(wanted, max(free, _ASKED))))
+    return min(wanted, free, most) if min(free, most) >= min(2, wanted) else 0

@@ -28,7 +28,7 @@ from zconsole.ui.theme.files import (
 )
 
 if TYPE_CHECKING:
-    from zconsole.ui.actions.loader import MakeBackend
+    from zconsole.ui.actions.controller import MakeBackend
     from zconsole.ui.app import Console
 
 THEMES = ("theme", "theme-16")
@@ -132,7 +132,7 @@ def make_console(
     make_backend: MakeBackend | None = None,
 ) -> Console:
     """The console as these options and this environment want it; not yet running."""
-    from zconsole.ui.actions.loader import ActionLoader
+    from zconsole.ui.actions.controller import ActionController
     from zconsole.ui.app import Console
     from zconsole.ui.display_format import DisplayFormat
     from zconsole.ui.widgets.glyphs import ASCII, UNICODE
@@ -156,7 +156,7 @@ def make_console(
         replace(options, in_tmux=bool(environ.get("TMUX"))),
         DisplayFormat(ASCII if plain else UNICODE, options.setting("units"), options.zone, keys),
         (*themes.found.values(), *filter(None, picked)),
-        ActionLoader(feed, make_backend, read_only=options.read_only, fault=options.fault),
+        ActionController(feed, make_backend),
         notices=problems,
         ansi_color=True if environ.get("NO_COLOR") is not None else None,
     )

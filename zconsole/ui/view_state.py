@@ -151,6 +151,17 @@ class ViewState:
         """What the pools are read with."""
         return self.latest.capabilities if self.latest else None
 
+    def why_denied(self, source: Capabilities | None, acts: str = "") -> str:
+        """Why nothing may be changed; empty when it may.
+
+        ``source``: what the pools are read with; ``acts``: why what acts here changes nothing.
+        """
+        if why := self.options.fault or "read-only" * self.options.read_only:
+            return why
+        if source is not None and not source.live:
+            return "this is a recording: nothing can be changed"
+        return acts or (source.denied if source is not None else "")
+
     def status(self, now: float, interval: float) -> HeaderStatus | None:
         """What the header says at ``now`` on the console's clock; None before the first frame.
 

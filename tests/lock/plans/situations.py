@@ -14,7 +14,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.model import Pool, Sample, parse_version
 from zconsole.pool.topology import placed
-from zconsole.sim.backends.actions import SimulatedFacts
+from zconsole.sim.backends.actions import simulated_facts
 from zconsole.sim.scenarios import names
 from zconsole.sim.source import World, clock, glance
 from zconsole.sim.state import PoolState
@@ -188,5 +188,5 @@ def simulated(world: World, state: PoolState, before: Situation | None = None) -
         pool = sample.pool
     if pool is None:
         return None
-    facts = asyncio.run(SimulatedFacts(world)(pool, state.suspended))
+    facts = asyncio.run(simulated_facts(world)(pool, state.suspended))
     return Situation(pool, facts, state.now, state.suspended, clock(state))

@@ -18,7 +18,8 @@ from zconsole.sim.source import World
 from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.session import Session
 from zconsole.ui.actions.controller import ActionController
-from zconsole.ui.actions.loader import ActionLoader
+from zconsole.ui.actions.session import FlowSession
+from zconsole.ui.actions.upkeep import Upkeep
 from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
@@ -120,8 +121,21 @@ class Acting:
         for left in reversed(range(int(seconds / step))):
             self.feed.unseen = left > 0
             self.feed.step(step)
+            await self.kept()
             await self.pilot.pause()
         await self.rest()
+
+    async def kept(self) -> None:
+        """Wait until the keeper has done what is due now."""
+
+        async def _done() -> None:
+            keeper._keeper.begin_due()
+            while acts := keeper._keeper._acting.values():
+                await asyncio.wait(acts)
+
+        keeper = self.backend.autopilots.ask.__self__  # type: ignore[attr-defined]
+        if keeper._loop is not None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_done(), keeper._loop))
 
     async def home(self) -> None:
         """Esc, until the main screen is on top."""
@@ -148,15 +162,21 @@ class Acting:
         raise AssertionError(f"no {name} on the screen")
 
     @property
-    def controller(self) -> ActionController:
-        """What acts, loaded by now."""
+    def upkeep(self) -> Upkeep:
+        """What the console does beside its flows, loaded by now."""
         assert self.app.actions is not None
-        assert self.app.actions.controller is not None
-        return self.app.actions.controller
+        assert self.app.actions.upkeep is not None
+        return self.app.actions.upkeep
+
+    @property
+    def session(self) -> FlowSession:
+        """What its flows share."""
+        return self.upkeep.session
 
     def use(self, backend: ActionBackend) -> None:
         """Act by another backend from now on."""
-        self.controller.context = replace(self.controller.context, backend=backend)
+        self.session.backend = backend
+        self.session.swaps = replace(self.session.swaps, machine=backend, _session=None)
 
     @property
     def screen(self) -> str:
@@ -181,9 +201,7 @@ async def acting(
     feed = SteppedFeed(simulated, capabilities)
     backend = simulated_backend(simulated)
     settings = ConsoleOptions(host="nas1", zone=UTC, clock=feed.clock, **options)  # type: ignore[arg-type]
-    actions = ActionLoader(
-        feed, lambda: backend, read_only=settings.read_only, fault=settings.fault
-    )
+    actions = ActionController(feed, lambda: backend)
     app = Console(
         feed,
         settings,
@@ -198,7 +216,7 @@ async def acting(
     async with app.run_test(size=size, notifications=notifications) as pilot:
         made = Acting(app, pilot, feed, backend)
         await made.rest()
-        while sampled and actions.controller is None:
+        while sampled and actions.upkeep is None:
             await pilot.pause()
         yield made
 

@@ -1,17 +1,19 @@
-"""Adding to a pool by keys: what, which devices, the plan, the result."""
+"""Adding to a pool, by a script and by keys: what, which devices, the plan, the result."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from tests.ui.actions.acting import RUN, Acting, acting, commands
-from tests.ui.drawn import plain
+from tests.ui.actions.scripted import AGREED, Reply, ScriptedSession
+from tests.ui.drawn import LOOK, plain
 from zconsole.actions.layout import Layout
 from zconsole.sim.build import Build
-from zconsole.ui.actions.add_flow import layout_text
-from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.sim.source import World
+from zconsole.ui.actions.add_flow import DevicesScreen, add_flow, layout_text
 from zconsole.ui.dialogs.screens import PickScreen
 
 
@@ -56,17 +58,53 @@ async def test_a_mirror_is_added_with_what_if_in_its_plan():
         assert ended["text"] == "the mirror vdev is part of mirrors"
 
 
+def scripted(scenario: str, disks: int, *answers: Reply) -> ScriptedSession:
+    """A session with so many disks for the pool on the shelf."""
+
+    def _prepare(world: World) -> None:
+        pool = world.pools[0]
+        model = next(pool.tops[0].leaves()).model
+        pool.host.shelf = Build(7, "more").leaves(disks, model)
+
+    return ScriptedSession(scenario, *answers, prepare=_prepare)
+
+
+def marking(count: int) -> Callable[[DevicesScreen], int]:
+    """Mark so many of the disks that are listed, and go on with them."""
+
+    def _mark(screen: DevicesScreen) -> int:
+        for index in range(count):
+            screen.marking.mark(index)
+        return 0
+
+    return _mark
+
+
+async def test_a_mirror_is_added_and_its_plan_says_what_that_brings():
+    ui = scripted("mirror-scrub", 2, "mirror of 2 disks like the others", marking(2), AGREED)
+    assert await add_flow(ui, "")
+    assert ui.shown[0].startswith("ADD TO mirrors")
+    assert "zpool add mirrors mirror /dev/disk/by-id/" in ui.plan
+    assert "usable free space: 9.82T now" in ui.plan
+    (command,) = ui.commands
+    assert command[:3] == ["add", "mirrors", "mirror"]
+    ui.pass_time(10.0, 2.0)
+    assert ui.messages == ["the mirror vdev is part of mirrors"]
+    assert "mirror-3" in [row.vdev.name for row in ui.frame.rows]
+
+
 async def test_it_says_how_many_disks_are_free_and_which_are_too_small():
-    async with adding("failed-disk", 2) as a:
-        pool = a.feed.world.pools[0]
-        pool.host.shelf[1].model = pool.host.shelf[1].model._replace(size=400 * 10**9)
-        await a.press("escape", "A")
-        await at_line(a, "Add a vdev")
-        said = " ".join((await a.read(a.press("enter"))).split())
-        assert "8 disks like the others, at least 3; 1 free" in said
-        said = await a.read(a.press("enter"))
-        assert "0 of 8 marked, at least 3" in said
-        assert "smaller than the pool's disks" in said
+    listed: list[str] = []
+
+    def _list(screen: DevicesScreen) -> None:
+        listed.extend(plain(line) for line in screen.marking.lines(LOOK, 100))
+
+    ui = scripted("failed-disk", 2, "raidz2 of 8 disks like the others", _list)
+    shelf = ui.world.pools[0].host.shelf
+    shelf[1].model = shelf[1].model._replace(size=400 * 10**9)
+    await add_flow(ui, "")
+    assert "8 disks like the others, at least 3; 1 free" in ui.shown[0]
+    assert any("smaller than the pool's disks" in line for line in listed)
 
 
 async def test_what_cannot_be_added_is_grey_with_the_reason_and_a_path_can_still_be_typed():
@@ -82,29 +120,25 @@ async def test_what_cannot_be_added_is_grey_with_the_reason_and_a_path_can_still
 
 
 async def test_one_way_is_typed_before_it_runs():
-    async with adding("failed-disk", 3) as a:
-        await at_line(a, "special")
-        await a.press("enter", "space", "space", "space")
-        assert "can never be removed again" in " ".join((await a.read(a.press("enter"))).split())
-        assert isinstance(a.app.screen, ConfirmScreen)
-        assert commands(a) == []
-        assert 'Type "tank"' in a.screen
+    ui = scripted("failed-disk", 3, "special", marking(3), AGREED)
+    await add_flow(ui, "")
+    assert "can never be removed again" in ui.plan
+    assert 'type "tank" to confirm' in ui.ran[-1]
+    assert ui.commands == []
 
 
 async def test_a_lone_spare_is_the_device_at_the_cursor():
-    async with adding() as a:
-        await at_line(a, "hot spare")
-        await a.press("enter")
-        assert "zpool add mirrors spare /dev/" in await a.read(a.press("enter"))
-        await a.press(*RUN, "escape")
-        await a.pass_time(10, 2)
-        assert "AVAIL" in a.screen
+    ui = scripted("mirror-scrub", 2, "hot spare", marking(0), AGREED)
+    assert await add_flow(ui, "")
+    assert "zpool add mirrors spare /dev/" in ui.plan
+    ui.pass_time(10.0, 2.0)
+    assert "AVAIL" in [row.vdev.state for row in ui.frame.rows]
 
 
 async def test_too_few_are_refused_with_the_reason():
-    async with adding() as a:
-        await a.press("enter")
-        assert "needs at least 2 devices" in await a.read(a.press("enter"))
+    ui = scripted("mirror-scrub", 2, "mirror", marking(0))
+    await add_flow(ui, "")
+    assert "needs at least 2 devices" in ui.plan
 
 
 async def test_a_mark_is_taken_off_again_and_what_is_in_use_gets_none():

@@ -1,4 +1,4 @@
-"""Every flow by keys, on the simulated pool."""
+"""Flows on the simulated pool, by a script and by keys, and what goes on beside them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from dataclasses import replace
 import pytest
 
 from tests.ui.actions.acting import RUN, acting, commands, pick
+from tests.ui.actions.scripted import AGREED, Run, ScriptedSession
 from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends import actions
 from zconsole.system.process import Completed
-from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.controller import READ_SECONDS
+from zconsole.ui.actions.menu import actions_flow
+from zconsole.ui.actions.replace_flow import replace_flow
+from zconsole.ui.actions.scan_flow import scans_flow
+from zconsole.ui.actions.session import FlowSession
+from zconsole.ui.actions.upkeep import READ_SECONDS
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.keys import SHIPPED
 from zconsole.ui.rebalance.job_watch import JobWatch
@@ -22,35 +26,43 @@ from zconsole.zfs.sources.base import Capabilities
 
 
 async def test_a_scrub_is_paused_resumed_and_stopped():
+    ui = ScriptedSession("mirror-scrub", "Pause the scrub", AGREED)
+    await scans_flow(ui, "")
+    assert "zpool scrub -p mirrors" in ui.plan
+    assert ui.commands == [["scrub", "-p", "mirrors"]]
+    assert "Done." in ui.ran[-1]
+    ui.pass_time(4.0, 2.0)
+    ui.answers.extend(("Start or resume", AGREED))
+    await scans_flow(ui, "")
+    assert ui.plan.startswith("Resume the scrub")
+    ui.pass_time(4.0, 2.0)
+    assert ui.commands[-1] == ["scrub", "mirrors"]
+    ui.answers.extend(("Stop the scrub", AGREED))
+    await scans_flow(ui, "")
+    assert "Cannot be undone" in ui.plan
+    assert ui.commands[-1] == ["scrub", "-s", "mirrors"]
+
+
+async def test_a_scrub_is_paused_by_keys_and_cancel_has_the_focus():
     async with acting("mirror-scrub") as a:
         assert "Pause the scrub" in await a.read(a.press("S"))
-        said = await a.read(a.press("enter"))
-        assert "zpool scrub -p mirrors" in said
+        assert "zpool scrub -p mirrors" in await a.read(a.press("enter"))
         assert a.app.focused is not None
         assert a.app.focused.id == "cancel"
         await a.press(*RUN)
         assert commands(a) == [["scrub", "-p", "mirrors"]]
         assert "Done." in a.screen
-        await a.press("escape")
-        await a.pass_time(4, 2)
-        await a.press("S", "g", "enter")
-        assert "Resume the scrub" in a.screen
-        await a.press(*RUN, "escape")
-        await a.pass_time(4, 2)
-        assert commands(a)[-1] == ["scrub", "mirrors"]
-        await a.press("S", "g", "j", "j", "enter")
-        assert "Cannot be undone" in a.screen
-        await a.press(*RUN)
-        assert commands(a)[-1] == ["scrub", "-s", "mirrors"]
 
 
 async def test_what_was_said_of_a_scrub_goes_once_it_is_not_true_any_more():
     """For 20 seconds the last line called a scrub paused that was running again."""
-    async with acting("mirror-scrub") as a:
-        await a.press("S", "enter", *RUN, "escape")
-        assert "the scrub of mirrors is paused" in await a.read(a.pass_time(4, 2))
-        await a.press("S", "g", "enter", *RUN, "escape")
-        assert "is paused" not in a.screen
+    ui = ScriptedSession("mirror-scrub", "Pause", AGREED)
+    await scans_flow(ui, "")
+    ui.pass_time(4.0, 2.0)
+    assert ui.messages == ["the scrub of mirrors is paused"]
+    ui.answers.extend(("Start or resume", AGREED))
+    await scans_flow(ui, "")
+    assert ui.messages == []
 
 
 async def test_the_palette_offers_the_actions_too():
@@ -65,7 +77,7 @@ async def test_the_palette_offers_the_actions_too():
 
 async def test_jobs_are_looked_for_now_and_then_and_watched_while_one_is_at_work(monkeypatch):
     async with acting("mirror-scrub") as a:
-        jobs, looks = a.controller.jobs, []
+        jobs, looks = a.session.jobs, []
         look = jobs.look
 
         async def _look(pool):
@@ -93,7 +105,7 @@ async def test_what_consoles_keep_is_read_only_where_it_may_have_changed(monkeyp
             looks.append(context)
 
         for name in LOOKS:
-            monkeypatch.setattr(FlowContext, name, _read)
+            monkeypatch.setattr(FlowSession, name, _read)
         a.use(replace(a.backend, change_mark=lambda: marks[-1]))
         await a.pass_time(6, 1)
         assert len(looks) == len(LOOKS)
@@ -208,13 +220,12 @@ async def test_the_whole_story_of_a_failed_disk():
 
 
 async def test_a_one_way_plan_needs_the_name_typed():
-    async with acting("second-replace") as a:
-        assert "Restart the resilver" in await a.read(a.press("S"))
-        await pick(a, "Restart the resilver")
-        assert "type tank" in a.screen or "tank" in a.app.screen.confirmation.title
-        if a.app.screen.confirmation.typed:
-            await a.press("tab", "enter")
-            assert commands(a) == []
+    ui = ScriptedSession("not-restored")
+    ui.pass_time(7200.0, 1200.0)
+    ui.answers.extend(("Discard the checkpoint", AGREED))
+    await actions_flow(ui, "")
+    assert 'type "tank" to confirm' in ui.ran[-1]
+    assert ui.commands == []
 
 
 async def test_a_scrub_of_the_known_errors_is_called_so_before_and_while_it_runs():
@@ -231,34 +242,27 @@ async def test_a_scrub_of_the_known_errors_is_called_so_before_and_while_it_runs
 
 
 async def test_detach_backs_a_replace_out_once_its_name_is_typed():
-    async with acting("failed-disk") as a:
-        await a.to("bay05")
-        await a.press("R")
-        await pick(a, "bay15")
-        await a.press(*RUN, "escape")
-        await a.pass_time(120)
-        await a.to("bay15")
-        await a.press("A")
-        await pick(a, "Detach it")
-        assert "this ends the replace" in a.screen
-        await a.press("tab", "enter")
-        assert commands(a)[-1][0] == "replace"
-        await a.press(*"bay15", "enter")
-        assert commands(a)[-1][0] == "detach"
-        await a.press("escape")
-        await a.pass_time(120)
-        assert "backed out" in next(r for r in a.log if r.get("kind") == "action")["text"]
+    ui = ScriptedSession("failed-disk", "bay15", AGREED)
+    await replace_flow(ui, ui.key("bay05"))
+    ui.pass_time(120.0)
+    ui.answers.extend(("Detach it", AGREED))
+    await actions_flow(ui, ui.key("bay15"))
+    assert "this ends the replace" in ui.plan
+    assert 'type "bay15" to confirm' in ui.ran[-1]
+    assert ui.commands[-1][0] == "replace"
+    ui.answers.extend(("Detach it", Run(typed="bay15")))
+    await actions_flow(ui, ui.key("bay15"))
+    assert ui.commands[-1][0] == "detach"
+    ui.pass_time(120.0)
+    assert any("backed out" in text for text in ui.messages)
 
 
 async def test_a_device_can_be_taken_offline_in_two_ways():
-    async with acting("healthy") as a:
-        await a.to("")
-        await a.press("A")
-        await pick(a, "Take it offline")
-        assert "until you put it online" in a.screen
-        assert "until the next reboot" in await a.read(a.press("v"))
-        await a.press("v", *RUN)
-        assert commands(a)[0][0] == "offline"
+    ui = ScriptedSession("healthy", "Take it offline", AGREED)
+    await actions_flow(ui, next(row.key for row in ui.frame.rows if not row.vdev.children))
+    assert "until you put it online" in ui.plan
+    assert "until the next reboot" in ui.plan
+    assert ui.commands[0][0] == "offline"
 
 
 @pytest.mark.parametrize(
@@ -272,7 +276,7 @@ async def test_a_device_can_be_taken_offline_in_two_ways():
 )
 async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_hand(options, reason):
     async with acting("mirror-scrub", **options) as a:
-        assert a.app.actions.denied
+        assert a.session.denied
         said = await a.read(a.press("S", "g", "j", "enter"))
         assert "To run by hand" in said
         assert "zpool scrub -p mirrors" in said
@@ -310,23 +314,19 @@ async def test_a_long_plan_is_read_without_leaving_cancel():
 
 
 async def test_a_vdev_of_larger_disks_is_expanded_once_it_is_whole():
-    async with acting("six-disk-swap", size=(110, 40)) as a:
-        await a.to("WD30EZRX")
-        assert "not complete yet" in await a.read(a.press("A", "G", "enter"))
-        await a.press("escape")
-        while any(view.scan.active for view in a.app.view_state.frame.scans):
-            await a.pass_time(4 * 3600, 2 * 3600)
-        await a.pass_time(120)
-        await a.to("ST5000DM000")
-        await a.press("A")
-        await pick(a, "Expand raidz2-0")
-        assert "gains about 10.9T" in a.screen
-        assert "never shrinks" in a.screen
-        await a.press("tab", *"raidz2-0", "enter")
-        assert [command[:2] for command in commands(a)] == [["online", "-e"]] * 6
-        await a.press("escape")
-        await a.pass_time(60, 10)
-        assert [r["ok"] for r in a.log if r.get("kind") == "action"] == [True]
+    ui = ScriptedSession("six-disk-swap")
+    await actions_flow(ui, ui.key("raidz2-0"))
+    assert "not complete yet" in ui.said
+    while any(view.scan.active for view in ui.frame.scans):
+        ui.pass_time(4 * 3600.0, 2 * 3600.0)
+    ui.pass_time(120.0)
+    ui.answers.extend(("Expand raidz2-0", Run(typed="raidz2-0")))
+    await actions_flow(ui, ui.key("raidz2-0"))
+    assert "gains about 10.9T" in ui.plan
+    assert "never shrinks" in ui.plan
+    assert [command[:2] for command in ui.commands] == [["online", "-e"]] * 6
+    ui.pass_time(60.0, 10.0)
+    assert ui.messages[-1] == "raidz2-0 has grown"
 
 
 class Stuck:
@@ -369,23 +369,16 @@ async def test_quitting_while_a_command_runs_asks_with_cancel_focused():
 
 
 async def test_a_raidz_is_widened_once_its_name_is_typed():
-    async with acting("overdue", size=(110, 40)) as a:
-        await a.to("raidz2-0")
-        await a.press("A")
-        await pick(a, "Attach a device")
-        await pick(a, "bay09")
-        assert "raidz expansion: every block is moved once" in a.screen
-        assert "never gets narrower" in a.screen
-        await a.press("tab", *"raidz2-0", "enter")
-        assert commands(a)[0][0] == "attach"
-        await a.press("escape")
-        assert "expansion of raidz2-0" in await a.read(a.pass_time(600))
-        for _ in range(30):
-            await a.pass_time(7200, 3600)
-            if ends := [r for r in a.log if r.get("kind") == "action"]:
-                break
-        assert [r["ok"] for r in ends] == [True]
-        assert "scrub" in a.screen
+    ui = ScriptedSession("overdue", "Attach a device", "bay09", Run(typed="raidz2-0"))
+    await actions_flow(ui, ui.key("raidz2-0"))
+    assert "raidz expansion: every block is moved once" in ui.plan
+    assert "never gets narrower" in ui.plan
+    assert ui.commands[0][0] == "attach"
+    ui.pass_time(600.0, 300.0)
+    assert "expansion" in [view.activity.kind for view in ui.frame.activities]
+    ui.pass_time(60 * 7200.0, 7200.0)
+    moved = "/dev/disk/by-vdev/bay09 is part of raidz2-0 and its blocks are moved"
+    assert ui.messages == [moved]
 
 
 async def test_a_bay_is_lit_and_every_light_goes_off():
@@ -399,56 +392,45 @@ async def test_a_bay_is_lit_and_every_light_goes_off():
         assert [slot for _, slot in a.feed.world.lit] == ["Slot 01"]
         await a.press("escape", "A")
         await pick(a, "Switch off every light lit from here")
-        assert "every light is off" in await a.read(a.press(*RUN))
-        assert a.feed.world.lit == {}
+        assert f"the light of Slot 01 (serial {disk.serial}) is off" in await a.read(a.press(*RUN))
+        assert not a.feed.world.lit
 
 
 async def test_lights_are_tidied_when_the_console_starts(monkeypatch):
     async with acting("mirror-scrub", size=(110, 40)) as a:
         lights = type(a.backend.lights)
         monkeypatch.setattr(lights, "tidy", lambda self: ("the light of bay 1 is off",))
-        await a.controller.tidy_lights()
+        await a.upkeep.tidy_lights()
         assert "the light of bay 1 is off" in await a.read(a.rest())
 
         def broken(_: object) -> tuple[str, ...]:
             raise ZconsoleError("no disk answers")
 
         monkeypatch.setattr(lights, "tidy", broken)
-        await a.controller.tidy_lights()
+        await a.upkeep.tidy_lights()
         assert "lights of bays: no disk answers" in await a.read(a.rest())
 
 
 async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
-    async with acting("mirror-scrub") as a:
-        execute = actions.execute
-        monkeypatch.setattr(actions, "execute", lambda *_: Completed((), 1, "", "no\n"))
-        assert "Failed." in await a.read(a.press("S", "g", "j", "enter", "tab", "enter"))
-        monkeypatch.setattr(actions, "execute", execute)
-        await a.press("escape")
-        await a.pass_time(60.0)
-        frame = a.app.view_state.frame
-        assert frame is not None
-        done = [(e.severity, e.text) for e in frame.events if "Pause" in e.text]
-        assert done == [("error", "Pause the scrub of mirrors: failed")]
+    ui = ScriptedSession("mirror-scrub", "Pause", AGREED)
+    with monkeypatch.context() as broken:
+        broken.setattr(actions, "execute", lambda *_: Completed((), 1, "", "no\n"))
+        await scans_flow(ui, "")
+    assert "Failed." in ui.ran[-1]
+    done = [(event.severity, event.text) for event in ui.follow_up.events("mirrors")]
+    assert done == [("error", "Pause the scrub of mirrors: failed")]
 
 
 async def test_who_stops_a_scrub_is_not_told_that_the_one_begun_here_was_canceled():
-    async with acting("healthy", notifications=True) as a:
-        said = await a.read(a.press("S", "g", "enter", *RUN))
-        assert "Started." in said
-        assert "The console tells you when the scrub ends." in said
-        await a.press("enter")
-        assert not isinstance(a.app.screen, ConfirmScreen)
-        await a.pass_time(60, 20)
-        await a.press("S", "g", "j", "j", "enter", *RUN)
-        assert "Done." in a.screen
-        assert "tells you" not in a.screen
-        await a.press("escape")
-        await a.pass_time(60, 20)
-        said = " ".join(message.message for message in a.app.messages)
-        assert "the scrub of vault is stopped" in said
-        assert "Stop the scrub of vault:" not in said
-        assert "was canceled" not in said
+    ui = ScriptedSession("healthy", "Start or resume", AGREED)
+    await scans_flow(ui, "")
+    assert ui.ran[-1].endswith("Started.\nThe console tells you when the scrub ends.")
+    ui.pass_time(60.0, 20.0)
+    ui.answers.extend(("Stop the scrub", AGREED))
+    await scans_flow(ui, "")
+    assert ui.ran[-1].endswith("Done.")
+    ui.pass_time(60.0, 20.0)
+    assert ui.messages == ["the scrub of vault is stopped"]
 
 
 async def test_a_title_tells_where_lines_are_out_of_sight():

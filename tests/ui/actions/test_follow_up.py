@@ -9,7 +9,6 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import RUN, SteppedFeed, acting, pick
-from tests.ui.fakes import FakeFeed
 from tests.unit.tunables.pilots import FAST, SLOW
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.diagnosis.bottleneck.finding import Suggestion, TunableStep, Verdict
@@ -19,7 +18,8 @@ from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import DONE
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
-from zconsole.ui.actions.follow_up import FollowUp, LatencyWindow
+from zconsole.ui.actions.effects import EffectWatch, LatencyWindow
+from zconsole.ui.actions.session import FollowUp
 from zconsole.zfs.sources.base import Capabilities
 
 
@@ -27,7 +27,7 @@ def test_the_slowest_pool_tells_how_long_applications_wait():
     healthy = frames.healthy()
 
     def waits(*pools: tuple[int, int]) -> float | None:
-        watch = FollowUp(FakeFeed((healthy,)))
+        watch = EffectWatch()
         for t in (0.0, 10.0):
             seen = (sample(t, slow * int(t), fast * int(t)) for slow, fast in pools)
             made = (replace(healthy, pool=str(n), sample=one) for n, one in enumerate(seen))
@@ -117,15 +117,15 @@ async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
     assert [outcome.text for _, outcome in watch.ended()] == ["out"]
 
 
-def tried(effect: TunableEffect, seconds: float = 0.0) -> tuple[FollowUp, Change]:
+def tried(effect: TunableEffect, seconds: float = 0.0) -> tuple[EffectWatch, Change]:
     """Of a pool whose suggestion goes by this effect of a change so long ago, and that change."""
-    follow_up, frame = FollowUp(FakeFeed()), frames.resilver()
+    watch, frame = EffectWatch(), frames.resilver()
     change = Change(frame.sample.t - seconds, "zfs_resilver_min_time_ms", 3000, 6000)
     step = TunableStep(3000, 6000, effect, at=frame.sample.clock - seconds + 1)
     raised = Suggestion("{act}", "raise", change.name)
     limit = Verdict("foreground", "", suggestion=raised, tried=step)
-    follow_up.take(Update((replace(frame, limit=limit),), Capabilities("demo")))
-    return follow_up, change
+    watch.take(Update((replace(frame, limit=limit),), Capabilities("demo")))
+    return watch, change
 
 
 CLEAR = TunableEffect(1e6, 1.1e6, None, None, issue_clear=True, over=True)
@@ -133,7 +133,7 @@ CLEAR = TunableEffect(1e6, 1.1e6, None, None, issue_clear=True, over=True)
 
 @pytest.mark.parametrize(("cause", "doubted"), [("slow-disk", True), ("throttle", False)])
 def test_a_faster_scan_is_no_effect_of_a_change_where_a_slow_disk_limited_it(cause, doubted):
-    watch, frame = FollowUp(FakeFeed()), frames.resilver()
+    watch, frame = EffectWatch(), frames.resilver()
     change = Change(frame.t + 60.0, "zfs_vdev_scrub_max_active", 3, 10)
     for second in range(300):
         (view, *rest) = frame.scans
@@ -147,29 +147,29 @@ def test_a_faster_scan_is_no_effect_of_a_change_where_a_slow_disk_limited_it(cau
 
 def test_what_a_change_did_is_told_as_the_suggestion_has_it():
     """Of windows a sample apart, one called it no clear effect, the other suggested to go on."""
-    follow_up, change = tried(CLEAR)
+    watch, change = tried(CLEAR)
     pool = frames.resilver().pool
-    found = follow_up.effect(pool, change, (change,))
+    found = watch.effect(pool, change, (change,))
     assert (found.issue_before, found.issue_after, found.issue_clear) == (1e6, 1.1e6, True)
     later = dataclasses.replace(change, after=12000)
-    assert follow_up.effect(pool, later, (later,)).gain is None
+    assert watch.effect(pool, later, (later,)).gain is None
 
 
 def test_what_the_same_change_did_before_is_not_told_of_it():
     """As in the scan before, or once it was put back and is tried again."""
-    follow_up, first = tried(CLEAR, 3600.0)
+    watch, first = tried(CLEAR, 3600.0)
     pool, again = frames.resilver().pool, dataclasses.replace(first, t=first.t + 60.0)
     for change in (again, dataclasses.replace(first, t=first.t + 3500.0)):
-        assert follow_up.effect(pool, change, (first, change)).gain is None
-        assert follow_up.effect(pool, first, (first, change)).gain == CLEAR.gain
+        assert watch.effect(pool, change, (first, change)).gain is None
+        assert watch.effect(pool, first, (first, change)).gain == CLEAR.gain
 
 
 @pytest.mark.parametrize(("action", "goes"), [("scrub", True), ("replace", False)])
 async def test_what_became_of_one_device_stays_when_another_one_is_acted_on(action, goes):
     async with acting("mirror-scrub") as a:
         plan = ActionPlan(action, "Do it", (), pool="mirrors")
-        a.controller._report(plan, ActionOutcome(ok=False, text="it failed"))
-        assert bool(a.controller.context.told) == goes
+        a.session.ended(plan, ActionOutcome(ok=False, text="it failed"))
+        assert bool(a.session.told) == goes
 
 
 def sample(t: float, slow: int, fast: int) -> Sample:

@@ -21,8 +21,8 @@ from zconsole.sim.source import World
 from zconsole.system.audit import MemoryLog
 from zconsole.timeline.feed import Update
 from zconsole.timeline.session import Session
-from zconsole.ui.actions import follow_up as watching
-from zconsole.ui.actions.follow_up import FollowUp
+from zconsole.ui.actions import session as watching
+from zconsole.ui.actions.session import FollowUp
 from zconsole.zfs.sources.base import Capabilities
 
 QUESTION = 100.0

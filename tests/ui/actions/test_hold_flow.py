@@ -13,7 +13,7 @@ from tests.ui.actions.acting import RUN, Acting, acting
 from tests.ui.drawn import flat, plain
 from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
-from zconsole.sim.backends import actions as autopilot
+from zconsole.sim.backends import actions as keeper
 from zconsole.tunables.pilot import HoldOrder, Targets
 from zconsole.units import latency
 
@@ -23,7 +23,7 @@ SCENARIO = "foreground"
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
-    monkeypatch.setattr(autopilot, "LOOK", 0.001)  # shorter than a pause of the pilot
+    monkeypatch.setattr(keeper, "PAUSE", 0.001)  # shorter than a pause of the pilot
     # A busy machine asks again later than that: a complaint would stay on the screen before.
     monkeypatch.setattr("zconsole.ui.messages.SETTLES", 60.0)
 
@@ -128,12 +128,12 @@ async def test_the_main_screen_says_that_an_autopilot_runs_its_latency_and_what_
             assert "AUTOPILOT" not in await a.read(a.resize(size))
         await start(a)
         await a.pass_time(120, 20)
-        reached = latency(a.controller.context.watch.waits())
+        reached = latency(a.session.effects.waits())
         for size in sizes:
             said = flat(await a.read(a.resize(size)))
             assert f"application requests wait at most {reached}." in said, size
         await a.home()
-        reached = latency(a.controller.context.watch.waits())
+        reached = latency(a.session.effects.waits())
         for size in sizes:
             first, *rest = (await a.read(a.resize(size))).splitlines()
             assert " AUTOPILOT " in first, size
@@ -154,7 +154,7 @@ async def test_where_the_target_is_out_of_reach_its_cost_is_said_and_what_stops_
         await start(a, "1ms")
         await a.home()
         await a.pass_time(900, 30)
-        assert a.controller.context.watch.waits() > 0.001
+        assert a.session.effects.waits() > 0.001
         for size in ((80, 24), (120, 40)):
             shown = await a.read(a.resize(size))
             (line,) = (row for row in shown.splitlines() if "autopilot target 1ms" in row)

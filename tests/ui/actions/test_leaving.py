@@ -9,7 +9,7 @@ from tests.ui.actions.test_hold_flow import SCENARIO, start
 from tests.ui.fakes import until
 from tests.ui.rebalance.steps import running
 from zconsole.errors import ExitCode
-from zconsole.sim.backends import actions as autopilot
+from zconsole.sim.backends import actions as keeper
 
 KEYS = [("q", ExitCode.OK), ("ctrl+c", ExitCode.INTERRUPTED)]
 
@@ -85,7 +85,7 @@ async def test_the_first_line_counts_the_tunables_that_are_set():
 async def test_what_the_autopilot_sets_goes_back_with_it_and_is_neither_counted_nor_asked_about(
     monkeypatch,
 ):
-    monkeypatch.setattr(autopilot, "LOOK", 0.001)  # shorter than a pause of the pilot
+    monkeypatch.setattr(keeper, "PAUSE", 0.001)  # shorter than a pause of the pilot
     async with acting(SCENARIO, (80, 24)) as a:
         await start(a)
         await a.press("escape")
@@ -99,7 +99,7 @@ async def test_a_job_is_said_to_end_or_to_go_on():
     async with acting("added-vdev", (100, 40)) as a:
         await running(a)
         await a.press("escape", "escape")
-        (job,) = a.controller.jobs.live
+        (job,) = a.session.jobs.live
         for key, _ in KEYS:
             said = await asked(a, key)
             assert f"Rebalance job {job.job} is {job.state}; it ends with this demo; a real" in said

@@ -17,7 +17,7 @@ from tests.unit.tunables.conftest import Kernel
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system.host import process_mark
 from zconsole.system.state_dir import StateError
-from zconsole.ui.actions.controller import LOOK_SECONDS
+from zconsole.ui.actions.upkeep import LOOK_SECONDS
 
 TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
 IDLE, SCANS = "healthy", "mirror-scrub"
@@ -81,7 +81,7 @@ class Seen:
         self.said.clear()
         for _ in range(2):
             await self._acting.pass_time(1, 1)
-            await self._acting.controller.look_at_tunables()
+            await self._acting.upkeep.look_at_tunables()
         await self._acting.rest()
         return "\n".join(self.said)
 

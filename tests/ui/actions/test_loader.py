@@ -9,7 +9,7 @@ from datetime import UTC
 from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, screen_text
-from zconsole.ui.actions.loader import ActionLoader
+from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.start import make_console
 
@@ -53,7 +53,7 @@ async def test_what_acts_is_made_after_the_first_frame_and_once():
     feed = FakeFeed((frames.resilver(),))
     app = make_console(feed, ConsoleOptions(zone=UTC), UTF8, make_backend)
     async with app.run_test(size=(80, 24)) as pilot:
-        while app.actions.controller is None:
+        while app.actions.upkeep is None:
             await pilot.pause()
         feed.put(frames.resilver())
         await pilot.pause()
@@ -62,16 +62,18 @@ async def test_what_acts_is_made_after_the_first_frame_and_once():
 
 def test_the_first_paint_needs_nothing_that_acts():
     code = (
-        "import sys, zconsole.cli.demo, zconsole.ui.app;"
-        "heavy = ('zconsole.actions.', 'zconsole.tunables.control', 'zconsole.ui.actions.wizards');"
+        "import sys, zconsole.cli.demo, zconsole.sim.probes, zconsole.ui.app;"
+        "heavy = ('zconsole.actions.', 'zconsole.tunables.control', 'zconsole.ui.actions.session');"
         "sys.exit(any(m.startswith(heavy) for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 async def test_a_console_that_is_opened_for_a_swap_begins_with_it_once(monkeypatch):
-    begun: list[tuple[str, str | None]] = []
-    monkeypatch.setattr(ActionLoader, "start", lambda _, app, flow, key: begun.append((flow, key)))
+    begun = []
+    monkeypatch.setattr(
+        ActionController, "start", lambda _, app, flow, key: begun.append((flow, key))
+    )
     async with acting("swap", swap_at=("tank", "77")) as a:
         await a.rest()
         a.feed.step(1.0)

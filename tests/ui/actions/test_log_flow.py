@@ -47,7 +47,7 @@ async def test_a_log_that_does_not_answer_keeps_nobody_waiting(monkeypatch):
     monkeypatch.setattr(log_flow, "PATIENCE", 0.05)
     async with acting("mirror-scrub") as a:
         await a.press("S", "escape")
-        log = a.app.actions.controller.context.backend.log
+        log = a.session.backend.log
         monkeypatch.setattr(type(log), "recent", lambda _: back.wait() and [])
         await a.press("L")
         await until(a.pilot, lambda: "did not answer" in a.screen)

@@ -10,11 +10,20 @@ import pytest
 
 from tests.table import rows
 from tests.ui.actions.acting import RUN, acting, pick, reach
+from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession
 from tests.ui.drawn import plain
 from tests.unit.actions.pools import mirror, raidz2
 from zconsole.pool.model import MULTIHOST
-from zconsole.ui.actions.menu import Entry, entry_about, first_entry, menu_lines, row_entries
-from zconsole.ui.actions.wizards import replace_flow
+from zconsole.ui.actions.menu import (
+    Entry,
+    actions_flow,
+    entry_about,
+    first_entry,
+    menu_lines,
+    row_entries,
+)
+from zconsole.ui.actions.replace_flow import replace_flow
+from zconsole.ui.actions.scan_flow import scan_entries, scans_flow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Span, at_most, width_of
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
@@ -51,13 +60,6 @@ async def test_a_question_is_wrapped_anew_in_another_window():
         assert await a.read(a.rest()) == narrow
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
-async def test_the_whole_reason_is_told_of_what_cannot_be_done(size):
-    async with acting("resilver", size) as a:
-        said = " ".join((await a.read(a.press("S", *"gjjjjjjjjj"))).split())
-        assert "Pause or stop the resilver: ZFS cannot pause or stop it" in said
-
-
 async def test_disks_of_one_model_are_told_apart_where_it_is_narrow():
     async with acting("six-disk-swap", (60, 15)) as a:
         await a.to("NT51PRJG")
@@ -76,14 +78,11 @@ async def test_disks_of_one_model_are_told_apart_where_it_is_narrow():
         assert "9ZD1MSKA" in a.screen
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
-async def test_a_plan_names_the_devices_whole(size):
-    async with acting("six-disk-swap", size) as a:
-        await a.to("NT51PRJG")
-        rows = (await a.read(a.press("R", "enter"))).splitlines()[:2]
-        said = " ".join(" ".join(rows).replace("↓", "").split())
-        old, new = (rf"Slot \d\d \(serial {serial}\)" for serial in ("NT51PRJG", "9ZD1MSKA"))
-        assert re.match(f"Replace {old} with {new}", said)
+async def test_a_plan_names_the_devices_whole():
+    ui = ScriptedSession("six-disk-swap", "ata-ST5000DM000-1FK178_9ZD1MSKA")
+    await replace_flow(ui, ui.key("NT51PRJG"))
+    old, new = (rf"Slot \d\d \(serial {serial}\)" for serial in ("NT51PRJG", "9ZD1MSKA"))
+    assert re.match(f"Replace {old} with {new}", ui.plan)
 
 
 def test_a_name_in_an_entry_cannot_act_on_the_terminal() -> None:
@@ -102,17 +101,16 @@ def test_what_an_entry_is_about_is_told_whole() -> None:
 
 
 async def test_the_entry_at_the_cursor_tells_what_it_would_run():
-    async with acting("mirror-scrub") as a:
-        assert "Runs: zpool scrub -p mirrors" in await a.read(a.press("S", "g", "j"))
+    ui = ScriptedSession("mirror-scrub")
+    await scans_flow(ui, "")
+    assert "Runs: zpool scrub -p mirrors" in ui.said
 
 
 async def test_every_entry_says_what_it_would_do_or_why_it_cannot():
-    async with acting("failed-disk", (100, 40)) as a:
-        await a.to("bay05")
-        await a.press("A")
-        screen = a.app.screen
-        for index in range(screen.view.line_count()):
-            assert screen._said(index), plain(screen.view.line_at(index))
+    ui = ScriptedSession("failed-disk")
+    entries = row_entries(await ui.situation_now(), ui.key("bay05"))
+    for index, entry in enumerate(entries):
+        assert entry_about(entries, index, LOOK, 80), entry.text
 
 
 async def test_what_is_not_possible_stands_behind_one_line_that_opens_it():
@@ -132,14 +130,11 @@ async def test_what_is_not_possible_stands_behind_one_line_that_opens_it():
 
 
 async def test_what_lights_a_bay_is_not_beside_what_clears_errors():
-    async with acting("failed-disk", (100, 40)) as a:
-        await a.to("bay05")
-        lines = (await a.read(a.press("A"))).splitlines()
-        lights, clears = (
-            next(n for n, line in enumerate(lines) if text in line)
-            for text in ("Light its bay", "Clear its errors")
-        )
-        assert abs(lights - clears) > 2
+    ui = ScriptedSession("failed-disk")
+    await actions_flow(ui, ui.key("bay05"))
+    lines = ui.shown[0].splitlines()
+    lights, clears = (lines.index(text) for text in ("Light its bay", "Clear its errors"))
+    assert abs(lights - clears) > 2
 
 
 async def test_a_long_reason_has_all_the_rows_the_menu_leaves():
@@ -204,49 +199,39 @@ def _order(said: str) -> list[str]:
     [("mirror-scrub", "Pause the scrub"), ("healthy", "Start or")],
 )
 async def test_the_scan_menu_keeps_its_order_and_begins_on_what_the_state_asks_for(scenario, first):
-    async with acting(scenario) as a:
-        said = await a.read(a.press("S"))
-        assert _order(said) == [
-            "Start or resume",
-            "Pause the scrub",
-            "Stop the scrub",
-            "Scrub only known",
-            "Scrub only what",
-            "Scrub a range",
-            "Scrub only in",
-            "Scrub at any",
-            "Restart the resilver",
-            "Pause or stop",
-        ]
-        assert _order(said)[a.app.screen.view.cursor].startswith(first)
+    ui = ScriptedSession(scenario)
+    await scans_flow(ui, "")
+    assert _order(ui.shown[0]) == [
+        "Start or resume",
+        "Pause the scrub",
+        "Stop the scrub",
+        "Scrub only known",
+        "Scrub only what",
+        "Scrub a range",
+        "Scrub only in",
+        "Scrub at any",
+        "Restart the resilver",
+        "Pause or stop",
+    ]
+    entries = scan_entries(await ui.situation_now())
+    assert entries[first_entry(entries)].text.startswith(first)
 
 
-async def _pick(a, text: str) -> None:
-    """Open the menu of the row and put the cursor on the line with this text."""
-    await a.press("A")
-    await reach(a, text)
-
-
-async def test_a_slow_disk_sits_out_by_keys_where_the_release_has_it():
-    async with acting("sit-out") as a:
-        await a.to("bay04")
-        assert "reads go around it" in await a.read(a.press("enter"))
-        await a.press("enter")
-        await _pick(a, "Let reads go around it")
-        assert "zpool set sit_out=off tank" in await a.read(a.press("enter"))
-        await a.press("tab", "enter", "escape")
-        a.feed.step()
-        await a.rest()
-        await a.to("bay04")
-        assert "reads go around it" not in await a.read(a.press("enter"))
+async def test_a_slow_disk_sits_out_where_the_release_has_it():
+    ui = ScriptedSession("sit-out", "Let reads go around it", AGREED)
+    await actions_flow(ui, ui.key("bay04"))
+    assert "zpool set sit_out=off tank" in ui.plan
+    ui.pass_time(1.0, 1.0)
+    (vdev,) = (row.vdev for row in ui.frame.rows if row.key == ui.key("bay04"))
+    assert not vdev.sitting_out
 
 
 @pytest.mark.parametrize("row", ["Let reads go around it", "Switch autosit of raidz2-0"])
 async def test_what_an_older_release_lacks_is_grey_with_the_reason(row):
-    async with acting("healthy") as a:
-        await a.to("bay04")
-        await _pick(a, row)
-        assert "needs OpenZFS 2.4" in a.screen
+    ui = ScriptedSession("healthy")
+    await actions_flow(ui, ui.key("bay04"))
+    (line,) = (line for line in ui.shown[0].splitlines() if line.startswith(row))
+    assert "needs OpenZFS 2.4" in line
 
 
 def test_only_disks_with_parity_can_sit_out():
@@ -258,17 +243,15 @@ def _typed(text: str) -> list[str]:
     return ["space" if letter == " " else letter for letter in text] + ["enter"]
 
 
-async def test_what_was_written_between_dates_is_scrubbed_by_keys():
-    async with acting("sit-out") as a:
-        await a.press("S", *"gjjjjj")
-        assert "SCRUB WHAT WAS WRITTEN" in await a.read(a.press("enter"))
-        assert "SCRUB WHAT WAS WRITTEN" in await a.read(a.press(*_typed("soon")))
-        said = await a.read(a.press(*["backspace"] * 4, *_typed("2026-11-09 to 2026-11-15")))
-        assert "zpool scrub -S 2026-11-09 -E 2026-11-15 tank" in said
-        assert "does not count as a full scrub" in said
-        await a.press("tab", "enter", "escape")
-        a.feed.step()
-        assert "partial scrub" in await a.read(a.rest())
+async def test_what_was_written_between_dates_is_scrubbed():
+    dates = "2026-11-09 to 2026-11-15"
+    ui = ScriptedSession("sit-out", "Scrub a range of dates", "soon", dates, AGREED)
+    await scans_flow(ui, "")
+    assert [text[:22] for text in ui.shown[1:3]] == ["SCRUB WHAT WAS WRITTEN"] * 2
+    assert "zpool scrub -S 2026-11-09 -E 2026-11-15 tank" in ui.plan
+    assert "does not count as a full scrub" in ui.plan
+    ui.pass_time(1.0, 1.0)
+    assert ui.frame.scan.scan.state == "running"
 
 
 async def test_a_scrub_is_kept_to_some_hours_by_keys():
@@ -281,6 +264,7 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         said = await a.read(a.press(*["backspace"] * 5, *_typed(hours)))
         assert "the scrub is paused now" in said
         await a.press("tab", "enter", "escape")
+        await a.kept()
         a.feed.step()
         assert "PAUSED" in await a.read(a.rest())
         a.feed.step(6.0)
@@ -288,7 +272,9 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         assert f"scrub hours {hours} paused until {hours[:5]}" in " ".join(
             (await a.read(a.rest())).split()
         )
-        assert await a.read(a.pass_time(2.5 * 3600.0, 600.0))
+        await a.pass_time(2.5 * 3600.0, 600.0)
+        a.feed.step()
+        await a.rest()
         assert "PAUSED" not in a.screen
         assert f"Scrub only in some hours (set: {hours})" in await a.read(a.press("S"))
         said = await a.read(a.press(*"Gkk", "enter"))
@@ -298,36 +284,28 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         assert a.backend.windows.windows() == ()
 
 
-async def test_the_question_for_hours_says_what_is_set_and_is_not_taken_for_an_answer():
-    async with acting("healthy") as a:
-        assert "no hours are set for its scrub" in await a.read(a.press("S"))
-        await pick(a, "Scrub only in some hours")
-        assert "No hours are set now." in a.screen
-        assert "for example 22:00-06:00" in a.screen
-        await a.press(*_typed("22:00-06:00"), "tab", "enter", "escape")
-        await a.press("S")
-        await pick(a, "Start or resume a scrub")
-        assert "hours are set (22:00-06:00): outside them the scrub is paused again" in a.screen
-        await a.press("escape")
-        await pick(a, "Scrub only in some hours")
-        assert "Set now: 22:00-06:00" in a.screen
-
-
-async def test_a_scrub_by_dates_is_refused_where_the_release_has_none():
-    async with acting("healthy") as a:
-        assert "needs OpenZFS 2.4" in await a.read(a.press("S", *"gjjjjj"))
+async def test_the_question_for_hours_says_what_is_set():
+    hours = "Scrub only in some hours"
+    ui = ScriptedSession("healthy", hours, "22:00-06:00", AGREED)
+    await scans_flow(ui, "")
+    assert "no hours are set for its scrub" in ui.shown[0]
+    assert "No hours are set now." in ui.shown[1]
+    assert "for example 22:00-06:00" in ui.shown[1]
+    ui.answers.extend(("Start or resume a scrub", ESC, hours))
+    await scans_flow(ui, "")
+    assert "hours are set (22:00-06:00): outside them the scrub is paused again" in ui.plan
+    assert "Set now: 22:00-06:00" in ui.shown[-2]
 
 
 async def test_what_can_be_done_with_a_device_keeps_its_order():
-    async with acting("mirror-scrub") as a:
-        await a.to("mirror-0")
-        await a.press("j")
-        orders = []
-        for _ in range(2):
-            said = (await a.read(a.press("A"))).splitlines()[1:20]
-            orders.append([line[:16] for line in said])
-            await a.press("escape", "A", "j", "enter", "tab", "enter", "escape", "escape", "escape")
-        assert orders[0] == orders[1]
+    ui = ScriptedSession("mirror-scrub", "Light its bay", AGREED)
+    key = next(row.key for row in ui.frame.rows if not row.vdev.children)
+    orders = []
+    for _ in range(2):
+        await actions_flow(ui, key)
+        ui.pass_time(1.0, 1.0)
+        orders.append([line[:16] for line in ui.shown[-1 if orders else 0].splitlines()])
+    assert orders[0] == orders[1]
 
 
 async def test_escape_goes_one_step_back_from_a_plan_that_was_only_read():

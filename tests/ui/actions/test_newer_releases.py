@@ -1,22 +1,20 @@
-"""What only newer releases have, by keys: the exact command there, the reason elsewhere."""
+"""What only newer releases have: the exact command there, the reason elsewhere."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from tests.ui.actions.acting import RUN, Acting, acting, commands, pick
-from zconsole.sim.state import PoolState
+from tests.ui.actions.scripted import AGREED, ScriptedSession
+from zconsole.sim.source import World
+from zconsole.ui.actions.menu import actions_flow
+from zconsole.ui.actions.scan_flow import scans_flow
 
-WIDE = (120, 40)
 
-
-async def of_release(a: Acting, version: str) -> PoolState:
-    """The simulated pool, as this release has it."""
-    (pool,) = a.feed.world.pools
-    pool.version = version
-    a.feed.step()
-    await a.rest()
-    return pool
+def of_release(version: str, world: World) -> None:
+    """Have the simulated pool as this release has it."""
+    world.pools[0].version = version
 
 
 @pytest.mark.parametrize(
@@ -26,14 +24,11 @@ async def of_release(a: Acting, version: str) -> PoolState:
         ("healthy", "2.3.0", "Scrub only what is new", "zpool scrub -C vault"),
     ],
 )
-async def test_a_partial_scrub_is_started_by_keys(scenario, version, entry, command):
-    async with acting(scenario, WIDE) as a:
-        await of_release(a, version)
-        await a.press("S")
-        await pick(a, entry)
-        assert command in a.screen
-        await a.press(*RUN)
-        assert command.split()[1:] in commands(a)
+async def test_a_partial_scrub_is_started(scenario, version, entry, command):
+    ui = ScriptedSession(scenario, entry, AGREED, prepare=partial(of_release, version))
+    await scans_flow(ui, "")
+    assert command in ui.plan
+    assert command.split()[1:] in ui.commands
 
 
 @pytest.mark.parametrize(
@@ -46,24 +41,20 @@ async def test_a_partial_scrub_is_started_by_keys(scenario, version, entry, comm
     ],
 )
 async def test_a_release_without_it_says_which_has_it(scenario, version, reason):
-    async with acting(scenario, WIDE) as a:
-        await of_release(a, version)
-        assert reason in await a.read(a.press("S"))
+    ui = ScriptedSession(scenario, prepare=partial(of_release, version))
+    await scans_flow(ui, "")
+    assert reason in ui.said
 
 
-async def test_autosit_is_switched_by_keys():
-    async with acting("sit-out", WIDE) as a:
-        await a.to("bay04")
-        await a.press("A")
-        await pick(a, "Switch autosit of raidz2-0")
-        (pool,) = a.feed.world.pools
-        command = f"zpool set autosit=off tank {pool.tops[0].guid}"
-        assert command in a.screen
-        await a.press(*RUN)
-        assert command.split()[1:] in commands(a)
+async def test_autosit_is_switched():
+    ui = ScriptedSession("sit-out", "Switch autosit of raidz2-0", AGREED)
+    await actions_flow(ui, ui.key("bay04"))
+    command = f"zpool set autosit=off tank {ui.world.pools[0].tops[0].guid}"
+    assert command in ui.plan
+    assert command.split()[1:] in ui.commands
 
 
 async def test_a_release_without_autosit_says_which_one_has_it():
-    async with acting("healthy", WIDE) as a:
-        await a.to("bay04")
-        assert "autosit needs OpenZFS 2.4" in await a.read(a.press("A", "G", "enter"))
+    ui = ScriptedSession("healthy")
+    await actions_flow(ui, ui.key("bay04"))
+    assert "autosit needs OpenZFS 2.4" in ui.said

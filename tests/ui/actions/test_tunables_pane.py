@@ -1,18 +1,23 @@
-"""Tunables by keys: listed, set, put back, on the simulated pool."""
+"""Tunables listed, set and put back on the simulated pool, by a script and by keys."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from tests.table import rows
 from tests.ui.actions.acting import RUN, acting
+from tests.ui.actions.scripted import AGREED, ScriptedSession
 from tests.ui.drawn import plain
 from tests.ui.fakes import until
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import named
 from zconsole.tunables.control import Setting
-from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.tunables_pane import Shown, tunable_lines
+from zconsole.ui.actions.session import FlowSession
+from zconsole.ui.actions.tunables_flow import tunables_flow
+from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, tunable_lines
 from zconsole.ui.display_format import DisplayFormat
 
 
@@ -24,7 +29,7 @@ async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
         async def _read_past(context):
             looks.append(context)
 
-        monkeypatch.setattr(FlowContext, "read_past", _read_past)
+        monkeypatch.setattr(FlowSession, "read_past", _read_past)
         await a.pass_time(1, 1)
         assert looks == []
         await a.press("S", "escape")
@@ -96,39 +101,55 @@ async def test_without_a_suggestion_the_list_opens_at_its_top():
         assert "uggested" not in said
 
 
+TIME = "zfs_resilver_min_time_ms"
+"""The first tunable of the list."""
+
+
+def asking(request: str) -> Callable[[TunablesScreen], int]:
+    """Press the key of this request with the cursor on the first tunable."""
+
+    def _press(screen: TunablesScreen) -> int:
+        screen.request = request
+        return 0
+
+    return _press
+
+
 async def test_a_faster_preset_makes_the_simulated_resilver_faster():
-    async with acting("few-requests") as a:
-        await a.pass_time(300, 20)
-        slow = a.app.view_state.frame.scan.issue_rate
-        await a.press("T", "F", *RUN, "escape", "escape")
-        await a.pass_time(300, 20)
-        assert a.app.view_state.frame.scan.issue_rate > slow
-        changes = a.backend.control.past().changes
-        effect = a.controller.context.watch.effect(a.app.view_state.frame.pool, changes[0], changes)
-        assert effect.gain is not None
-        assert effect.gain > 0
-        assert any(e.origin == "console" for e in a.app.view_state.frame.events)
+    ui = ScriptedSession("few-requests")
+    ui.pass_time(300.0, 20.0)
+    slow = ui.frame.scan.issue_rate
+    ui.answers.extend((asking("faster-resilver"), AGREED))
+    await tunables_flow(ui, "")
+    assert "too few writes to the new disk at once" in ui.plan
+    assert "new-disk-writes" not in ui.plan
+    ui.pass_time(300.0, 20.0)
+    assert ui.frame.scan.issue_rate > slow
+    changes = ui.backend.control.past().changes
+    effect = ui.effects.effect(ui.frame.pool, changes[0], changes)
+    assert effect.gain is not None
+    assert effect.gain > 0
+    assert list(ui.effects.events(ui.frame.pool, changes))
 
 
 async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
-    async with acting("resilver") as a:
-        await a.press("T", "enter", *"5000", "enter")
-        assert "3000 → 5000" in a.screen
-        await a.press(*RUN, "escape")
-        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
-        assert "was 3000" in a.screen
-        await a.press("enter", *"99999999", "enter")
-        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
-        await a.press("escape", "U", *RUN, "escape")
-        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 3000
+    ui = ScriptedSession("resilver", asking("set"), "5000", AGREED, asking("set"), "99999999")
+    value = partial(ui.backend.control.setting, TIME)
+    await tunables_flow(ui, "")
+    assert "3000 → 5000" in ui.plan
+    assert value().value == 5000
+    assert any("99999999" in text for text in ui.messages)
+    ui.answers.extend((asking("restore"), AGREED))
+    await tunables_flow(ui, "")
+    assert value().value == 3000
 
 
 @pytest.mark.parametrize(("value", "warned"), [("5000", True), ("500", False)])
 async def test_what_raising_does_is_a_warning_of_raising_only(value, warned):
-    async with acting("resilver") as a:
-        said = " ".join((await a.read(a.press("T", "enter", *value, "enter"))).split())
-        assert f"3000 → {value} ms" in said
-        assert ("synchronous writes of every pool wait longer" in said) == warned
+    ui = ScriptedSession("resilver", asking("set"), value)
+    await tunables_flow(ui, "")
+    assert f"3000 → {value} ms" in ui.plan
+    assert ("synchronous writes of every pool wait longer" in ui.plan) == warned
 
 
 async def test_quitting_tells_of_tunables_that_wait_for_the_end_of_a_scan():
@@ -200,13 +221,13 @@ async def test_the_plan_of_a_preset_has_headings_and_says_from_what_to_what():
 
 
 async def test_a_preset_lists_only_what_it_changes():
-    async with acting("resilver", (100, 40)) as a:
-        said = await a.read(a.press("T", "N"))
-        changes = [line.split() for line in said.splitlines() if "→" in line]
-        assert changes
-        assert [words for words in changes if words[1] == words[3]] == []
-        assert "Preset gentle" in said
-        assert "nothing to change" in await a.read(a.press(*RUN, "escape", "N"))
+    ui = ScriptedSession("resilver", asking("gentle"), AGREED, asking("gentle"))
+    await tunables_flow(ui, "")
+    changes = [line.split() for line in ui.plans[0].splitlines() if "→" in line]
+    assert changes
+    assert [words for words in changes if words[1] == words[3]] == []
+    assert ui.plan.startswith("Preset gentle")
+    assert any("nothing to change" in text for text in ui.messages)
 
 
 async def test_without_a_scan_it_says_at_which_end_values_go_back():

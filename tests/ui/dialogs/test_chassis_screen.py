@@ -50,7 +50,7 @@ async def test_a_light_that_was_switched_on_is_marked():
     async with acting("failed-disk", (80, 24)) as a:
         assert "02*    ONLINE" not in await a.read(a.press("c", "l"))
         enclosure = a.app.screen._bay.enclosure.key
-        a.feed.world.lit[enclosure, "Slot 02"] = a.feed.world.pools[0].now + 60
+        a.feed.world.lit.add((enclosure, "Slot 02"))
         await a.press("escape")
         said = await a.read(a.press("c", "l"))
         assert "02*    ONLINE" in said

@@ -8,7 +8,7 @@ from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, view_state
 from zconsole.ui.actions import log_flow, tunables_pane
-from zconsole.ui.dialogs import confirm, help_screen, what_if_screen
+from zconsole.ui.dialogs import confirm, what_if_screen
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen, Dialog, PickScreen
 from zconsole.ui.panes import overview
@@ -19,7 +19,6 @@ from zconsole.ui.widgets.draw import Span
 EVERY_MODULE = (
     confirm,
     flow,
-    help_screen,
     log_flow,
     overview,
     tunables_pane,

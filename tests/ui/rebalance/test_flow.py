@@ -30,7 +30,7 @@ from zconsole.zfs.sources.base import Capabilities
 
 
 def desk_of(a: Acting):
-    return a.controller.jobs.rebalance_backend
+    return a.session.jobs.rebalance_backend
 
 
 async def test_the_whole_way_from_directories_to_a_spread_that_went_down():

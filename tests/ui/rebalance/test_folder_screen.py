@@ -24,7 +24,7 @@ async def test_the_amount_to_mark_is_the_one_that_the_plan_of_the_whole_pool_com
     async with acting(SCENARIO, size=size) as a:
         said = (await a.read(to_tree(a))).splitlines()
         settings = Settings(("/storage",), limits=Limits(until_spread=EVEN))
-        steps = [step async for step in a.controller.jobs.rebalance_backend.plan(settings)]
+        steps = [step async for step in a.session.jobs.rebalance_backend.plan(settings)]
     plan = steps[-1]
     assert isinstance(plan, PlanDocument)
     words = " ".join(line.strip() for line in said[-3:])

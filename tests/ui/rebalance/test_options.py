@@ -7,12 +7,15 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.ui.actions.acting import acting
+from tests.ui.actions.scripted import AGREED, ESC, Reply, ScriptedSession
 from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import SETTINGS
-from tests.ui.rebalance.steps import SCENARIO, settled, to_options, to_plan, to_tree
+from tests.ui.rebalance.steps import SCENARIO, settled, to_options, to_plan
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.planning.settings import EVEN, HELP, Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.rebalance.flow import rebalance_flow
+from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.options import (
     AIM,
     ASKED,
@@ -147,30 +150,42 @@ async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options()
         assert "--until-spread=0.05" in await a.read(settled(a))
 
 
+def directories(_: FoldersScreen) -> tuple[str, ...]:
+    """Choose the films."""
+    return ("/storage/films",)
+
+
+def planning(*answers: Reply) -> ScriptedSession:
+    """A session on the options of a new job for the films."""
+    return ScriptedSession(SCENARIO, "New job", directories, *answers)
+
+
+def row(ui: ScriptedSession, label: str) -> str:
+    """What the options shown last have under this label."""
+    shown = next(text for text in reversed(ui.shown) if text.startswith("REBALANCE  options"))
+    (line,) = (line for line in shown.splitlines() if line.startswith(label))
+    return line.removeprefix(label).strip()
+
+
 async def test_every_option_is_chosen_from_a_list_or_asked_for():
-    async with acting(SCENARIO) as a:
-        await to_tree(a, mark=False)
-        await a.press("enter", "g")
-        assert "new parity width" in await a.read(a.press("enter", "j", "enter"))
-        await a.press("j", "enter", *"10", "enter")
-        assert "10 %" in a.screen
-        assert "nonsense: not a size" in await a.read(a.press("j", "enter", *"nonsense", "enter"))
-        await a.press("escape")
-        assert "Rate limit                none" in a.screen
-        await a.press("j", "enter")
-        assert "copy: verified copies" in await a.read(a.press("enter", "j", "enter"))
-        assert "-P: incremental sends do not grow" in await a.read(
-            a.press("G", "enter", "j", "enter")
-        )
-        assert "all blocks" in await a.read(a.press("enter", "g", "enter"))
-        await a.press("k", "enter", "j", "enter", "right", "enter")
-        assert "accept if a write" in a.screen
-        said = await a.read(a.press("escape"))
-        assert "set: Engine, Risk (copy engine)" in said
-        await a.press("G", "enter")
-        said = await a.read(settled(a))
-        assert "--engine=copy --aim=width --until-spread=0.1" in said
-        assert "--accept-races" in said
+    made: list[Settings] = []
+    ui = planning(
+        "Aim", "new parity width",
+        "Stop at", "10",
+        "Rate limit", "nonsense", ESC,
+        "More", "Engine", "copy: verified copies", "Rewrite", "-P: incremental sends do not grow",
+        "Rewrite", "all blocks", "Risk", "accept", AGREED, ESC,
+        "Show the plan", lambda screen: made.append(screen.settings),
+    )  # fmt: skip
+    await rebalance_flow(ui, "")
+    assert ui.messages == ["nonsense: not a size such as 200M"]
+    assert row(ui, "Aim") == "new parity width, after a raidz expansion"
+    assert row(ui, "Rate limit") == "none"
+    assert row(ui, "More") == "set: Engine, Risk (copy engine)"
+    (settings,) = made
+    assert (settings.engine, settings.aim, settings.limits.until_spread) == ("copy", "width", 0.1)
+    assert settings.accept_races
+    assert not settings.rewrite_options
 
 
 CHOICES = [entry for entry in ENTRIES if isinstance(entry, OptionChoice)]
@@ -196,32 +211,29 @@ async def test_a_choice_shows_all_its_values_and_esc_leaves_it_as_it_was():
 
 
 async def test_options_stay_while_other_directories_are_chosen():
-    async with acting(SCENARIO) as a:
-        await to_tree(a)
-        await a.press("enter", "g", "enter")
-        assert "new parity width" in a.screen
-        await a.press("escape")
-        assert "new parity width" in await a.read(a.press("enter"))
+    ui = planning("Aim", "new parity width", ESC, directories)
+    await rebalance_flow(ui, "")
+    assert row(ui, "Aim") == "new parity width, after a raidz expansion"
 
 
 async def test_the_risk_of_a_lost_write_is_asked_about_and_taken_back_with_the_options():
+    ui = planning("More", "Risk", "accept", ESC, "Risk", "accept", AGREED, "Risk", "refuse")
+    await rebalance_flow(ui, "")
+    risks = [text for text in ui.shown if text.startswith("REBALANCE  more options")]
+    refuse, accept = "refuse if a write could be lost", "accept if a write"
+    assert [refuse in text for text in risks] == [True, True, False, True]
+    assert [accept in text for text in risks] == [False, False, True, False]
+    assert len(ui.plans) == 2, "the way back to safety needs no question"
+    assert all(text.startswith("Accept that writes may be lost?") for text in ui.plans)
+    assert "can't be undone" in ui.plan
+
+
+async def test_cancel_is_first_where_the_risk_of_a_lost_write_is_asked_about():
     async with acting(SCENARIO) as a:
         await to_options(a)
-        to_races = ("g", *["j"] * OTHERS, "enter", "G", "k")
-        before = await a.read(a.press(*to_races))
-        assert "refuse if a write could be lost" in before
+        before = await a.read(a.press("g", *["j"] * OTHERS, "enter", "G", "k"))
         said = " ".join((await a.read(a.press("enter", "j", "enter"))).split())
         assert "Accept that writes may be lost?" in said
-        assert "can't be undone" in said
         assert a.app.focused is not None
         assert a.app.focused.id == "cancel"
         assert await a.read(a.press("enter")) == before
-        await a.press("enter", "j", "enter")
-        assert await a.read(a.press("escape")) == before
-        assert "accept if a write" in await a.read(a.press("enter", "j", "enter", "right", "enter"))
-        assert await a.read(a.press("enter", "k", "enter")) == before, (
-            "the way back to safety needs no question"
-        )
-        assert "accept if a write" in await a.read(a.press("enter", "j", "enter", "right", "enter"))
-        await a.press("escape", "escape", "enter", *to_races)
-        assert a.screen == before

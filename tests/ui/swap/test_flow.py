@@ -234,7 +234,7 @@ async def test_a_look_that_a_plan_overtakes_writes_nothing_down():
         await s.begin()
         screen = s.app.screen
         assert isinstance(screen, SwapScreen)
-        followed, context = screen._followed, s.controller.context
+        followed, context = screen._followed, s.session
         view = followed._session.view
         await s.press("enter")
         await s.on(ConfirmScreen)
@@ -260,7 +260,7 @@ async def test_the_first_sample_with_the_replacing_vdev_ends_the_step_however_lo
         await s.to_pull()
         await s.pull("Slot 07")
         await s.insert(s.swap.hands.drawer()[0].rpartition(" ")[2], "Slot 07")
-        screen, context = s.app.screen, s.controller.context
+        screen, context = s.app.screen, s.session
         assert isinstance(screen, SwapScreen)
         followed = screen._followed
         view, before = followed._session.view, followed.stage
@@ -282,7 +282,8 @@ async def test_the_first_sample_with_the_replacing_vdev_ends_the_step_however_lo
         await wait_for(s, lambda: "Wait until" in s.screen)
         context.swaps.stages[followed.checklist.id] = before
         (line,) = context.swaps.shown(context.frame)
-        assert line.activity.note == "Slot 07: Wait for the resilver  (C continues)"
+        note = context.look.text(line.activity.note)
+        assert note == "Slot 07: Wait for the resilver  (C continues)"
 
 
 async def wait_for(s: Swapping, seen: Callable[[], bool]) -> None:

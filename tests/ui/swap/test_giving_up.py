@@ -42,14 +42,14 @@ async def test_giving_up_amid_a_swap_takes_a_word_and_what_is_left_undone_stays_
 async def test_giving_up_switches_the_light_off():
     async with swapping() as s:
         await s.to_pull()
-        assert s.backend.lights.world.lit
+        assert s.feed.world.lit
         await s.press("X")
         shown = await s.read(s.on(ConfirmScreen))
         assert "Give up this swap, and switch the light off?" in shown
         assert "The light of Slot 07 is still on" not in shown
         await s.press(*keys_of(GIVE_UP), "enter")
         await s.until(lambda: s.store_new().state == "backed out")
-        assert not s.backend.lights.world.lit
+        assert not s.feed.world.lit
         undone = " ".join(s.store_new().undone)
         assert "OFFLINE" in undone
         assert "light" not in undone
@@ -65,7 +65,7 @@ async def test_giving_up_may_leave_the_light_on():
         assert "The light of Slot 07 is still on" in s.screen
         await s.press(*keys_of(GIVE_UP), "enter")
         await s.until(lambda: s.store_new().state == "backed out")
-        assert s.backend.lights.world.lit
+        assert s.feed.world.lit
         assert "the light of Slot 07 is still on" in " ".join(s.store_new().undone)
 
 
@@ -78,7 +78,7 @@ async def test_a_light_that_was_left_on_is_switched_off_from_the_report():
         assert "The light of Slot 07 is still on; it goes off 4 hours after" in shown
         assert "H light" in shown
         await s.do("H")
-        assert not s.backend.lights.world.lit
+        assert not s.feed.world.lit
         assert "is still on" not in await s.read(s.pass_by())
 
 

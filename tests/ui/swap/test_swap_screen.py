@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.ui.swap.steps import Swapping, swapping
 from tests.worlds import world_of
-from zconsole.actions.facts import Asker
+from zconsole.actions.facts import MachineFacts
 from zconsole.actions.plan import Facts
 from zconsole.pool.model import Pool, SampleFailure
 from zconsole.sim.backends.swap import simulated_swap
@@ -136,7 +136,7 @@ async def test_a_key_switches_the_light_of_the_bay_off_and_on():
 async def test_a_suspended_pool_is_looked_at_though_it_gives_no_sample():
     async with swapping() as s:
         await s.to_pull()
-        frame = s.controller.context.frame
+        frame = s.session.frame
         screen = s.app.screen
         screen._again()
         stuck = SampleFailure("tank", frame.t + 1, 1.0, "not asked", kstat="SUSPENDED", began=1.0)
@@ -149,7 +149,7 @@ async def test_a_suspended_pool_is_looked_at_though_it_gives_no_sample():
 class SlowFacts:
     """Facts of a machine whose disks take long to read while ``answers`` is not set."""
 
-    def __init__(self, facts: Asker) -> None:
+    def __init__(self, facts: MachineFacts) -> None:
         self._facts = facts
         self.asked = 0
         self.answers = asyncio.Event()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from zconsole.actions.backend import make_way
 from zconsole.errors import UsageError
 from zconsole.system.audit import MemoryLog
+from zconsole.system.host import process_mark
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import PILOT, TunableStore
@@ -35,12 +37,21 @@ def control(module: Path, owner: str | None = None) -> Control:
 
 def test_what_a_killed_autopilot_left_makes_way(module):
     control(module, DEAD).set({NAME: 8}, 1.0)
-    make_way(control(module))
+    make_way(control(module), 1.0)
     assert control(module).setting(NAME).value == 3
+
+
+def test_what_an_autopilot_holds_that_runs_is_left_to_it(module):
+    """That one runs is what the next one is told, not to restore what it would set again."""
+    mark = process_mark(os.getpid())
+    (module.parent / PILOT).write_text(mark)
+    control(module, mark).set({NAME: 8}, 1.0)
+    make_way(control(module), 1.0)
+    assert control(module).setting(NAME).value == 8
 
 
 def test_what_a_person_has_set_does_not(module):
     control(module).set({NAME: 8}, 1.0)
     with pytest.raises(UsageError, match=f"restore {NAME} first"):
-        make_way(control(module))
+        make_way(control(module), 1.0)
     assert control(module).setting(NAME).value == 8

@@ -25,7 +25,7 @@ from tests.unit.waiting import soon
 from zconsole.cli import keeper as processes
 from zconsole.cli.main import main
 from zconsole.errors import ZconsoleError
-from zconsole.hardware.light import LocateLights
+from zconsole.hardware.light import Leds, LocateLights
 from zconsole.system import keeper
 from zconsole.system.host import alive, process_mark
 from zconsole.system.keeper import ask, asked, wake
@@ -166,7 +166,7 @@ def test_what_a_killed_console_held_goes_back_though_no_other_one_runs(steering)
 def test_a_light_goes_off_in_time_though_a_process_was_killed(kernel, tmp_path, victim):
     chassis = Chassis(tmp_path)
     chassis.enclosure()
-    led, lights = chassis.led(), LocateLights(kernel.state, tmp_path, log=chassis.log)
+    led, lights = chassis.led(), LocateLights(kernel.state, Leds(tmp_path), log=chassis.log)
     lights.light(chassis.slot(), "S1", time.time() + 5.0)
     parent = parent_of(kernel)
     os.kill(child_of(parent) if victim == "child" else parent, signal.SIGKILL)

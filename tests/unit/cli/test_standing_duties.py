@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.test_window_keeper import Night
+from tests.unit.actions.test_window_keeper import Night
 from tests.unit.hardware.lit_chassis import Chassis
 from tests.unit.system.test_no_threads import refuse_threads
 from tests.unit.tunables.conftest import Kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from zconsole.hardware.light import LedSlot, LocateLights, slot_of
+from zconsole.hardware.light import Leds, LedSlot, LocateLights, slot_of
 from zconsole.system.audit import MemoryLog
 
 ID = "0x50050cc10c4010aa"
@@ -58,4 +58,4 @@ class Chassis:
 
     def lights(self) -> LocateLights:
         """The lights as another console sees them."""
-        return LocateLights(self.state, self.root, lambda: self.now, self.log)
+        return LocateLights(self.state, Leds(self.root), lambda: self.now, self.log)

@@ -223,7 +223,7 @@ def test_one_that_is_away_too_long_is_forgotten(chassis, lights):
 
 
 def test_an_enclosure_that_never_says_so_is_switched_off_all_the_same(chassis, lights, monkeypatch):
-    monkeypatch.setattr(light, "read_led", lambda path: "0")
+    monkeypatch.setattr(light.Leds, "read", staticmethod(lambda path: "0"))
     assert "doesn't confirm" in lights.light(chassis.slot(), "S1", UNTIL).words
     assert (lights.tidy(), len(lights.lit())) == ((), 1)
     chassis.now = UNTIL
@@ -241,7 +241,7 @@ def test_one_that_the_enclosure_refuses_leaves_no_record(chassis, lights, monkey
     def refusing(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(light, "write_led", refusing)
+    monkeypatch.setattr(light.Leds, "write", staticmethod(refusing))
     with pytest.raises(ZconsoleError, match="refused: Input/output error"):
         lights.light(chassis.slot(), "S1", UNTIL)
     assert lights.lit() == ()
@@ -253,13 +253,13 @@ def refused(monkeypatch, name: str) -> None:
     def refusing(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(light, name, refusing)
+    monkeypatch.setattr(light.Leds, name, staticmethod(refusing))
 
 
 def test_one_that_is_on_keeps_its_record_when_more_time_is_refused(chassis, lights, monkeypatch):
     lit(chassis)
     with monkeypatch.context() as patch:
-        refused(patch, "write_led")
+        refused(patch, "write")
         with pytest.raises(ZconsoleError, match="refused"):
             lights.light(chassis.slot(), "S1", UNTIL + 60)
     chassis.now = UNTIL
@@ -284,19 +284,21 @@ def test_one_that_cannot_be_read_was_not_switched_off_by_somebody(chassis, light
 def test_one_that_is_not_confirmed_yet_is_not_forgotten(chassis, lights, monkeypatch):
     """Killed between write and answer, or without one: "off" says nothing of somebody else."""
     seen = []
-    monkeypatch.setattr(light, "write_led", lambda *_: seen.append(lights.lit()[0].confirmed))
+    monkeypatch.setattr(
+        light.Leds, "write", staticmethod(lambda *_: seen.append(lights.lit()[0].confirmed))
+    )
     lights.light(chassis.slot(), "S1", UNTIL)
     assert seen == [False]
 
 
 def test_one_whose_answer_cannot_be_read_is_on_and_not_confirmed(chassis, lights, monkeypatch):
-    write = light.write_led
+    write = light.Leds().write
 
     def written(*args) -> None:
         write(*args)
-        refused(monkeypatch, "read_led")
+        refused(monkeypatch, "read")
 
-    monkeypatch.setattr(light, "write_led", written)
+    monkeypatch.setattr(light.Leds, "write", staticmethod(written))
     assert "doesn't confirm" in lights.light(chassis.slot(), "S1", UNTIL).words
 
 
@@ -304,7 +306,7 @@ def test_the_keeper_waits_also_for_one_that_gave_no_answer(chassis, woken, light
     def silent(*_: object) -> None:
         raise NoAnswerError("no answer")
 
-    monkeypatch.setattr(light, "write_led", silent)
+    monkeypatch.setattr(light.Leds, "write", staticmethod(silent))
     with pytest.raises(NoAnswerError):
         lights.light(chassis.slot(), "S1", UNTIL)
     assert len(woken) == 1
@@ -313,13 +315,13 @@ def test_the_keeper_waits_also_for_one_that_gave_no_answer(chassis, woken, light
 
 
 def test_the_keeper_waits_for_each_before_it_is_on(chassis, woken, lights, monkeypatch):
-    write, seen = light.write_led, []
+    write, seen = light.Leds().write, []
 
     def written(*args) -> None:
         seen.append((len(woken), len(lights.lit())))
         write(*args)
 
-    monkeypatch.setattr(light, "write_led", written)
+    monkeypatch.setattr(light.Leds, "write", staticmethod(written))
     lights.light(chassis.slot(), "S1", UNTIL)
     lights.light(chassis.slot(), "S1", UNTIL + 60.0)
     chassis.led().write_text("0")
@@ -355,7 +357,7 @@ def test_none_goes_on_that_no_keeper_waits_for(chassis, lights, monkeypatch, bef
 def test_one_whose_record_cannot_be_written_again_is_waited_for(
     chassis, woken, lights, monkeypatch
 ):
-    write = light.write_led
+    write = light.Leds().write
 
     def full(*_) -> None:
         raise StateError("No space left on device")
@@ -364,7 +366,7 @@ def test_one_whose_record_cannot_be_written_again_is_waited_for(
         write(*args)
         monkeypatch.setattr(light.OpenRecords, "put", full)
 
-    monkeypatch.setattr(light, "write_led", written)
+    monkeypatch.setattr(light.Leds, "write", staticmethod(written))
     with pytest.raises(StateError):
         lights.light(chassis.slot(), "S1", UNTIL)
     assert (value(chassis), len(woken), len(lights.lit())) == ("1", 1, 1)
@@ -387,7 +389,7 @@ def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(
 ):
     monkeypatch.setattr(light, "ANSWER", 0.05)
     led, slot = chassis.led(), chassis.slot()
-    monkeypatch.setattr(light, "read_led", lambda path: "0")
+    monkeypatch.setattr(light.Leds, "read", staticmethod(lambda path: "0"))
     led.unlink()
     os.mkfifo(led)  # to open it for writing hangs until somebody reads
     with pytest.raises(NoAnswerError, match="the light may still change"):
@@ -410,8 +412,10 @@ def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(
 
 def test_the_record_is_on_the_disk_before_the_light_is_on(chassis, lights, monkeypatch):
     seen = []
-    write = light.write_led
-    monkeypatch.setattr(light, "write_led", lambda *args: (seen.append(lights.lit()), write(*args)))
+    write = light.Leds().write
+    monkeypatch.setattr(
+        light.Leds, "write", staticmethod(lambda *args: (seen.append(lights.lit()), write(*args)))
+    )
     lights.light(chassis.slot(), "S1", UNTIL)
     assert [record.serial for record in seen[0]] == ["S1"]
 
@@ -492,7 +496,7 @@ def test_an_enclosure_that_hangs_is_not_asked_again_and_holds_up_no_other(chassi
     lights = chassis.lights()
     monkeypatch.setattr(light, "ANSWER", 0.05)
     lights.light(chassis.slot(), "", chassis.now + 60.0)
-    asked, back, read = [], threading.Event(), light.read_led
+    asked, back, read = [], threading.Event(), light.Leds().read
 
     def hangs(led):
         asked.append(led)
@@ -500,7 +504,7 @@ def test_an_enclosure_that_hangs_is_not_asked_again_and_holds_up_no_other(chassi
             back.wait(30.0)
         return read(led)
 
-    monkeypatch.setattr(light, "read_led", hangs)
+    monkeypatch.setattr(light.Leds, "read", staticmethod(hangs))
     for _ in range(3):
         (said,) = lights.tidy()
         assert "answer" in said

@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,11 +30,13 @@ from zconsole.actions.target import Swap, find
 from zconsole.diagnosis.device_errors.probes import smart_counts
 from zconsole.hardware import machine
 from zconsole.hardware.device import Contents, Device
-from zconsole.hardware.machine import contents_of, disks, file_device
+from zconsole.hardware.machine import contents_of, devices, disks, file_device
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Vdev
 from zconsole.pool.spares import least_bytes
+from zconsole.system.async_process import CommandRunner
 from zconsole.system.process import Completed, DeadlineError
+from zconsole.tunables.parameters import Parameters
 from zconsole.zfs.sources.blockdev import node_name
 
 BLANK = bytes(256 * 1024)
@@ -444,6 +447,11 @@ def stacked(tree):
     return tree
 
 
+def facts_of(runner: CommandRunner, root: Path) -> MachineFacts:
+    """The facts about a machine below a root."""
+    return MachineFacts(runner, Parameters(root / "sys/module/zfs"), partial(devices, root))
+
+
 @rows(
     "path, problem",
     [
@@ -473,7 +481,7 @@ def stacked(tree):
 )
 @pytest.mark.slow
 async def test_a_typed_block_device_is_judged_as_a_disk_is(stacked, path, problem):
-    facts = await MachineFacts(Answers(), stacked.root)(pool(top("mirror", 0, 2)), False, (path,))
+    facts = await facts_of(Answers(), stacked.root)(pool(top("mirror", 0, 2)), False, (path,))
     s = at(pool(top("mirror", 0, 2)), replace(MODERN, devices=facts.devices))
     for plan in (plan_replace(s, Swap("1000", path)), plan_attach(s, "1000", path)):
         why = plan.refused or ""
@@ -512,7 +520,7 @@ async def test_a_stacked_device_on_the_disk_of_a_sibling_is_no_redundancy(
     p = pool(Vdev("mirror-1", "mirror", guid="5", children=(on_it, disk("there", 9))))
 
     async def plans(new: str) -> tuple[ActionPlan, ActionPlan]:
-        facts = await MachineFacts(Answers(), tree.root)(p, False, (new,))
+        facts = await facts_of(Answers(), tree.root)(p, False, (new,))
         s = at(p, replace(MODERN, devices=facts.devices))
         return plan_replace(s, Swap("9", new)), plan_attach(s, "8", new)
 
@@ -523,7 +531,7 @@ async def test_a_stacked_device_on_the_disk_of_a_sibling_is_no_redundancy(
     assert (replaced.refused, attached.refused) == (None, None)
     assert not any("one disk" in text for text in (*replaced.warnings, *attached.warnings))
     pair = ("/dev/dm-8", "/dev/md2")
-    found = (await MachineFacts(Answers(), tree.root)(p, False, pair)).devices
+    found = (await facts_of(Answers(), tree.root)(p, False, pair)).devices
     added = plan_add(at(p, replace(MODERN, devices=found)), Layout("log", "mirror"), pair)
     assert (added.refused or "").startswith("on one disk: ")
 
@@ -578,7 +586,7 @@ async def test_facts_are_gathered(tree):
     (module / "zfs_resilver_defer_percent").write_text("10\n")
     (module.parent / "version").write_text("2.3.9-1\n")
     runner = Answers(zpool="feature@resilver_defer\tenabled\nautoexpand\toff\n")
-    found = await MachineFacts(runner, tree.root)(pool(top("mirror", 0, 2)), False)
+    found = await facts_of(runner, tree.root)(pool(top("mirror", 0, 2)), False)
     assert found.version == (2, 3, 9)
     assert found.has("resilver_defer") is True
     assert found.has("device_rebuild") is None
@@ -591,14 +599,13 @@ async def test_facts_are_gathered(tree):
 async def test_a_reading_that_hangs_is_not_begun_a_second_time(tree, monkeypatch):
     begun, over = [], threading.Event()
 
-    def read(root, _):
-        begun.append(root)
+    def read(_):
+        begun.append(1)
         over.wait(60)
         return ()
 
-    monkeypatch.setattr(facts, "devices", read)
     monkeypatch.setattr(facts, "DISKS", 0.05)
-    machine_facts = MachineFacts(Answers(), tree.root)
+    machine_facts = MachineFacts(Answers(), Parameters(tree.root), read)
     asked = 0
     while not begun or asked < 3:
         found = await machine_facts(pool(top("mirror", 0, 2)), False)
@@ -613,7 +620,7 @@ async def test_a_reading_that_hangs_is_not_begun_a_second_time(tree, monkeypatch
 
 async def test_a_suspended_pool_is_asked_nothing_but_labels_are_read(tree):
     runner = Answers(zdb="    version: 5000\n    pool_guid: 42\n")
-    found = await MachineFacts(runner, tree.root)(pool(top("mirror", 0, 2)), True)
+    found = await facts_of(runner, tree.root)(pool(top("mirror", 0, 2)), True)
     assert set(runner.asked) == {"zdb"}
     assert found.labels == {"1000": "42", "1001": "42"}
     assert label_of("failed to unpack label 0\n") == ""
@@ -630,7 +637,7 @@ class Silent:
 async def test_a_zdb_that_tells_nothing_keeps_nobody_from_resuming_a_pool(runner, tree):
     """That a label was not looked for is no word about it."""
     stuck = pool(top("mirror", 0, 2))
-    found = await MachineFacts(runner, tree.root)(stuck, True)
+    found = await facts_of(runner, tree.root)(stuck, True)
     assert found.labels == {}
     plan = plan_clear(at(stuck, found, suspended=True))
     assert plan.refused is None
@@ -659,7 +666,7 @@ async def test_disks_that_hang_keep_nobody_from_acting(tree, hung):
         tree.disk(name)
     hung += [str(tree.root / "dev/sda"), str(tree.root / "dev/sdb")]
     began = time.monotonic()
-    found = await MachineFacts(Answers(), tree.root)(pool(top("mirror", 0, 2)), True)
+    found = await facts_of(Answers(), tree.root)(pool(top("mirror", 0, 2)), True)
     assert time.monotonic() - began < 30.0
     assert [d.node.rpartition("/")[2] for d in found.devices] == ["sda", "sdb", "sdc"]
     assert {d.serial for d in found.devices} == {"S-sda", "S-sdb", "S-sdc"}
@@ -671,7 +678,7 @@ async def test_a_file_on_a_server_that_hangs_keeps_nobody_from_acting(tree, hung
     image = tmp_path / "hung.img"
     image.write_bytes(BLANK)
     hung.append(str(image))
-    seen = await MachineFacts(Answers(), tree.root)(pool(top("mirror", 0, 2)), False, (str(image),))
+    seen = await facts_of(Answers(), tree.root)(pool(top("mirror", 0, 2)), False, (str(image),))
     assert [(d.kind, d.contents.unread) for d in seen.devices] == [("disk", False), ("file", True)]
 
 
@@ -688,7 +695,7 @@ async def test_labels_are_read_side_by_side(tree):
             return await super().run(argv, deadline)
 
     runner = Slow(zdb="    pool_guid: 42\n")
-    found = await MachineFacts(runner, tree.root)(pool(top("raidz2", 0, 10)), True)
+    found = await facts_of(runner, tree.root)(pool(top("raidz2", 0, 10)), True)
     assert len(found.labels) == 10
     assert runner.most > 2
 

@@ -291,3 +291,9 @@ def test_the_share_of_new_writes_is_told_for_idle_and_for_busy_disks(old, add, a
     assert round(new.busy_write_share, 2) == busy
     told = [line for line in outlook_lines(look) if line.startswith("new writes: about")]
     assert len(told) == (abs(busy - aim) > busy / 5)
+
+
+def test_no_share_for_busy_disks_where_the_disks_of_a_vdev_are_not_listed():
+    root = pool(OLD._replace(children=()))
+    look = outlook(root, grown(root, asked("mirror:2x1T").adds, {}))
+    assert look.busy_share is None

@@ -13,7 +13,7 @@ from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Sample
-from zconsole.sim.backends.actions import SimulatedFacts, SimulatedLights, SimulatedRunner
+from zconsole.sim.backends.actions import SimulatedRunner, simulated_backend, simulated_facts
 from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.build import Build
 from zconsole.sim.disk import RED_4T, SSD_400G, Leaf
@@ -54,9 +54,9 @@ class Play:
 
     def __post_init__(self) -> None:
         self.hands = SimulatedHands(self.world)
-        self._facts = SimulatedFacts(self.world)
+        self._facts = simulated_facts(self.world)
         self.log = MemoryLog()
-        self.led = SimulatedLights(self.world)
+        self.led = simulated_backend(self.world).lights
 
     @property
     def pool(self) -> PoolState:

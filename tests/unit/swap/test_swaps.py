@@ -151,10 +151,10 @@ def test_the_light_goes_on_before_the_pull_and_off_at_the_end(play: Play):
     stage = play.do()
     assert stage.step == "pull"
     assert f"The light of {OLD} is on." in stage.text
-    assert len(play.led.world.lit) == 1
+    assert len(play.world.lit) == 1
     assert stage.back is not None
     assert play.back().step == "light"
-    assert not play.led.world.lit
+    assert not play.world.lit
     play.do()
     play.hands.pull(OLD)
     play.look()
@@ -162,7 +162,7 @@ def test_the_light_goes_on_before_the_pull_and_off_at_the_end(play: Play):
     play.do()
     play.until("light-off")
     assert play.do().step == "scrub"
-    assert not play.led.world.lit
+    assert not play.world.lit
 
 
 def test_the_light_can_be_done_without(play: Play):

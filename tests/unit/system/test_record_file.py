@@ -147,6 +147,7 @@ def test_what_a_closed_store_has_yet_to_write_undoes_nothing_of_the_next(
     ours.close()
     assert not theirs.mine("kept.lock")
     answers.set()
+    monkeypatch.setattr(record_file, "WRITTEN", 60.0)
     assert soon(lambda: theirs.mine("kept.lock"))
     theirs.put(path.name, b"theirs", "kept.lock")
     assert path.read_bytes() == b"theirs"

@@ -8,7 +8,7 @@ import pytest
 from tests.records import replace
 from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartCounts, judge
 from zconsole.diagnosis.device_errors.probes import log_names, signs_of
-from zconsole.sim.backends.actions import probe_results_of as simulated
+from zconsole.sim.probes import probe_results_of as simulated
 from zconsole.sim.source import World
 from zconsole.system.process import Completed
 from zconsole.timeline.devices import AT_ONCE, DeviceProber

@@ -54,7 +54,7 @@ async def no_pools() -> tuple[tuple[Pool, ...], bool]:
 
 
 if __name__ == "__main__":
-    autopilot.LiveSource = ScrubSource  # type: ignore[assignment,misc]
+    keeper.LiveSource = ScrubSource  # type: ignore[assignment,misc]
     keeper.live_pools = no_pools
     autopilot.INTERVAL = autopilot.LOOK = keeper.PAUSE = guard.CONSOLES = 0.05
     sys.exit(keeper.main())

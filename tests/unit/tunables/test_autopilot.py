@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 
 from tests.table import rows
+from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.pilots import FAST, pilot, pools
 from tests.unit.tunables.steered_kernel import ScrubSource, leaves
-from zconsole.actions.backend import MachineAutopilots
+from zconsole.actions.backend import Autopilots
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.system import record_file
-from zconsole.system.host import process_mark
+from zconsole.system.host import Clocks, process_mark
+from zconsole.system.record_file import LockedStore
 from zconsole.tunables import autopilot
 from zconsole.tunables.autopilot import Autopilot, PilotClaim, Status, Steered
 from zconsole.tunables.control import Control
@@ -29,6 +31,7 @@ from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.pilot import HoldOrder, Pilot, Targets, scanning
 from zconsole.tunables.store import PILOT
+from zconsole.zfs.sources.live import LiveSource
 
 NAME = "zfs_vdev_scrub_max_active"
 TIME = "zfs_resilver_min_time_ms"
@@ -80,7 +83,7 @@ class Flight:
             Steered(("0.02",), watch=watch),
             kernel.log,
             self.place,
-            lambda: self.now,
+            Clocks(steady=lambda: self.now),
         )
 
     async def fly(self, rounds: int = 8) -> str:
@@ -228,7 +231,7 @@ async def begin(kernel, below=False, state=None) -> Autopilot:
     place.state.chmod(0o700)
     control = kernel.console(place.mark)
     order = json.loads(json.dumps(asdict(Steered(("0.02",), below))))
-    return await autopilot.begin(control, kernel.parameters, kernel.log, place, order)
+    return await autopilot.begin(control, kernel.parameters, kernel.log, place, LiveSource, order)
 
 
 async def test_it_is_the_only_one_of_a_machine_until_it_ends(kernel, tmp_path):
@@ -361,10 +364,15 @@ async def test_a_kernel_whose_tunables_cannot_be_read_is_refused(kernel):
         await begin(kernel)
 
 
-async def test_it_is_ordered_as_it_was_confirmed(kernel, monkeypatch):
+def autopilots(kernel: Kernel, mark: str, ask: Callable[..., object]) -> Autopilots:
+    """What the console of a mark has."""
+    status = partial(autopilot.status, kernel.state, LockedStore(kernel.state))
+    return Autopilots(kernel.console(mark), mark, ask, lambda: False, status)
+
+
+async def test_it_is_ordered_as_it_was_confirmed(kernel):
     orders = []
-    monkeypatch.setattr(autopilot, "ask", lambda *args, **order: orders.append(order))
-    held = MachineAutopilots(kernel.state, kernel.console(), "7:7")
+    held = autopilots(kernel, "7:7", lambda **order: orders.append(order))
     for below in (False, True):
         await held.start(HoldOrder(Targets(0.02), below))
     assert orders == [asdict(Steered(("0.02",), below, "7:7")) for below in (False, True)]
@@ -412,7 +420,7 @@ async def test_a_console_does_not_ask_a_disk_again_that_does_not_answer(kernel, 
 
     monkeypatch.setattr(record_file, "ANSWER", 0.05)
     monkeypatch.setattr(record_file, "read_private", hangs)
-    machine = MachineAutopilots(kernel.state, kernel.console("1:1"), "1:1")
+    machine = autopilots(kernel, "1:1", print)
     for _ in range(3):
         assert await machine.status() is None
     back.set()

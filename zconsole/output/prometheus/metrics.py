@@ -1,6 +1,7 @@
-"""Frames and rebalance jobs as metrics of the official client library: a page, or a textfile.
+"""Frames and rebalance jobs as Prometheus metrics, for a page or a textfile.
 
-The names of metrics are in base units, as Prometheus recommends; their end tells unit and type.
+They are made with the official client library. Values are in base units, as Prometheus recommends;
+the end of a name tells unit and type.
 """
 
 from __future__ import annotations
@@ -28,24 +29,25 @@ MISSING = (
 
 
 class Family(NamedTuple):
-    """A metric: its name, help text and labels, and its value for each thing that has it."""
+    """A metric: name, help text, labels, and how to get its value from a subject."""
 
     name: str
     text: str
+    """Help text."""
     subject: str
-    """What has a value, as ``_subjects`` calls it."""
+    """Kind of the things that have a value, a key of LABELS."""
     labels: tuple[str, ...]
     value: Callable[[Any], float | Mapping[str, float | None] | None]
-    """Of one thing: None without a sample, several by what the last label says."""
+    """Returns the value of one thing, None for no sample, or several by the last label's value."""
 
     @property
     def counts(self) -> bool:
-        """Whether it is a counter; the others are gauges."""
+        """Whether the metric is a counter; otherwise it is a gauge."""
         return self.name.endswith("_total")
 
 
 def _is(word: str | None) -> Mapping[str, float]:
-    """The value of a metric that names a state: 1 for the current one, none for unknown."""
+    """Return the value of a metric that names a state: 1 for the current one, none if unknown."""
     return {word: 1.0} if word else {}
 
 
@@ -65,7 +67,10 @@ LABELS = {
     "spare": ("pool", "device"),
     "job": ("job_id",),
 }
-"""Not ``job`` for a job: Prometheus itself puts that label on what it scrapes."""
+"""Labels by kind of subject.
+
+A job's is not ``job``: Prometheus itself adds that label to what it scrapes.
+"""
 
 FAMILIES = tuple(
     Family(f"zconsole_{name}", text, subject, LABELS[subject] + tuple(more.split()), value)
@@ -113,7 +118,7 @@ FAMILIES = tuple(
          lambda scan: scan.duration),
         ("last scan", "last_scan_errors", "errors of the last scan", "",
          lambda scan: scan.errors),
-        # Whatever scan ended after it; its age is as of a sample.
+        # Even if another scan ended later; its age below needs a sample.
         ("pool", "last_scrub_end_timestamp_seconds", "when the last full scrub ended", "",
          lambda f: f.scrub.last),
         ("answering pool", "scrub_age_seconds",
@@ -152,8 +157,10 @@ FAMILIES = tuple(
          lambda job: job.get("rate")),
     )
 )  # fmt: skip
-"""Every metric, in the order of the page. The text of one whose value names a state begins with
-``1 for``. Unknown values have no sample."""
+"""Every metric, in the order of the page.
+
+The help text of a metric that names a state begins with ``1 for``. Unknown values have no sample.
+"""
 
 
 def families(
@@ -161,9 +168,10 @@ def families(
     jobs: Sequence[Mapping[str, Any]] = (),
     last: Callable[[Frame], Iterable[LastScan]] = lambda _: (),
 ) -> tuple[MetricFamily, ...]:
-    """Every metric with a sample; the first of equal ones counts.
+    """Return every metric that has samples; of samples with equal labels, the first counts.
 
-    ``jobs`` are rebalance statuses as the command prints them; ``last`` gives a pool's last scans.
+    ``jobs`` are rebalance statuses as the command prints them; ``last`` returns a pool's last
+    scans.
     """
     from prometheus_client import core  # lazy: an optional library
 
@@ -192,13 +200,13 @@ def families(
 def _subjects(
     frame: Frame, last: Iterable[LastScan]
 ) -> Iterator[tuple[str, tuple[str | None, ...], Any]]:
-    """All that has metrics: what it is, its labels, and itself."""
+    """Yield everything in a frame that has metrics: kind of subject, label values, and itself."""
     pool = frame.pool
     yield "pool", (pool,), frame
     newest = {scan.function: scan for scan in sorted(last, key=lambda scan: scan.end)}
     for function, ended in newest.items():
         yield "last scan", (pool, function), ended
-    if frame.problem:
+    if frame.problem:  # the rest would be from an old sample
         return
     yield "answering pool", (pool,), frame
     for view in frame.scans:
@@ -221,10 +229,10 @@ def _subjects(
 
 
 class Page:
-    """The newest families, in a registry of their own."""
+    """The newest metrics, as a collector in a registry of its own."""
 
     def __init__(self) -> None:
-        """Raises UnavailableError without the library."""
+        """Raises UnavailableError if prometheus_client is not installed."""
         try:
             from prometheus_client.registry import CollectorRegistry
         except ImportError:
@@ -234,17 +242,17 @@ class Page:
         self.registry.register(self)
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Every family (called in the server's thread)."""
+        """Yield every metric; the library calls this in the server's thread."""
         yield from self.families
 
 
 def write(page: Page, path: Path) -> None:
-    """Replace a textfile of node_exporter's at once.
+    """Replace a textfile for node_exporter atomically.
 
-    Its directory is often another user's: the draft beside it is new and its name cannot be
-    guessed, so that no link leads root to a file elsewhere. Raises ZconsoleError when
-    it cannot be replaced, NotFoundError where it is a directory, UnavailableError where it may not
-    be.
+    Its directory often belongs to another user: the draft in it is a new file with a name that
+    can't be guessed, so that no symbolic link can lead root to another file. Raises NotFoundError
+    if ``path`` is a directory, UnavailableError if permission is denied, ZconsoleError if it can't
+    be replaced for another reason.
     """
     from prometheus_client import generate_latest
 

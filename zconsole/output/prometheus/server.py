@@ -1,4 +1,4 @@
-"""The HTTP server of the metrics: no client can hold a connection, or block others."""
+"""The HTTP server of the metrics: no client can keep a connection, or block others."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from zconsole.units import parse_whole
 
 LOOPBACK = "127.0.0.1"
 DEADLINE = 10.0
-"""Seconds a connection may last. A scrape takes milliseconds; Prometheus itself waits
-ten seconds (scrape_timeout)."""
+"""Seconds that a connection may last.
+
+A scrape takes milliseconds; Prometheus itself waits ten seconds (scrape_timeout).
+"""
 MOST = 16
-"""Connections at a time, each a thread; a new one replaces the oldest."""
+"""Most connections at a time, each with a thread; a new one replaces the oldest."""
 
 
 class _Handler(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Say nothing: stderr is the operator's."""
+        """Log nothing: stderr is for the operator."""
 
 
 class Server(ThreadingMixIn, WSGIServer):
-    """Serves each connection in a thread, until its deadline."""
+    """An HTTP server that serves each connection in a thread, until its deadline."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -44,7 +46,7 @@ class Server(ThreadingMixIn, WSGIServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """See socketserver.BaseServer.process_request."""
+        """Start the thread of a new connection, after cutting off the oldest if there are MOST."""
         with self._lock:
             for old in list(self._open)[: len(self._open) + 1 - MOST]:
                 self._cut(old)
@@ -52,13 +54,16 @@ class Server(ThreadingMixIn, WSGIServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """See socketserver.BaseServer.shutdown_request."""
+        """Forget a connection that has ended, and close it."""
         with self._lock:
             self._open.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Cut off connections whose time is over, however busy: a slow trickle is no request."""
+        """Cut off connections after DEADLINE, even busy ones; the server's loop calls this.
+
+        Otherwise a client that sends a byte now and then could stay forever.
+        """
         began_by = time.monotonic() - DEADLINE
         with self._lock:
             for request, began in list(self._open.items()):
@@ -73,17 +78,17 @@ class Server(ThreadingMixIn, WSGIServer):
                 self._cut(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a client that went away, or was cut off."""
+        """Ignore errors of a client that went away, or was cut off."""
 
     def _cut(self, request: socket.socket) -> None:
-        """End a connection; its thread, waiting to read or write, ends at once."""
+        """Cut off a connection; its thread, which waits to read or write, ends at once."""
         self._open.pop(request, None)
         with contextlib.suppress(OSError):  # it may be closed already
             request.shutdown(socket.SHUT_RDWR)
 
 
 def address_of(word: str) -> tuple[str, int]:
-    """``9617``, ``0.0.0.0:9617`` or ``[::1]:9617``; loopback where no address is given.
+    """Parse ``9617``, ``0.0.0.0:9617`` or ``[::1]:9617``; loopback if no address is given.
 
     Raises UsageError for anything else.
     """
@@ -95,7 +100,7 @@ def address_of(word: str) -> tuple[str, int]:
 
 
 def serve(page: Page, address: tuple[str, int]) -> Callable[[], None]:
-    """Serve the page at /metrics in a thread; returns what stops it.
+    """Serve the page at /metrics in a thread; return a function that stops the server.
 
     A connection ends after DEADLINE seconds; of more than MOST the oldest ends. Raises
     ZconsoleError if the address is unavailable.
@@ -107,7 +112,7 @@ def serve(page: Page, address: tuple[str, int]) -> Callable[[], None]:
         server = Server(address)
     except OSError as error:
         raise ZconsoleError(f"--listen {host}:{port}: {error.strerror}") from None
-    except UnicodeError:  # what getaddrinfo raises for a name that no host can have
+    except UnicodeError:  # from getaddrinfo, for a name that is not valid as a host name
         raise ZconsoleError(f"--listen {host}:{port}: not a host name") from None
     server.set_app(make_wsgi_app(page.registry))
     thread = threading.Thread(target=server.serve_forever, daemon=True)

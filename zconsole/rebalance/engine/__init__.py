@@ -1,1 +1,1 @@
-"""Moves files: copies and exchanges or rewrites them, a batch at a time, and loses none."""
+"""Moves files without losing any: copies and exchanges them, or has ZFS rewrite them in place."""

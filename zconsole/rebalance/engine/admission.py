@@ -1,4 +1,4 @@
-"""Which files the copy engine takes on: opened, leased, and looked at before anything is done."""
+"""Admission to the copy engine: each file is opened, leased and checked before anything changes."""
 
 from __future__ import annotations
 
@@ -26,50 +26,54 @@ from zconsole.rebalance.engine.namespaces import Owners
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 
 SIGNATURES = frozenset({"security.evm", "security.ima"})
-"""Attributes with signatures: those of EVM cover the inode number (evm_crypto.c, hmac_add_misc)."""
+"""Extended attributes with signatures, which a copy can't keep.
+
+EVM's cover the inode number (evm_crypto.c, hmac_add_misc).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the filesystem offers and the operator permits."""
+    """Features that the filesystem offers, and limits and risks that the operator has set."""
 
     accept_races: bool = False
+    """Go on without leases or exchanges of names, though a write by others could be lost."""
     zfs: tuple[int, ...] | None = None
-    """The version of the kernel's module; None on another filesystem."""
+    """Version of the ZFS kernel module; None on another filesystem."""
     room: Callable[[int], int | None] = field(default=lambda _device: None)
-    """Bytes that may be written on a device before the free-space floor; None: not limited."""
+    """Bytes that may be written to a device before the free-space floor; None: no limit."""
     copies: Callable[[int], int] = field(default=lambda _device: 1)
-    """How many of each block are kept on a device, all of which count as allocated."""
+    """How many copies of each block a device keeps (zfsprops(7)); all count as allocated."""
 
     @property
     def direct(self) -> bool:
-        """Whether copies are read back with O_DIRECT, so that they come from the disks."""
+        """Whether copies are read back with O_DIRECT (ZFS 2.3), that is, from the disks."""
         return self.zfs is not None and self.zfs >= (2, 3)
 
     @property
     def ahead(self) -> bool:
-        """Whether content is requested before its turn.
+        """Whether the filesystem is asked to prefetch files before their turn.
 
-        ZFS before 2.2 reads it into the page cache only (zpl_fadvise, zpl_file.c 2.2.0).
+        ZFS before 2.2 reads them into the page cache only (zpl_fadvise, zpl_file.c 2.2.0).
         """
         return self.zfs is None or self.zfs >= (2, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Opens originals, or gives the reason why not."""
+    """Opens originals, or raises the reason why a file is not moved."""
 
     sys: Sys
     directories: Directories
     policy: Policy
     abilities: Callable[[FileName], Abilities]
-    """What the filesystem of a place has been found to answer."""
+    """Returns the ioctls that the filesystem of a name supports, as learned so far."""
     secret: str = field(default_factory=lambda: secrets.token_hex(8))
-    """What nobody else's names begin with."""
+    """Random part of this run's temporary names (16 hex digits)."""
     owners: Owners = field(default_factory=Owners)
 
     def open(self, names: Sequence[FileRow]) -> Item:
-        """An item with its original open and leased, its names in the order given.
+        """Return an item with its original open and leased, its names in the given order.
 
         Raises SkipError, MovedError, UnsupportedError, OSError.
         """
@@ -82,7 +86,8 @@ class Admission:
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR):
                 raise SkipError("changed") from error
-            if error.errno == errno.EAGAIN:  # without O_NONBLOCK, which we set, we would wait
+            # O_NONBLOCK (in SOURCE) makes open(2) fail instead of waiting for a write lease.
+            if error.errno == errno.EAGAIN:
                 raise SkipError("leased by another process") from error
             raise
         try:
@@ -107,7 +112,7 @@ class Admission:
     def _open_source(self, directory: int, name: bytes) -> int:
         try:
             return self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=directory)
-        except PermissionError:
+        except PermissionError:  # O_NOATIME is for the owner and root only (open(2))
             return self.sys.open(name, SOURCE, dir_fd=directory)
 
     def _admit(self, item: Item) -> None:
@@ -132,6 +137,7 @@ class Admission:
         room = self.policy.room(status.st_dev)
         if room is not None and status.st_blocks * 512 > room:
             raise SkipError("too large for the free space")
+        # The first name was opened; another one may have been replaced since the walk.
         for place in item.places[1:]:
             if self.sys.lstat(place.directory.fd, place.row.name).st_ino != status.st_ino:
                 raise SkipError("changed")

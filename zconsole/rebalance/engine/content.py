@@ -1,9 +1,9 @@
-"""The content of files: read whole, written but for what is blank, and digested.
+"""Content of files: read whole, written without the blank parts, and hashed.
 
-Nothing here asks a filesystem where its holes are: OpenZFS before 2.1.14, 2.2.4 and 2.3.0 says
-that data just written is a hole (openzfs/zfs#15526, #15933). A hole reads as zeros at no cost for
-the disks. A digest covers, in order, every aligned window that has a byte other than zero, each
-with its offset, and the length of the file; it does not depend on where the holes are.
+Nothing here asks a filesystem where its holes are: OpenZFS before 2.1.14, 2.2.4 and 2.3.0 reports
+data just written as a hole (openzfs/zfs#15526, #15933). Reading a hole returns zeros at no cost for
+the disks. A digest covers the length of the file and, in order, every aligned window that has a
+nonzero byte, each with its offset; so it does not depend on where the holes are.
 """
 
 from __future__ import annotations
@@ -24,35 +24,43 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 WINDOW = 1 << 20
-"""Bytes read, digested and written at a time; a multiple of every recordsize up to 1 MiB."""
+"""Bytes read, hashed and written at a time; a multiple of every recordsize up to 1 MiB."""
 SMALL = 128 << 10
-"""Up to here a file with all its blocks allocated is taken to have no holes."""
+"""Bytes up to which a file with all its blocks allocated is copied whole, without holes."""
 KEPT = 8 << 10
-"""Up to here content is kept until it is read back: to compare it takes less than a digest."""
+"""Bytes up to which content is kept in memory until the copy is read back.
+
+Comparing it costs less than a digest.
+"""
 BESIDE = 8 << 20
-"""From here on a thread is worth its start."""
+"""File size in bytes from which hashing in a thread pays off."""
 _ZEROS = bytes(WINDOW)
 _FIRST = bytes(8)
+"""Offset of the first window, as it enters a digest."""
 _GRAIN = 4096
-"""The smallest hole that a copy has; filesystems of smaller blocks are rare."""
+"""Smallest hole that a copy gets, in bytes; filesystems with smaller blocks are rare."""
 _PROBE = 64 << 10
+"""Bytes hashed to compare the speed of hashes."""
 _PAGE = mmap.PAGESIZE
 
 Maker = Callable[[bytes], "_Hash"]
-"""What begins a hash; told again from the length of its digest."""
+"""Constructor of a hash. The length of a digest tells which one made it."""
 MAKERS: dict[int, Maker] = {
     32: hashlib.sha256,
     64: hashlib.sha512,
     16: partial(hashlib.md5, usedforsecurity=False),
 }
-"""They tell what disks, memory or we ourselves spoiled. Nobody gains by forging one: who can write
-to a file needs no second file of the same digest to do so."""
+"""Hashes by the length of their digest in bytes.
+
+They detect damage by disks, memory or a bug of ours. They need not resist forgery: who can write to
+a file gains nothing from a second file with the same digest.
+"""
 Tick = Callable[[int], None]
-"""Called with the bytes just handled; may wait, or raise to give the file up."""
+"""Called with the number of bytes just processed; may wait, or raise to give the file up."""
 
 
 class Written(NamedTuple):
-    """What was copied: its digest and, of a very small file, all of it."""
+    """Digest of the content that was copied and, for a very small file, the content itself."""
 
     digest: bytes
     kept: bytes | None = None
@@ -63,7 +71,7 @@ class ChangedError(Exception):
 
 
 def fastest(clock: Callable[[], float] = time.perf_counter) -> Maker:
-    """The fastest hash on this processor: SHA-256 where it has instructions for that."""
+    """Return the hash that a short measurement finds fastest: SHA-256 with processor support."""
 
     def seconds(make: Maker) -> float:
         began = clock()
@@ -74,18 +82,21 @@ def fastest(clock: Callable[[], float] = time.perf_counter) -> Maker:
 
 
 class Buffers:
-    """Two windows of page-aligned memory, by turns: one is filled while the other is digested."""
+    """Two windows of page-aligned memory used in turn: one is filled while the other is hashed."""
 
     def __init__(self) -> None:
         self._turns = cycle((mmap.mmap(-1, WINDOW), mmap.mmap(-1, WINDOW)))
 
     def read(self, sys: Sys, fd: int, offset: int, length: int) -> memoryview:
-        """That part of a file; good until the next but one. Raises OSError, ChangedError."""
+        """Return part of a file, in memory that the next call but one reuses.
+
+        Raises OSError, or ChangedError if the file ends before that part does.
+        """
         buffer = memoryview(next(self._turns))
-        # No more than whole pages of the file: the kernel pins every page it is given.
+        # Pass no more pages than the part has: for O_DIRECT the kernel pins each page it is given.
         count = min(sys.read_into(fd, buffer[: -(-length // _PAGE) * _PAGE], offset), length)
         window = buffer[:length]
-        if count < length:
+        if count < length:  # a short read
             window[count:] = _read(sys, fd, offset + count, length - count)
         return window
 
@@ -93,8 +104,8 @@ class Buffers:
 class Digest:
     """A hash over the windows of a file that are not all zero.
 
-    For large files, from the second window on, it is computed in a thread, beside the reading
-    and writing.
+    For large files, all windows but the first are hashed in a thread, in parallel with reading and
+    writing.
     """
 
     def __init__(self, size: int, make: Maker) -> None:
@@ -104,7 +115,7 @@ class Digest:
         self._pending: Future[None] | None = None
 
     def update(self, offset: int, window: memoryview) -> None:
-        """Add one aligned window, which must not change before the next is added."""
+        """Add one aligned window, whose memory must not change before the next is added."""
         if offset == 0 or not self._beside:
             self._take(offset, window)
             return
@@ -114,7 +125,7 @@ class Digest:
         self._pending = self._thread.submit(self._take, offset, window)
 
     def value(self) -> bytes:
-        """The digest; nothing can be added afterwards."""
+        """Return the digest; nothing can be added afterwards."""
         self._wait()
         if self._thread is not None:
             self._thread.shutdown()
@@ -132,12 +143,12 @@ class Digest:
 
 
 def _blank(window: memoryview) -> bool:
-    """Whether all of it, one window at most, is zero."""
-    return _ZEROS.startswith(window)  # in C, without a copy of it
+    """Whether a piece of at most WINDOW bytes is all zero."""
+    return _ZEROS.startswith(window)  # compares in C, without a copy
 
 
 def whole(content: bytes, make: Maker) -> bytes:
-    """The digest of a file of at most one window, given all of it."""
+    """Return the digest of a file of at most one window from its content, as ``Digest`` would."""
     size = len(content)
     head = size.to_bytes(8, "big")
     if _ZEROS.startswith(content):
@@ -157,11 +168,12 @@ def copy(
 ) -> Written:
     """Write the content of ``source`` into the empty ``target``.
 
-    A file with all its blocks allocated gets all of them again, also those of zeros: it may be
-    one whose space somebody reserved. Of any other what is blank becomes a hole. ``copies``: how
-    many of each block the filesystem keeps and counts (zfsprops(7)).
+    A file with all its blocks allocated gets all of them again, also those of zeros: somebody may
+    have reserved its space. In any other file, blank parts become holes. ``copies``: how many
+    copies of each block the filesystem keeps and counts as allocated (zfsprops(7)).
 
-    Raises OSError, ChangedError when the file is shorter than its status said.
+    Raises OSError, what ``tick`` raises, and ChangedError if the file is shorter than its status
+    said.
     """
     size, allocated = status.st_size, status.st_blocks * 512
     dense = allocated >= size * copies
@@ -172,7 +184,7 @@ def copy(
         return Written(whole(content, make), content if size <= KEPT else None)
     digest, buffers = Digest(size, make), buffers or Buffers()
     if size:
-        sys.ftruncate(target, size)
+        sys.ftruncate(target, size)  # makes it one hole, in which only data is written
     grain = _grain(status)
     for offset, length in _windows(size):
         window, written = buffers.read(sys, source, offset, length), 0
@@ -187,7 +199,7 @@ def copy(
 def digest(
     sys: Sys, fd: int, size: int, tick: Tick, make: Maker, buffers: Buffers | None = None
 ) -> bytes:
-    """The digest of an open file; ``buffers`` are wanted when it was opened O_DIRECT."""
+    """Return the digest of an open file; one opened with O_DIRECT needs ``buffers``."""
     if size <= SMALL and buffers is None:
         content = _read(sys, fd, 0, size)
         tick(size)
@@ -200,7 +212,7 @@ def digest(
 
 
 def same(sys: Sys, fd: int, kept: bytes, tick: Tick, buffers: Buffers | None = None) -> bool:
-    """Whether an open file begins with this content; ``buffers`` as for ``digest``."""
+    """Whether an open file begins with the content ``kept``; ``buffers`` as for ``digest``."""
     size = len(kept)
     found = _read(sys, fd, 0, size) if buffers is None else bytes(buffers.read(sys, fd, 0, size))
     tick(size)
@@ -208,18 +220,18 @@ def same(sys: Sys, fd: int, kept: bytes, tick: Tick, buffers: Buffers | None = N
 
 
 def _windows(size: int) -> Iterator[tuple[int, int]]:
-    """Offset and length of the aligned windows of a file of so many bytes."""
+    """Offset and length of each aligned window of a file of ``size`` bytes."""
     return ((at, min(WINDOW, size - at)) for at in range(0, size, WINDOW))
 
 
 def _grain(status: os.stat_result) -> int:
-    """The unit in which a filesystem allocates this file: its holes are multiples of that."""
+    """Bytes in which a filesystem allocates this file; its holes are multiples of that."""
     unit = status.st_blksize
     return unit if _GRAIN <= unit <= WINDOW and WINDOW % unit == 0 else _GRAIN
 
 
 def _parts(window: memoryview, grain: int) -> Iterator[tuple[int, int]]:
-    """Begin and end of the runs of a window that have data, in units of ``grain`` bytes."""
+    """Begin and end of each run of data in a window, in steps of ``grain`` bytes."""
     if _blank(window):
         return
     begin: int | None = None

@@ -1,11 +1,12 @@
-"""The copy engine: a batch of files at a time, made durable together, replaced one by one.
+"""The copy engine: copies a batch of files, syncs them together, then replaces them one by one.
 
-Order of events for a batch: commit the temporary names; copy every file under a lease into one of
-them, with all its metadata; one sync; read every copy back and compare; commit the intents;
-replace name by name; a moment later remove the originals that nobody touched or uses. Who uses
-files is looked up before they are copied, before names are replaced and before originals are
-removed: whoever came between the last two gets the original back. At any point a crash leaves
-every name with a whole file, and the journal knows every temporary name.
+Order of events for a batch: commit the temporary names; copy every file under a lease to one of
+them, with all its metadata; sync once; read every copy back and compare it; commit the intents;
+replace name by name; a moment later remove the originals that nobody has touched or uses. The
+engine checks who uses the files before they are copied, before names are replaced and before
+originals are removed: if somebody came between the last two checks, the original gets its name
+back. A crash at any point leaves a whole file under every name, and the journal knows every
+temporary name.
 """
 
 from __future__ import annotations
@@ -34,15 +35,17 @@ from zconsole.rebalance.engine.withdrawal import Withdrawal
 from zconsole.rebalance.engine.workplace import Workplace
 
 SYNC_LOOK = 0.05
-"""Seconds between two looks for writers during a sync."""
+"""Seconds between two checks for writers during a sync."""
 LOCK_LOOK = 0.02
-"""Seconds between two looks for locks while names are replaced: for so long two processes may each
-have a lock, one of the original, one of the copy."""
+"""Seconds between two checks for locks while names are replaced.
+
+For this long two processes may each hold a lock, one on the original, one on the copy.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyPipeline:
-    """Takes one batch after the other through its steps."""
+    """Takes one batch of files after another through the steps of a move."""
 
     sys: Sys
     directories: Directories
@@ -55,15 +58,15 @@ class CopyPipeline:
     results: Results
     users: Users
     sync: Callable[[int], None]
-    """Makes everything written so far durable; given a descriptor on the filesystem."""
+    """Makes everything written so far to the filesystem of a descriptor durable."""
     now: Callable[[], float]
     """Epoch seconds."""
 
     def run(self, rows: Sequence[FileRow]) -> list[FileOutcome]:
-        """Move these files; returns what became of each name.
+        """Move these files; return the outcome of each name.
 
-        Raises StopJobError, UnsupportedError, sqlite3.Error, OSError; whatever is raised, every
-        file is whole, and what the journal has as unfinished is for ``recovery``.
+        Raises StopJobError, UnsupportedError, sqlite3.Error, OSError. Whatever is raised, every
+        file is whole, and ``recovery`` settles those that the journal lists as unfinished.
         """
         self.results.outcomes = []
         self.leases.items.clear()
@@ -76,7 +79,7 @@ class CopyPipeline:
             self._copy_all()
             if self.leases.live:
                 # The order of these must not change: nothing is replaced before the copies are on
-                # the disks, read back and compared, and the journal knows what is going to be.
+                # the disks, read back and compared, and the journal has the intents.
                 self._make_durable()
                 self._verify_all()
                 self._commit_intents()
@@ -86,7 +89,7 @@ class CopyPipeline:
             for item in self.leases.live:
                 self.withdrawal.drop(item)
             self.withdrawal.discard_all(self.leases.service)
-            self.directories.restore_times()
+            self.directories.restore_times()  # last: removing copies changes the times, too
         return self.results.outcomes
 
     def _open(self, row: FileRow) -> None:
@@ -101,9 +104,9 @@ class CopyPipeline:
     # Copying.
 
     def _commit_names(self) -> None:
-        """Commit the names of the temporary files, before the first of them is created.
+        """Commit the names of the temporary files before the first of them is created.
 
-        A crash right after that must not leave one that the journal does not know.
+        Otherwise a crash could leave a file that the journal does not know.
         """
         items = self.leases.live
         intents = [
@@ -113,9 +116,9 @@ class CopyPipeline:
         self.results.journal.record((), intents, self._directory_times(items), synced=False)
 
     def _directory_times(self, items: Iterable[Item]) -> dict[int, tuple[int, float]]:
-        """By number, the times that the directories to change must have in the end, noted now.
+        """Times to restore, by number of the directory: modification time (ns), and when noted.
 
-        Those that another process changed keep the time they have.
+        Directories that another process changed are left out: they keep the time they have.
         """
         directories = [place.directory for item in items for place in item.places]
         for directory in directories:
@@ -126,6 +129,7 @@ class CopyPipeline:
     def _copy_all(self) -> None:
         items = self.leases.live
         ahead = items if self.admission.policy.ahead else ()
+        # Sizes are asked late: an item given up by then is not read any more.
         front = ReadAhead(iter(ahead), lambda item: 0 if item.done else item.size, self._ask)
         for item in items:
             front.step()
@@ -137,23 +141,23 @@ class CopyPipeline:
     def _copy(self, item: Item) -> None:
         place = item.places[0]
         with self.directories.changing(place.directory):
-            place.linked = True
+            place.linked = True  # before the call: one that fails may have created the file
             mode = metadata.first_mode(item.meta, place.directory.born)
             try:
                 item.copy = self.sys.open_new(place.directory.fd, place.temp, mode)
             except FileExistsError:
-                place.linked = False  # what is there is not ours
+                place.linked = False  # the file there is not ours
                 raise
         item.handle = self.sys.handle(item.copy)
         abilities = self.swappers.of(item).abilities
         self.copier.fill(item, abilities, partial(self.leases.work, item))
 
-    # A batch.
+    # From the sync to the end of a batch.
 
     def _make_durable(self) -> None:
-        """Sync in a thread: a writer may be waiting for us to let go of a file.
+        """Sync in a thread, as a writer may be waiting for us to release a file.
 
-        Meanwhile the copies are opened again, to be read from the disk instead of the cache.
+        Meanwhile the copies are reopened, so that they can be read from the disk, not the cache.
         """
         places = {item.status.st_dev: item.places[0] for item in self.leases.live}
         self.results.syncing(places.keys())
@@ -165,7 +169,7 @@ class CopyPipeline:
             while wait(syncs, SYNC_LOOK).not_done:
                 self.leases.service()
         for sync in syncs:
-            if error := sync.exception():
+            if error := sync.exception():  # names changed before are not on the disks, either
                 self.results.unsynced |= places.keys()
                 raise error
 
@@ -191,16 +195,16 @@ class CopyPipeline:
             for item, known in ((item, _known(item)) for item in items)
             for place in item.places
         ]
-        # Of those that are given up, too: their directories get their times back at the end.
+        # Include the items given up by now: their directories get their times back at the end, too.
         self.results.commit(intents, self._directory_times(self.leases.items))
 
     def _leave_locked(self) -> None:
-        """Leave alone, or give their names back, what others have locked or wait to lock.
+        """Give up the files that others have locked or wait to lock; names get the original back.
 
-        A lock goes with the inode: whoever opens the name must get the one that is locked.
+        A lock belongs to an inode: whoever opens the name must get the one that is locked.
         """
         numbers = {number for item in self.leases.live for number in (item.old, item.new)}
-        # A busy server has thousands of locks: those on other numbers are not looked at per file.
+        # A busy server has thousands of locks: drop those on other inodes before the loop.
         locks = {lock for lock in file_locks.locked_inodes() if lock[1] in numbers}
         if not locks:
             return
@@ -230,7 +234,7 @@ class CopyPipeline:
 
     def _finish_all(self) -> None:
         service = self.leases.service
-        # At once: as long as the copy has the name, others may lock that as well.
+        # Check at once: while the copy has the name, others may lock the copy as well.
         self._leave_locked()
         self.withdrawal.wait_grace((item for item in self.leases.live if item.leased), service)
         self.withdrawal.spare_users(self.leases.live, self.users.look(service))
@@ -243,7 +247,7 @@ class CopyPipeline:
         try:
             self.swappers.of(item).finish(item)
         except UnfinishedError:
-            # The journal still has it as unfinished, so that recovery removes the rest.
+            # The journal still lists it as unfinished, so recovery removes the rest.
             self.results.leave(item.names, "moved", None)
         else:
             self.results.add(item.names, "moved", None, item.size)
@@ -251,14 +255,14 @@ class CopyPipeline:
 
 
 def _known(item: Item) -> tuple[bytes, bytes, bytes]:
-    """How the journal tells the original from the copy, the same for all names."""
+    """Digests and handle by which recovery tells an item's original from its copy."""
     return item.digest, item.meta.digest(), item.handle
 
 
 def copy_engine(
     place: Workplace, policy: Policy, sync: Callable[[int], None], tick: Callable[[int], None]
 ) -> CopyPipeline:
-    """The pipeline of a job, with all that works in it.
+    """Build the pipeline of a job with all its parts.
 
     ``tick`` may wait or raise StopJobError, and must call ``leases.service`` often.
     """

@@ -1,42 +1,45 @@
-"""How many files a job may have open at once."""
+"""Limits on the number of files that a job may have open at once."""
 
 from __future__ import annotations
 
 import resource
 
 BATCH_FILES = 4000
+"""Most files of a batch."""
 A_FILE = 3
-"""Descriptors a file of a batch may take: original, copy, and an original of the batch before."""
+"""Descriptors that a file may take: original, copy, and an original of the previous batch."""
 OPEN_DIRECTORIES = 256
+"""More open directories than this are closed after a batch."""
 OTHERS = 2 * OPEN_DIRECTORIES
+"""Descriptors kept free for directories, locks and the journal."""
 MOST_DIRECTORIES = 4000
-"""Directories a batch may hold open beside what is open already, where there is no lower limit."""
+"""Most directories that a batch may hold open besides those already open."""
 KEPT = OPEN_DIRECTORIES + 64
-"""Descriptors that are not of a batch: directories of the one before, locks, the journal."""
+"""Descriptors that belong to no batch: directories of the previous one, locks, the journal."""
 
 
 def raise_limit() -> int:
-    """Raise this process's limit on open files to what a job takes; returns what it got.
+    """Raise this process's limit on open files to what a job needs; return what was granted.
 
-    A walk, too, opens a descriptor a level of depth.
+    A walk, too, keeps a descriptor open for each level of depth.
     """
     return _raised(BATCH_FILES * A_FILE + OTHERS)
 
 
 def batch_files() -> int:
-    """Files a batch may hold open; raises this process's own limit first."""
+    """Return how many files a batch may hold open; raises this process's own limit first."""
     limit = raise_limit()
     return max(1, min(BATCH_FILES, (limit - OTHERS) // A_FILE))
 
 
 def batch_directories(files: int) -> int:
-    """Directories a batch of so many files may hold open; raises this process's own limit first."""
+    """Return how many directories a batch of so many files may hold open; raises the limit, too."""
     limit = _raised(files * A_FILE + KEPT + MOST_DIRECTORIES)
     return max(1, min(MOST_DIRECTORIES, limit - files * A_FILE - KEPT))
 
 
 def _raised(wanted: int) -> int:
-    """The limit on open files, as near to ``wanted`` as permitted; root's has no ceiling."""
+    """Raise the limit on open files as near to ``wanted`` as permitted; root has no ceiling."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= wanted or soft == resource.RLIM_INFINITY:
         return wanted

@@ -1,4 +1,4 @@
-"""Directories by descriptor: opened component by component, never through a symbolic link."""
+"""Open directories: reached component by component, never through a symbolic link."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from zconsole.rebalance.engine.syscalls import DIRECTORY, Sys
 from zconsole.rebalance.engine.watching import Watching
 
 OURS = 0.5
-"""Seconds for which our changes are announced to the journal. A directory changed by another
-process less than this after a job was killed cannot be told from one the job changed. A call that
-a busy machine holds up for longer is told of when it ends; killed before that, it looks foreign."""
+"""Seconds for which our changes are announced to the journal in advance.
+
+A directory that another process changed within this time after a job was killed can't be told from
+one that the job changed. If a busy machine delays a call for longer, its change is announced when
+it ends; if the job is killed before that, the change looks like another process's.
+"""
 
 
 class MovedError(Exception):
@@ -26,7 +29,7 @@ class MovedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryRow:
-    """A walked directory: its parent's number (None for a root, whose name is its full path)."""
+    """A walked directory. A root has no parent, and its name is its full path."""
 
     number: int
     parent: int | None
@@ -37,41 +40,42 @@ class DirectoryRow:
 
 @dataclass(slots=True)
 class OpenDirectory:
-    """An open directory, and the modification time it is to keep."""
+    """An open directory, and the modification time that it is to keep."""
 
     number: int
     fd: int
     dev: int
     mtime_ns: int
-    """What it has to be again when our work in it is done."""
+    """Modification time to restore when our work in it is done."""
     last_ns: int | None
-    """What it was after our last change; anything else is another process's doing."""
+    """Modification time after our last change, None if unknown; any other is not ours."""
     fixed: bool = False
     """Immutable or append-only: names can be added at most, never replaced or removed."""
     begun: bool = False
-    """Whether we work in it, and from now on look for others."""
+    """Whether we work in it, and watch it for changes by others."""
     touched: bool = False
+    """Whether we changed it."""
     foreign: bool = False
-    """Whether another process has changed it since: its time is left as it is."""
+    """Whether another process has changed it since: then its time is left as it is."""
     born: Metadata | None = None
-    """What a file created in it begins with, as far as was seen."""
+    """Metadata that a new file in it begins with; None until one was seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What the journal has to know of directories; a power cut may take all of it back."""
+    """Callbacks that tell the journal about directories; a power cut may undo what they noted."""
 
     until: Callable[[float], None] = lambda _until: None
-    """Our changes of directories have times up to this one (epoch seconds)."""
+    """Called with the time (epoch seconds) up to which our changes of directories may be."""
     foreign: Callable[[int], None] = lambda _number: None
-    """Another process has changed this one."""
+    """Called with the number of a directory that another process has changed."""
 
 
 _NONE = Notes()
 
 
 def open_path(sys: Sys, path: bytes) -> int:
-    """A descriptor of an absolute path, no component of which may be a symbolic link.
+    """Return a descriptor of an absolute path, no component of which may be a symbolic link.
 
     Raises OSError (ELOOP or ENOTDIR for a link).
     """
@@ -90,7 +94,7 @@ def _step(sys: Sys, fd: int, name: bytes) -> int:
 
 
 class Directories:
-    """Open directories of a journal, each verified to be the one that was walked.
+    """The open directories of a job, each verified to be the one that was walked.
 
     Descriptors stay open until ``close``, which the engine calls between batches.
     """
@@ -112,7 +116,10 @@ class Directories:
         self.own = self._watching.own
 
     def get(self, number: int) -> OpenDirectory:
-        """An open directory. Raises MovedError when it is gone, moved or a link; OSError."""
+        """Return an open directory; opens it and those above it if necessary.
+
+        Raises MovedError if one is gone, moved or a link; OSError.
+        """
         closed: list[DirectoryRow] = []
         above: int | None = number
         while above is not None and above not in self._open:
@@ -123,7 +130,7 @@ class Directories:
         return self._open[number]
 
     def path(self, number: int) -> bytes:
-        """The full path it had when it was walked; for messages only."""
+        """Return the full path that it had when it was walked; for messages only."""
         parts: list[bytes] = []
         row = self._row_of(number)
         while row.parent is not None:
@@ -134,15 +141,15 @@ class Directories:
     def begin(self, directory: OpenDirectory) -> None:
         """Note the time to restore, and watch for changes by other processes from now on.
 
-        To be called before the journal is told of it. A directory that cannot be watched is left
-        the time it has in the end: a change by others within one of ours would be taken for ours.
+        Call it before the journal is told of the directory. One that can't be watched keeps the
+        time that it has at the end: a change by others during one of ours would go unnoticed.
         Raises OSError.
         """
         if directory.begun:
             return
         self._watching.add(directory.number, directory.fd)
         self._look()
-        # A change from here on is told later, even if this time is already that of the change.
+        # A change from here on is reported later, even if this time already includes it.
         directory.mtime_ns = self._sys.fstat(directory.fd).st_mtime_ns
         directory.last_ns = directory.mtime_ns
         directory.begun, directory.foreign = True, False
@@ -150,13 +157,16 @@ class Directories:
             self._found_changed(directory)
 
     def take_up(self, directory: OpenDirectory, mtime_ns: int) -> None:
-        """Restore the time that a directory had before a crashed process changed it."""
+        """Have ``restore_times`` set the time from before a crashed process changed a directory."""
         directory.touched = directory.mtime_ns != mtime_ns
         directory.mtime_ns = mtime_ns
 
     @contextmanager
     def changing(self, directory: OpenDirectory) -> Iterator[None]:
-        """Change names in it inside of this. Raises OSError."""
+        """Enclose a change of names in a directory: announced before, its time noted after.
+
+        Raises OSError.
+        """
         self.begin(directory)
         self._look()
         self._compare(directory)
@@ -166,30 +176,30 @@ class Directories:
             yield
         finally:
             self._announce(0.0)
-            directory.last_ns = None
+            directory.last_ns = None  # unknown, in case the next call fails
             with contextlib.suppress(OSError):
                 directory.last_ns = self._sys.fstat(directory.fd).st_mtime_ns
 
     def _announce(self, least: float) -> None:
-        """Announce changes to the journal, unless ``least`` seconds are announced already."""
+        """Announce changes to the journal, unless ``least`` seconds ahead are announced already."""
         now = self._now()
         if self._until - now < least:
             self._until = now + OURS
             self._notes.until(self._until)
 
     def restore_times(self) -> None:
-        """Give every directory we changed alone the time it had before us. Raises OSError."""
+        """Restore the time of every directory that only we have changed. Raises OSError."""
         for directory in self._open.values():
             if directory.begun and directory.touched:
                 self._restore_time(directory)
             directory.begun = directory.touched = False
 
     def _restore_time(self, directory: OpenDirectory) -> None:
-        """Put the time back unless another process changed the directory.
+        """Restore the time unless another process changed the directory.
 
-        The kernel queues an event before it lets go of the directory, and a time is set with the
-        directory locked. So a change we have not heard of by then comes after that, or is heard of
-        in the second look: then the time becomes one after that change.
+        The kernel queues an event before it unlocks the directory, and it locks the directory to
+        set a time. So a change not reported when we set the time either comes later, and sets its
+        own, or is found by the second look: then the time is set to now, which is later.
         """
         self._look()
         self._compare(directory)
@@ -214,7 +224,7 @@ class Directories:
             self._found_changed(self._open[number])
 
     def _compare(self, directory: OpenDirectory) -> None:
-        """See what no event tells: times set by others."""
+        """Detect times set by other processes: the watch reports changes of names only."""
         if directory.last_ns not in (None, self._sys.fstat(directory.fd).st_mtime_ns):
             self._found_changed(directory)
 

@@ -1,4 +1,4 @@
-"""Makes one copy: its content, then all its metadata, checked once more."""
+"""Making one copy: the content, then all metadata, which is read back and compared."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from zconsole.rebalance.engine.syscalls import Sys
 
 @dataclass(frozen=True, slots=True)
 class FileCopier:
-    """Fills empty files."""
+    """Fills an empty file with the content and metadata of another."""
 
     sys: Sys
     make: Maker
+    """Constructor of the hash for content."""
     copies: Callable[[int], int] = lambda _device: 1
-    """How many of each block are kept on a device."""
+    """How many copies of each block a device keeps (zfsprops(7))."""
     buffers: content.Buffers = field(default_factory=content.Buffers)
 
     def fill(self, item: Item, abilities: Abilities, tick: Tick) -> None:
         """Make the empty copy of an item like its original.
 
-        It was created with the permissions of ``metadata.first_mode``. What files created in its
-        directory begin with is remembered there. Raises SkipError where something cannot be kept,
-        OSError, ChangedError, and what ``tick`` raises.
+        The copy must have been created with the permissions of ``metadata.first_mode``. The
+        metadata that new files in its directory begin with is remembered in ``directory.born``.
+        Raises SkipError if something can't be kept, OSError, ChangedError, and what ``tick``
+        raises.
         """
         directory = item.places[0].directory
         marks = metadata.mark(self.sys, item.copy, item.meta, abilities)
@@ -36,6 +38,8 @@ class FileCopier:
             self.sys, item.source, item.copy, item.status, tick, self.make, self.buffers,
             self.copies(item.status.st_dev),
         )  # fmt: skip
+        # New files of one directory begin alike: assume so, which saves reading every copy's
+        # metadata before it is changed, and read it only if the result differs.
         born, different = directory.born, None
         seen = born is not None and not born.xattrs and marks is not None
         if born is not None and seen:
@@ -51,9 +55,10 @@ class FileCopier:
     def _dress(
         self, item: Item, born: Metadata, abilities: Abilities, marks: Marks | None = None
     ) -> str | None:
-        """Give a written copy, ``born`` like that, its metadata; returns what differs still.
+        """Give a written copy, created with metadata ``born``, that of the original.
 
-        ``marks`` are those it has where they were read before and are not touched.
+        Returns the name of what still differs, or None. ``marks`` are the copy's, if they have
+        been read and need no change.
         """
         copy = item.copy
         metadata.apply(self.sys, copy, item.meta, born, abilities)

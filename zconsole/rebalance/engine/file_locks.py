@@ -1,7 +1,7 @@
-"""What other processes use: inodes they lock, hold open or have mounted, or want to open.
+"""Detection of files that other processes use: inodes locked, held open, mounted or overlaid.
 
-To replace a file gives its name to another inode. Whoever still has the old one would write to a
-file that nobody finds any more: such files are left alone.
+Replacing a file gives its name to another inode. A process that still has the old one would write
+to a file that nobody can find any more, so files in use are left alone.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from zconsole.system.mounts import MountPoint, Spot, View
 BLOCKS = Path("/sys/block")
 _LOOP_GET_STATUS64 = 0x4C05
 _LOOP_INFO = 232
-"""Bytes of a struct loop_info64, whose first members are the file's device and inode
-(linux/loop.h)."""
+"""Bytes of a struct loop_info64, which begins with the file's device and inode (linux/loop.h)."""
 RECENT = 1.0
-"""Seconds for which a look is good enough to say what is not worth copying."""
+"""Seconds for which a result is recent enough to decide which files are not worth copying."""
 
 _GONE = (errno.ENOENT, errno.ESRCH, errno.EINVAL, errno.EACCES, errno.EPERM)
-"""What is said of a process that ended (mounts_open_common, fs/proc_namespace.c), or is hidden."""
+"""Errors for a process that ended (mounts_open_common, fs/proc_namespace.c), or is hidden."""
 _LOCK = re.compile(
     r"^\d+:(?: *->)? (?:FLOCK|POSIX|OFDLCK) .* (-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$",
     re.MULTILINE,
 )
+"""Process, device and inode in a line of /proc/locks; ``->`` marks a process that waits."""
 
 
 Locks = Set[tuple[int, int]]
@@ -45,10 +45,10 @@ Locks = Set[tuple[int, int]]
 
 
 def locked_inodes(table: Path = Path("/proc/locks")) -> Locks:
-    """Device and inode of every file with a flock or POSIX lock (proc_locks(5)); leases are not.
+    """Return device and inode of every file with a flock or POSIX lock (proc_locks(5)).
 
-    Nor are the locks of this process: they are on its journal and records, whose inode numbers
-    may be those of files to be moved where the number alone counts (``may_be_locked``).
+    Leases are left out, and so are this process's own locks: they are on its journal and records,
+    and where the inode number alone counts (``may_be_locked``) a file to move may have the same.
     """
     try:
         text = table.read_text()
@@ -62,13 +62,13 @@ def locked_inodes(table: Path = Path("/proc/locks")) -> Locks:
 
 
 class Alarm:
-    """Raised by SIGIO: somebody wants to open a leased file for writing."""
+    """A flag that SIGIO sets: somebody wants to open a leased file for writing."""
 
     def __init__(self) -> None:
         self.raised = False
 
     def __call__(self, *_: object) -> None:
-        """The signal handler."""
+        """Set the flag; this is the signal handler."""
         self.raised = True
 
 
@@ -78,41 +78,42 @@ class Table:
 
     text: bytes
     process: str
-    """One that sees them; empty for this one."""
+    """Id of a process that sees them; empty for this process."""
     view: View
     spots: frozenset[Spot]
-    """What is mounted there or lies under a mount point: files among them are in use."""
+    """Places that are mounted or covered by a mount: files among them are in use."""
 
 
 Tables = Mapping[tuple[str, str], Table]
-"""By namespace and root directory."""
+"""Mount tables by namespace and root directory."""
 
 
 InUse = dict[tuple[int, int], str]
-"""By device and inode of a file, the process that has it mounted, empty for this one."""
+"""By device and inode of a file, the process that has it mounted; empty for this process."""
 Unreached = dict[bytes, list[tuple[Spot, str]]]
-"""By device, what is mounted where no path leads without asking a server, and by which process."""
+"""By device, mounted places that no path reaches without asking a server, each with a process."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilesInUse:
-    """Who uses what, at one moment."""
+    """A snapshot of the files in use by others, and by whom."""
 
     taken: float
+    """When it was taken (steady seconds)."""
     own: View
     views: tuple[View, ...]
     holders: Holders
     mounted: InUse
     unreached: Unreached
     layers: tuple[tuple[Spot, str], ...]
-    """The directories of mounted overlays, and a process that sees each."""
+    """Directories of mounted overlays, and a process that sees each."""
     unseen: int
-    """Mount namespaces that are kept without a process."""
+    """Number of mount namespaces that exist without a process."""
     lost: int = 0
-    """Overlays with directories that are not found."""
+    """Number of overlays with directories that were not found."""
 
     def user(self, device: int, inode: int) -> str | None:
-        """``in use by …``, within 40 characters; None for a file that nobody is seen to use."""
+        """Return ``in use by …``, at most 40 characters, or None for a file not seen in use."""
         process = self.mounted.get((device, inode))
         if process is not None:
             return _by("a mount", process)
@@ -124,9 +125,9 @@ class FilesInUse:
     def may_be_locked(self, locks: Locks, directory: int, device: int, inode: int) -> bool:
         """Whether a file in an open directory may be one of those with a lock.
 
-        /proc/locks tells the filesystem's device (lock_get_status, fs/locks.c). stat(2) may tell
-        another, on btrfs (the subvolume's) and on overlays (a layer's): there the number alone
-        counts, which may keep back a file too many, for a later run to move.
+        /proc/locks has the filesystem's device (lock_get_status, fs/locks.c). stat(2) may return
+        another, on btrfs (the subvolume's) and on overlays (a layer's): there the inode number
+        alone counts, which may leave out a file too many; a later run moves that.
         """
         devices = {of for of, number in locks if number == inode}
         if not devices or device in devices:
@@ -136,9 +137,9 @@ class FilesInUse:
         return mount is None or mount.kind in overlays.KINDS or mount.device != named
 
     def reach(self, directory: int) -> None:
-        """Find the files among what is ``unreached`` from an open directory of their filesystem.
+        """Find files that are ``unreached`` by way of an open directory of their filesystem.
 
-        To be called before ``user`` for every directory that a file has a name in.
+        Call it before ``user`` for every directory that a file has a name in.
         """
         mount, here = self._place(directory) if self.unreached else (None, None)
         if mount is None or here is None:
@@ -149,22 +150,25 @@ class FilesInUse:
                 self.mounted.update(_file(os.path.relpath(path, here), process, directory))
 
     def overlay(self, directory: int) -> str | None:
-        """The same for an open directory of this process that is in, or has, part of an overlay."""
+        """Return ``in use by …`` if an open directory is in a layer of an overlay, or contains one.
+
+        None otherwise.
+        """
         return self._layer(directory, lambda layer, spot: layer.holds(spot) or spot.holds(layer))
 
     def inside_overlay(self, directory: int) -> str | None:
-        """The same for files of an open directory."""
+        """Return ``in use by …`` if an open directory is in a layer of an overlay, or None."""
         return self._layer(directory, lambda layer, spot: layer.holds(spot))
 
     def _layer(self, directory: int, meets: Callable[[Spot, Spot], bool]) -> str | None:
         if not self.layers:
             return None
         mount, path = self._place(directory)
-        if mount is None:  # in no table, as in a chroot whose root is no mount
+        if mount is None:  # in no table, as in a chroot whose root isn't a mount point
             device = os.fstat(directory).st_dev
             spot, path = Spot(b"%d:%d" % (os.major(device), os.minor(device)), b"/"), None
         else:
-            # A path that the kernel does not print may lead through any layer of its filesystem.
+            # A path too long for the kernel to print may lead through any layer on its device.
             spot = Spot(mount.device, b"/") if path is None else mount.spot(path)
         met = (
             process
@@ -174,9 +178,9 @@ class FilesInUse:
         return next((_by("an overlay", process) for process in met), None)
 
     def _place(self, directory: int) -> tuple[MountPoint | None, bytes | None]:
-        """The mount that a directory of this process was opened through, and its path.
+        """Return the mount through which this process opened a directory, and the path of that.
 
-        None for a path that is longer than the kernel prints (d_path, PATH_MAX).
+        The path is None if it is longer than the kernel prints (d_path, PATH_MAX).
         """
         mount = self.own.mounts.get(mounts.mount_number(directory))
         try:
@@ -187,10 +191,10 @@ class FilesInUse:
             return mount, None
 
     def _is_on(self, held: HeldFile, device: int) -> bool:
-        """Whether a descriptor is on a filesystem.
+        """Whether a descriptor may be on the filesystem with this device.
 
-        Yes where its mount is in no table, as when it was detached, and on btrfs, whose devices
-        (st_dev) are not those of its mounts.
+        True also if its mount is in no table, as after ``umount -l``, and on btrfs, where st_dev
+        differs from the device of the mount.
         """
         mount = _mount_of(held, self.views)
         named = f"{os.major(device)}:{os.minor(device)}".encode()
@@ -199,30 +203,31 @@ class FilesInUse:
 
 @dataclass(slots=True)
 class Users:
-    """Looks at who uses what. Remembers what seldom changes between two looks."""
+    """Finds out who uses which files. Caches mounts and overlays, which seldom change."""
 
     proc: Path = PROC
     blocks: Path = BLOCKS
     clock: Callable[[], float] = time.monotonic
     last: FilesInUse | None = None
+    """The newest snapshot."""
     _tables: dict[tuple[str, str], Table] = field(default_factory=dict)
-    """By namespace and root directory, this process's first."""
+    """Mount tables by namespace and root directory, this process's first."""
     _layers: dict[tuple[str, MountPoint], overlays.Layers] = field(default_factory=dict)
-    """By the table's namespace and the overlay."""
+    """Layers by the namespace of the table and the overlay's mount."""
     _stacked: dict[Spot, str] = field(default_factory=dict)
-    """Directories of all overlays ever seen, and a process that saw each in the last look.
+    """Directories of all overlays ever seen, and a process that has them in the newest snapshot.
 
-    An overlay lives on after ``umount -l`` as long as anybody uses it, and no table has it.
+    After ``umount -l`` an overlay lives on while it is used, but is in no mount table.
     """
 
     def recent(self) -> FilesInUse:
-        """The last look, where that is recent, or one now. Raises OSError without /proc."""
+        """Return the last snapshot if it is recent, or take one. Raises OSError without /proc."""
         if self.last is None or self.clock() - self.last.taken > RECENT:
             return self.look()
         return self.last
 
     def look(self, listen: Callable[[], None] = lambda: None) -> FilesInUse:
-        """Look at everything now; ``listen`` is called now and then.
+        """Take a snapshot now; ``listen`` is called now and then.
 
         Raises OSError without /proc.
         """
@@ -244,7 +249,7 @@ class Users:
         return self.last
 
     def _read_tables(self, this: str) -> None:
-        """All different mount tables; other processes may end meanwhile."""
+        """Read every different mount table; processes may end meanwhile."""
         before, self._tables = self._tables, {}
         with holders.opened(os.fspath(self.proc)) as table:
             self._read_table(table, this, "", before)
@@ -263,7 +268,11 @@ class Users:
             self._tables[key] = _table(self.proc / place, process, before.get(key))
 
     def _mounted(self, own: View) -> tuple[InUse, Unreached]:
-        """Files that are mounted, or mounted on. This process's own come last, and count."""
+        """Return the files that are mounted or covered by a mount, and the places not reached.
+
+        Of several processes that have the same one mounted, this one counts.
+        """
+        # Reversed, because this process's table is the first and the last entry wins.
         seen = {
             s: table.process for table in list(self._tables.values())[::-1] for s in table.spots
         }
@@ -278,12 +287,12 @@ class Users:
         return files, unreached
 
     def _images(self, own: View) -> InUse:
-        """Files that the kernel reads as a disk: of loop devices, and of erofs.
+        """Return the files that the kernel reads as a disk: of loop devices, and of erofs.
 
-        It writes to none of them through these; one that is written to refuses the lease. A loop
-        device tells the inode of its own; where it may not be asked, the path by which it was
-        attached is looked for, which may be one of another namespace. Paths are asked for where no
-        server has to be.
+        Those that it also writes to refuse the lease, so only reading has to be detected. A loop
+        device tells the inode of its file; if it may not be asked, the path by which it was
+        attached is looked up, which may be one of another namespace. Paths that lead to a server
+        are not looked up.
         """
         images: InUse = {}
         paths = {
@@ -306,10 +315,10 @@ class Users:
         return images | {key: "" for path in found if path for key in _file(path, "")}
 
     def _overlaid(self, own: View) -> dict[Spot, str]:
-        """The directories of overlays, and a process that sees each.
+        """Return the directories of overlays, and a process that sees each.
 
-        Their paths were given in the namespace that mounted them, be it that which sees them or,
-        as with most containers, ours.
+        Their paths belong to the namespace in which they were mounted: the one that sees them or,
+        with most containers, ours. Both are tried.
         """
         spots: dict[Spot, str] = {}
         before, self._layers = self._layers, {}
@@ -326,7 +335,7 @@ class Users:
         return spots
 
     def _lost(self) -> int:
-        """Overlays, each with a device of its own, that no view finds all directories of."""
+        """Count the overlays, each with a device of its own, not all of whose layers were found."""
         lost, whole = set[bytes](), set[bytes]()
         for (_, mount), found in self._layers.items():
             (lost if found.lost else whole).add(mount.device)
@@ -339,7 +348,7 @@ class Users:
 
 
 def _table(place: Path, process: str, known: Table | None) -> Table:
-    """The mounts that a process sees, and where they are known already, nothing worked out anew."""
+    """Return the mounts that a process sees; an unchanged table is not parsed again."""
     text = mounts.table_of(place)
     if known is not None and known.text == text:
         return Table(text, process, known.view.seen_by(place), known.spots)
@@ -348,7 +357,7 @@ def _table(place: Path, process: str, known: Table | None) -> Table:
 
 
 def _file(path: bytes, process: str, directory: int | None = None) -> InUse:
-    """A regular file, by device and inode; nothing for anything else, or where none is."""
+    """Return an entry for the regular file at a path; empty for anything else, or nothing there."""
     with contextlib.suppress(OSError):
         status = os.stat(path, dir_fd=directory, follow_symlinks=False)
         if stat.S_ISREG(status.st_mode):
@@ -357,7 +366,7 @@ def _file(path: bytes, process: str, directory: int | None = None) -> InUse:
 
 
 def _image_of(disk: str) -> tuple[int, int] | None:
-    """Device and inode of a loop device's file (LOOP_GET_STATUS64); None where it does not tell."""
+    """Return device and inode of a loop device's file (LOOP_GET_STATUS64), or None if refused."""
     try:
         fd = os.open(f"/dev/{disk}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -375,7 +384,7 @@ def _mount_of(held: HeldFile, views: Iterable[View]) -> MountPoint | None:
 
 
 def _resolve(found: Holders, views: Iterable[View], proc: Path) -> None:
-    """Find the inodes that kernels before 5.14 do not print, where no server has to be asked."""
+    """Stat the files on local filesystems whose inodes the kernel does not print (before 5.14)."""
     for held in found.by_inode.pop(None, ()):
         mount = _mount_of(held, views)
         if mount is not None and mount.kind in mounts.LOCAL:

@@ -1,17 +1,17 @@
-"""Which processes have which inodes open, by any descriptor: /proc/PID/fd and /proc/PID/fdinfo.
+"""Inodes that processes hold open by any descriptor, from /proc/PID/fd and /proc/PID/fdinfo.
 
-Nothing here can hang on a dead server. ``readlink`` of a descriptor prints a path out of the
-kernel's memory, and fdinfo the numbers of the mount and of the inode; neither asks the filesystem.
-To stat a descriptor would: that revalidates the file, even with AT_STATX_DONT_SYNC (complete_walk
-calls d_weak_revalidate, fs/namei.c; NFS asks its server). It is done on kernels before 5.14 only,
-which print no inode number, and there only on the filesystems that the job works on.
+Nothing here can hang on a dead server. ``readlink`` of a descriptor prints a path from the
+kernel's memory, and fdinfo the numbers of the mount and the inode; neither asks the filesystem.
+A stat of the descriptor would: it revalidates the file, even with AT_STATX_DONT_SYNC (complete_walk
+calls d_weak_revalidate, fs/namei.c; NFS asks its server). It is used on kernels before 5.14 only,
+which print no inode number, and there only on local filesystems.
 
-What a process has mapped is not looked at: a shared mapping that can be written to keeps its file
-open for writing, which refuses the lease; one that cannot never becomes writable (VM_MAYWRITE,
-mm/mmap.c). Neither are running programs: nobody writes to those (ETXTBSY).
+Mappings are not read: a shared mapping that can be written to keeps its file open for writing,
+which refuses the lease; one that can't be never becomes writable (VM_MAYWRITE, mm/mmap.c). Running
+programs are not read either: nobody can write to them (ETXTBSY).
 
-A thread may have descriptors, or a root and mounts, of its own (unshare(2)). Which do is asked of
-kcmp(2), as reading them all would cost a process of a hundred threads a hundred times as much.
+A thread may have its own descriptors, or its own root and mounts (unshare(2)). kcmp(2) tells which
+threads have: reading them all would cost a hundred times as much for a process of a hundred.
 """
 
 from __future__ import annotations
@@ -31,50 +31,53 @@ from typing import NamedTuple
 
 PROC = Path("/proc")
 LISTEN = 256
-"""Descriptors between two moments for others: a process may have a million."""
+"""Descriptors read between two calls of ``listen``: a process may have a million."""
 _NO_FILES = re.compile(r"/(?:memfd:.*|SYSV[0-9a-f]{8}) \(deleted\)|/dmabuf:.*", re.DOTALL)
-"""Paths that are none: what has no name in any filesystem (d_dname, simple_dname)."""
+"""Links that look like paths but have no name in any filesystem (d_dname, simple_dname)."""
 _NAMESPACE = "mnt:["
-"""What a descriptor on a mount namespace begins with."""
+"""Beginning of the link of a descriptor on a mount namespace."""
 KCMP_FILES, KCMP_FS = 2, 3
-"""Descriptors; root and, as setns(2) and unshare(2) see to it, mounts (linux/kcmp.h)."""
+"""Compare descriptors; or root directories (linux/kcmp.h).
+
+Threads that share a root also share mounts: setns(2) and unshare(2) see to that.
+"""
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}
-"""Number of the call (asm/unistd.h); elsewhere all threads are read."""
+"""Number of the kcmp system call (asm/unistd.h); on other machines all threads are read."""
 _SINGLE = 3
-"""Links of ``task`` in a process of one thread (proc_task_getattr, fs/proc/base.c)."""
+"""Link count of ``task`` in a process of one thread (proc_task_getattr, fs/proc/base.c)."""
 _libc = ctypes.CDLL(None)
 
 
 class HeldFile(NamedTuple):
-    """A descriptor on something that has a path."""
+    """A descriptor of a process on something that has a path."""
 
     process: str
     mount: int
-    """Number of the mount it was opened through."""
+    """Number of the mount it was opened through; -1 if unknown."""
     link: str
-    """Where it is, below /proc."""
+    """Path of the descriptor below /proc, such as ``1/fd/3``."""
     inode: int | None
-    """None: this kernel does not say."""
+    """None if this kernel does not tell."""
 
 
 @dataclass(slots=True)
 class Holders:
-    """Every descriptor on a file of all processes but some, at one moment."""
+    """A snapshot of the descriptors that processes have on files."""
 
     by_inode: defaultdict[int | None, list[HeldFile]] = field(
         default_factory=lambda: defaultdict(list)
     )
     proc: Path = PROC
     hidden: list[str] = field(default_factory=list)
-    """Processes that may not be looked at."""
+    """Processes whose descriptors we may not read."""
     namespaces: set[str] = field(default_factory=set)
-    """Mount namespaces that descriptors keep, as ``mnt:[1]``."""
+    """Mount namespaces held by a descriptor, as ``mnt:[1]``."""
 
     @classmethod
     def look(
         cls, but: Container[str], listen: Callable[[], None] = lambda: None, proc: Path = PROC
     ) -> Holders:
-        """Look at all processes now, ``but`` those; ``listen`` is called now and then."""
+        """Read all processes but those in ``but``; ``listen`` is called now and then."""
         found = cls(proc=proc)
         with opened(os.fspath(proc)) as table:
             for process in processes(table):
@@ -88,8 +91,8 @@ class Holders:
                         hidden = False
                     except PermissionError:
                         hidden = True
-                        # A first thread that has ended is root's (task_dump_owner, fs/proc/base.c):
-                        # its descriptors are those of the others, who may be looked at.
+                        # A first thread that has ended is root's (task_dump_owner, fs/proc/base.c),
+                        # but the other threads, which we may read, have the same descriptors.
                         if place != process:
                             break
                     except (FileNotFoundError, ProcessLookupError):
@@ -115,7 +118,7 @@ class Holders:
 
 @contextlib.contextmanager
 def opened(path: str, directory: int | None = None) -> Iterator[int]:
-    """A directory, open meanwhile. Raises OSError."""
+    """Open a directory for the time of the context. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
     try:
         yield fd
@@ -124,21 +127,21 @@ def opened(path: str, directory: int | None = None) -> Iterator[int]:
 
 
 def names(directory: int) -> list[str]:
-    """What is in an open directory. Raises OSError."""
+    """Return the names in an open directory. Raises OSError."""
     with os.scandir(directory) as entries:
         return [entry.name for entry in entries]
 
 
 def processes(table: int) -> list[str]:
-    """The numbers of all processes that can be seen in /proc, which is open. Raises OSError."""
+    """Return the ids of all processes visible in an open /proc. Raises OSError."""
     return [name for name in names(table) if name.isdecimal()]
 
 
 def places(table: int, process: str, what: int) -> Iterator[str]:
-    """A process and its threads that share no descriptors (KCMP_FILES) or mounts (KCMP_FS) with it.
+    """Yield a process, then its threads with descriptors (KCMP_FILES) or mounts (KCMP_FS) apart.
 
-    They are named below /proc, which is open. A first thread that has ended, as others may go on
-    without it, shares nothing. All threads are given where the kernel does not tell.
+    They are paths below ``table``, an open /proc. A first thread that has ended, while others go
+    on, shares nothing. Yields all threads if the kernel does not tell.
     """
     yield process
     try:
@@ -147,7 +150,7 @@ def places(table: int, process: str, what: int) -> Iterator[str]:
         with opened(f"{process}/task", table) as tasks:
             others = [name for name in names(tasks) if name != process]
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return  # it ended, or may not be looked at
+        return  # it ended, or we may not read it
     number = _KCMP.get(platform.machine()) if _is_ours(table) else None
     for name in others:
         if number is None or _libc.syscall(number, int(process), int(name), what, 0, 0):
@@ -155,14 +158,17 @@ def places(table: int, process: str, what: int) -> Iterator[str]:
 
 
 def _is_ours(table: int) -> bool:
-    """Whether the numbers in /proc, which is open, are those that system calls take."""
+    """Whether the process ids in an open /proc are those that system calls take.
+
+    They are not if /proc is of another PID namespace. A 32-bit Python has other system calls.
+    """
     return sys.maxsize > 2**32 and os.readlink("self", dir_fd=table) == str(os.getpid())
 
 
 def name_of(process: str, proc: Path) -> str:
-    """``name (pid 1)``, at most 30 characters.
+    """Return ``name (pid 1)``, at most 30 characters.
 
-    Those that a terminal obeys are left out, as a process may call itself what it likes.
+    Control characters are replaced, as a process may call itself anything.
     """
     try:
         name = (proc / process / "comm").read_bytes().rstrip(b"\n").decode(errors="replace")
@@ -173,7 +179,7 @@ def name_of(process: str, proc: Path) -> str:
 
 
 def _link(links: int, number: str) -> str:
-    """What a descriptor is on; the root where the path is longer than the kernel tells (d_path)."""
+    """Return the path of a descriptor; ``/`` if it is longer than the kernel prints (d_path)."""
     try:
         return os.readlink(number, dir_fd=links)
     except OSError as error:
@@ -183,7 +189,7 @@ def _link(links: int, number: str) -> str:
 
 
 def _is_file(link: str) -> bool:
-    """Whether a descriptor is on something in a filesystem: no pipe, no socket."""
+    """Whether a descriptor is on something in a filesystem, not on a pipe or socket."""
     return link.startswith("/") and not _NO_FILES.fullmatch(link)
 
 
@@ -191,7 +197,7 @@ def _held(table: int, place: str, number: str, process: str) -> HeldFile:
     flags = os.O_RDONLY | os.O_CLOEXEC
     fd = os.open(f"{place}/fdinfo/{number}", flags, dir_fd=table)
     try:
-        text = os.read(fd, 256)
+        text = os.read(fd, 256)  # pos, flags, mnt_id and ino are the first lines (seq_show)
     finally:
         os.close(fd)
     mount, inode = _value(text, b"mnt_id:"), _value(text, b"\nino:")

@@ -1,4 +1,4 @@
-"""One inode in the copy engine, with every name it has in the set."""
+"""A file that the copy engine moves: one inode with all its names in the set."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from zconsole.rebalance.engine.syscalls import Sys
 TEMP_PREFIX = b".zc-"
 _OURS = re.compile(re.escape(TEMP_PREFIX) + rb"[0-9a-f]{16}-([0-9a-f]+)")
 KEEP_SUFFIX = b"o"
-"""Added to a temporary name: the original's second name where names cannot be exchanged."""
+"""Added to a temporary name: the original waits there if names can't be exchanged."""
 _SKIPPED = {
     errno.ETXTBSY: "running executable",
     errno.ENOKEY: "encrypted, its key is missing",
-    # Names only move within a directory: one of project quotas refuses other projects (zfs_rename).
+    # A rename within a directory fails so only for project quotas: the directory has
+    # PROJINHERIT, and the file another project (zfs_rename).
     errno.EXDEV: "its project is not its directory's",
 }
 
 
 def temporary(secret: str, number: int) -> bytes:
-    """The temporary name of a file of the journal; ``secret`` (16 hex digits) is one run's own."""
+    """Return the temporary name of a file of the journal; ``secret``: the run's 16 hex digits."""
     return b"%b%b-%x" % (TEMP_PREFIX, secret.encode(), number)
 
 
 def is_temporary(name: bytes) -> bool:
-    """Whether some job, of whoever's, has made this name."""
+    """Whether a job, of any user, made this name."""
     return name.startswith(TEMP_PREFIX) and bool(_OURS.fullmatch(name.removesuffix(KEEP_SUFFIX)))
 
 
 def is_ours(temp: bytes | None, number: int) -> bool:
-    """Whether ``temporary`` could have made this name for this file."""
+    """Whether ``temporary`` can have made this name for the file with this number."""
     match = _OURS.fullmatch(temp or b"")
     return match is not None and match[1] == b"%x" % number
 
@@ -47,11 +48,11 @@ class SkipError(Exception):
 
 
 class UnsupportedError(Exception):
-    """The filesystem cannot exclude lost writes; the job has to be refused."""
+    """The filesystem can't exclude lost writes, or lacks what the engine needs: refuse the job."""
 
 
 class StopJobError(Exception):
-    """The job was told to stop; what is not yet in place is dropped."""
+    """The job was told to stop; copies that are not in place yet are dropped."""
 
 
 class FileOutcome(NamedTuple):
@@ -66,7 +67,7 @@ class FileOutcome(NamedTuple):
 
 @dataclass(slots=True)
 class FileName:
-    """One name of an item, and how far its replacement is."""
+    """One name of an item, and how far its replacement has come."""
 
     row: FileRow
     directory: OpenDirectory
@@ -74,44 +75,50 @@ class FileName:
     linked: bool = False
     """The temporary name may exist and hold our copy."""
     swapped: bool = False
-    """The name holds our copy, and ``kept`` the original."""
+    """The name holds our copy, and the name ``kept`` holds the original."""
     kept: bytes = b""
+    """Name that the original waits at: ``temp``, or that with KEEP_SUFFIX; empty before."""
 
 
 @dataclass(slots=True)
 class Item:
-    """An open original and its open copy. Descriptors are -1 when closed."""
+    """An original and its copy, both open. Descriptors are -1 when closed."""
 
     places: list[FileName]
     source: int
+    """Descriptor of the original."""
     status: os.stat_result
     meta: Metadata
     leased: bool
+    """Whether we have a lease on the original."""
     copy: int = -1
+    """Descriptor of the copy."""
     copy_leased: bool = False
     copy_opened: bool = False
-    """Whether another process was let in to write to the copy."""
+    """Whether another process was allowed to open the copy for writing."""
     digest: bytes = b""
     kept: bytes | None = None
     """The content of a very small file, until the copy has been read back."""
     verdict: bool | Exception | None = None
-    """Whether the copy read back is the same, or why it could not be read; None: not read yet."""
+    """Whether the copy read back equals the original, or the error; None: not read back yet."""
     new: int = 0
-    """Inode number of the copy."""
+    """Inode number of the copy; 0 before that is known."""
     handle: bytes = b""
-    """Its handle."""
+    """File handle of the copy; empty if the filesystem has none."""
     swapped_ctime: int = 0
+    """The original's ctime (ns) after all names were replaced."""
     names_changed_at: float = 0.0
-    """When every name had been replaced, or given back to the original."""
+    """When every name had been replaced, or given back to the original (steady seconds)."""
     seen: bool = False
-    """Whether others could find the copy under a name of theirs."""
+    """Whether the copy has been at a name of the user's, where others could open it."""
     done: bool = False
+    """Whether the item has ended: moved, given up or left to recovery."""
     reason: str | None = None
-    """Why it was given up, once it is."""
+    """Why it was given up; None before."""
 
     @property
     def names(self) -> list[FileRow]:
-        """Every name it has in the set."""
+        """The journal's rows of all its names."""
         return [place.row for place in self.places]
 
     @property
@@ -131,11 +138,11 @@ class Item:
 
     @property
     def made(self) -> bool:
-        """Whether there is a copy, begun at least."""
+        """Whether the copy is open, complete or not."""
         return self.copy >= 0
 
     def let_go(self, sys: Sys) -> None:
-        """Close the original, which ends its lease."""
+        """Close the original, which ends its lease; the copy stays open to be discarded."""
         self.done, self.leased = True, False
         source, self.source = self.source, -1
         _close(sys, source)
@@ -150,18 +157,21 @@ class Item:
 
 
 def _close(sys: Sys, fd: int) -> None:
-    """Close a file that was verified or thrown away: an error says nothing, and it has closed."""
+    """Close a file that was verified or discarded.
+
+    An error does not matter any more, and Linux has closed the descriptor all the same (close(2)).
+    """
     with contextlib.suppress(OSError):
         sys.close(fd)
 
 
 def own_prefix(temp: bytes) -> bytes:
-    """The common prefix of all temporary names of the run that made this one."""
+    """Return the common prefix of all temporary names of the run that made this one."""
     return temp.rpartition(b"-")[0] + b"-"
 
 
 def outcome_of(error: OSError) -> tuple[str, str]:
-    """The outcome and the reason of a file that a call failed on."""
+    """Return the outcome and reason to report for a file on which a call failed."""
     if reason := _SKIPPED.get(error.errno or 0):
         return "skipped", reason
     return "failed", error.strerror or str(error)

@@ -1,10 +1,10 @@
-"""The journal of a job: what is to do, what is being done, the result of every file.
+"""The journal of a job: files to move, intents under way, and the result of every file.
 
-One SQLite file. WAL with synchronous=FULL: a commit is on the disk before the call returns, at
-one fsync a commit; there is one commit a batch, so it costs nothing next to the data. A file's
-intent (temporary name, old and new inode, digest) is committed before its name is touched, so
-that after any crash the journal alone tells what is ours. Only the process that works at the job
-writes to it; others ask that through a file beside it (``job.request_file``).
+It is one SQLite file, in WAL mode with synchronous=FULL: a commit is on the disk before the call
+returns, at one fsync each; with a few commits per batch that costs nothing next to the data. A
+file's intent (temporary name, old and new inode, digest) is committed before its name is touched,
+so after any crash the journal alone tells which files are ours. Only the process that works on the
+job writes to it; others send it requests through a file beside it (``job.request_file``).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class State(IntEnum):
     SKIPPED = 4
     FAILED = 5
     LINKED = 6
-    """Another name of an inode that a file with a smaller number stands for."""
+    """Another name of an inode, for all of whose names the one with the smallest number stands."""
 
 
 class FileRow(NamedTuple):
-    """One walked name."""
+    """One walked name, with its state; ``old`` and ``new`` are inodes of original and copy."""
 
     number: int
     directory: int
@@ -54,13 +54,13 @@ class FileRow(NamedTuple):
     digest: bytes | None = None
     offset: int = 0
     meta: bytes = b""
-    """Digest of what the original carried besides its content."""
+    """Digest of the original's metadata."""
     handle: bytes = b""
-    """Handle of the copy, where it has one: another file may get its inode number."""
+    """File handle of the copy, if it has one: another file may get its inode number later."""
 
 
 class Intent(NamedTuple):
-    """What is about to happen to one name; committed first."""
+    """A planned change of one name, committed to the journal before it is made."""
 
     number: int
     state: State
@@ -73,7 +73,7 @@ class Intent(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result of one name; ``temp`` is where something of the user's had to be kept."""
+    """The result of one name; ``temp`` is the name at which another version had to be kept."""
 
     number: int
     state: State
@@ -82,12 +82,12 @@ class Result(NamedTuple):
 
 
 def again(row: FileRow) -> Result:
-    """Back into the queue; of several names, ``record`` has the first stand for all."""
+    """Return the result that queues a file again; of several names, ``record`` picks the first."""
     return Result(row.number, State.PENDING if row.nlink == 1 else State.LINKED)
 
 
 UNSETTLED = "; resume the job"
-"""How the reason ends of a file that a crash left halfway, and recovery did not settle either."""
+"""End of the reason for a file that a crash left halfway and recovery could not settle."""
 _STATES = {int(state): state for state in State}
 _COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset, meta, handle"
 _LEAD = """
@@ -99,20 +99,23 @@ UPDATE files SET state = 0 WHERE id IN (
     JOIN dirs here ON here.id = other.dir AND here.dev = ended.dev
     GROUP BY ended.ino, ended.dev HAVING sum(other.state IN (0, 1, 2)) = 0)
 """
-"""Has the first of the names that follow another stand for them, once none does any more."""
+"""Queues the first LINKED name of each given file's inode, if none of its names is still to do.
+
+States are numbers of ``State``: 6 is LINKED; 0, 1 and 2 are still to do.
+"""
 
 
 class Journal(JournalDatabase):
-    """An open journal. Raises sqlite3.Error when its disk fails."""
+    """An open journal. All methods raise sqlite3.Error if its disk fails."""
 
-    # Days.
+    # Daily statistics.
 
     def add_day(self, day: str, line: Mapping[str, Any]) -> None:
-        """Store the line of one day, replacing an earlier one of the same day."""
+        """Store the figures of one day, replacing earlier ones of the same day."""
         self._db.execute("INSERT OR REPLACE INTO days VALUES (?, ?)", (day, json.dumps(line)))
 
     def days(self) -> list[dict[str, Any]]:
-        """The lines of all days, oldest first."""
+        """Return the figures of all days, oldest first."""
         return [parse_json(r[0]) for r in self._db.execute("SELECT line FROM days ORDER BY day")]
 
     # The walk.
@@ -124,7 +127,7 @@ class Journal(JournalDatabase):
         self._db.execute(sql, values)
 
     def add_files(self, rows: Iterable[tuple[int, bytes, int, int, int, int]]) -> None:
-        """Store walked files, to be done: dir, name, ino, size, nlink, rank."""
+        """Store walked files as PENDING; a row is dir, name, ino, size, nlink, rank."""
         sql = (
             "INSERT INTO files (dir, name, ino, size, nlink, rank, state)"
             " VALUES (?, ?, ?, ?, ?, ?, 0)"
@@ -139,10 +142,10 @@ class Journal(JournalDatabase):
         self.commit()
 
     def finish_walk(self, split_links: bool) -> None:
-        """Index what was walked and settle hard links.
+        """Index the walked files and group hard links.
 
-        The first name of an inode stands for all; with ``split_links`` (the copy engine) an inode
-        that has names outside the set is skipped.
+        The first name of an inode stands for all. With ``split_links`` (the copy engine) an inode
+        that has names outside the set is skipped: a copy would split it into two files.
         """
         self._db.executescript(INDEXES)
         groups = (
@@ -165,28 +168,29 @@ class Journal(JournalDatabase):
                 self._db.execute(sql, (ino, dev, first))
         self.commit()
 
-    # Work.
+    # The work.
 
     def directory(self, number: int) -> DirectoryRow:
-        """One walked directory."""
+        """Return the walked directory with this number."""
         sql = "SELECT id, parent, name, dev, ino FROM dirs WHERE id = ?"
         return _directory(self._db.execute(sql, (number,)).fetchone())
 
     def roots(self) -> list[DirectoryRow]:
-        """The directories the job was given."""
+        """Return the directories that the job was given."""
         sql = "SELECT id, parent, name, dev, ino FROM dirs WHERE parent IS NULL ORDER BY id"
         return [_directory(row) for row in self._db.execute(sql)]
 
     def change_devices(self, changes: Mapping[int, int]) -> None:
-        """Device numbers of datasets differ from boot to boot: old to new, all at once."""
+        """Replace device numbers, old to new: those of datasets differ from boot to boot."""
         self.begin()
+        # By way of negative numbers: a new number may be the old one of another dataset.
         for old, new in changes.items():
             self._db.execute("UPDATE dirs SET dev = ? WHERE dev = ?", (-new, old))
         self._db.execute("UPDATE dirs SET dev = -dev WHERE dev < 0")
         self.commit()
 
     def moved_bytes(self) -> int:
-        """Bytes of the moved files, an inode of several names counted once."""
+        """Return the bytes of the moved files, counting an inode with several names once."""
         single = "SELECT coalesce(sum(size), 0) FROM files WHERE state = 3 AND nlink = 1"
         several = (
             "SELECT coalesce(sum(size), 0) FROM (SELECT max(f.size) AS size FROM files f"
@@ -195,7 +199,7 @@ class Journal(JournalDatabase):
         return sum(int(self._db.execute(sql).fetchone()[0]) for sql in (single, several))
 
     def todo(self, after: tuple[int, int, int], count: int) -> list[tuple[int, FileRow]]:
-        """The next files to do after (rank, dir, id), in order, each with its rank."""
+        """Return the next files to move after (rank, dir, id), in that order, with their ranks."""
         sql = (
             f"SELECT rank, {_COLUMNS} FROM files WHERE (rank, dir, id) > (?, ?, ?)"
             " AND state = 0 ORDER BY rank, dir, id LIMIT ?"
@@ -204,7 +208,7 @@ class Journal(JournalDatabase):
         return [(row[0], _file(row[1:])) for row in rows]
 
     def names_of(self, row: FileRow) -> list[FileRow]:
-        """Every walked name of a file's inode, itself first."""
+        """Return every walked name of a file's inode, the given one first."""
         if row.nlink == 1:
             return [row]
         sql = (
@@ -214,12 +218,12 @@ class Journal(JournalDatabase):
         return [row, *map(_file, self._db.execute(sql, (row.ino, row.directory)))]
 
     def unfinished(self) -> list[FileRow]:
-        """Files that a crash may have left half replaced."""
+        """Return the files that a crash may have left half replaced."""
         sql = f"SELECT {_COLUMNS} FROM files WHERE state IN (1, 2) ORDER BY id"
         return [_file(row) for row in self._db.execute(sql)]
 
     def is_interrupted(self) -> bool:
-        """Whether there are any."""
+        """Whether any file may be half replaced, as ``unfinished`` lists them."""
         sql = "SELECT EXISTS (SELECT 1 FROM files WHERE state IN (1, 2))"
         return bool(self._db.execute(sql).fetchone()[0])
 
@@ -232,9 +236,9 @@ class Journal(JournalDatabase):
     ) -> None:
         """Commit results and the next intents together, in one durable step.
 
-        ``directories`` gives the modification time (ns) each is to have again, and when we began;
-        all others then have theirs, if everything done to them is ``synced`` to the disks. None
-        leaves that as it is.
+        ``directories`` has, by number, the modification time (ns) to restore and when it was noted
+        (epoch seconds). All other directories count as restored, if everything done to them is
+        ``synced`` to the disks. With None the list of directories stays as it is.
         """
         self.begin()
         self._db.executemany(
@@ -246,6 +250,7 @@ class Journal(JournalDatabase):
             " handle = ? WHERE id = ?",
             [(int(i.state), *i[2:], i.number) for i in intents],
         )
+        # After the results: a name that ended may have stood for others that are LINKED.
         self._db.execute(_LEAD, (json.dumps([r.number for r in results]),))
         if directories is not None and synced:
             self.close_directories()
@@ -256,24 +261,27 @@ class Journal(JournalDatabase):
         self.commit()
 
     def set_offset(self, number: int, offset: int) -> None:
-        """How far the rewrite engine is inside a file, bytes; a power cut may undo it."""
+        """Store how far the rewrite engine is inside a file (bytes); a power cut may undo this."""
         with self.lazily_durable():
             self._db.execute("UPDATE files SET offset = ? WHERE id = ?", (offset, number))
 
     def open_directories(self) -> dict[int, tuple[int, float]]:
-        """Directories whose modification time a crash may have left wrong: (ns, since when)."""
+        """Return the directories whose modification time a crash may have left wrong.
+
+        By number: the time to restore (ns), and when it was noted (epoch seconds).
+        """
         sql = "SELECT id, mtime, intent FROM dirs WHERE intent IS NOT NULL"
         return {number: (mtime, t) for number, mtime, t in self._db.execute(sql)}
 
     def leave_directory(self, number: int) -> None:
-        """Leave a directory the time it has; a power cut may undo that."""
+        """Note that a directory keeps the time that it has; a power cut may undo this."""
         with self.lazily_durable():
             self._db.execute("UPDATE dirs SET intent = NULL WHERE id = ?", (number,))
 
     def close_directories(self) -> None:
-        """Every directory has its modification time again, but those with unfinished files.
+        """Note that every directory has its time again, except those with unfinished files.
 
-        Where one could not be taken back, recovery will change its directory once more.
+        Recovery will change the directory of such a file once more.
         """
         unfinished = "SELECT dir FROM files WHERE state IN (1, 2)"
         self._db.execute(
@@ -281,10 +289,11 @@ class Journal(JournalDatabase):
         )
 
     def retry(self) -> None:
-        """Put failed files, and those in use, gone or too large, back into the queue.
+        """Queue failed files again, and those skipped as in use, changed or too large.
 
-        What could not be settled is for recovery again.
+        Files that could not be settled are left to recovery again.
         """
+        # CREATING if the copy had no inode in the journal yet, otherwise SWAPPING.
         self._db.execute(
             "UPDATE files SET state = CASE new WHEN 0 THEN 1 ELSE 2 END"
             " WHERE state = 5 AND temp IS NOT NULL AND reason LIKE ?",
@@ -299,19 +308,19 @@ class Journal(JournalDatabase):
         self.record([again(_file(row)) for row in self._db.execute(sql).fetchall()])
 
     def some_copied(self, count: int) -> list[FileRow]:
-        """Any of the names that got copies."""
+        """Return a random sample of the names that got copies."""
         some = "SELECT id FROM files WHERE state = 3 AND new > 0 ORDER BY random() LIMIT ?"
         sql = f"SELECT {_COLUMNS} FROM files WHERE id IN ({some}) ORDER BY dir"
         return [_file(row) for row in self._db.execute(sql, (count,))]
 
     def copied(self, after: int, count: int) -> list[FileRow]:
-        """The next names that got copies, in the order of their numbers."""
+        """Return the next names that got copies, in the order of their numbers."""
         moved = "state = 3 AND new > 0 AND id > ? ORDER BY id LIMIT ?"
         sql = f"SELECT {_COLUMNS} FROM files WHERE {moved}"
         return [_file(row) for row in self._db.execute(sql, (after, count))]
 
     def counts(self) -> dict[State, tuple[int, int]]:
-        """Files and bytes by state."""
+        """Return the number and bytes of files by state."""
         sql = (
             "SELECT state, count(*), sum(size) FROM files WHERE state IN (0, 1, 2, 3, 4, 5, 6)"
             " GROUP BY state"
@@ -319,14 +328,14 @@ class Journal(JournalDatabase):
         return {State(s): (n, size) for s, n, size in self._db.execute(sql)}
 
     def reasons(self, state: State) -> dict[str, int]:
-        """How many files of a state there are for each reason."""
+        """Return the number of files in a state by reason."""
         sql = "SELECT reason, count(*) FROM files WHERE state = ? GROUP BY reason"
         return {reason or "": n for reason, n in self._db.execute(sql, (int(state),))}
 
     def left_out(self, most: int) -> list[tuple[int, bytes, State, str | None]]:
-        """Directory, name, state and reason of failed files, then of skipped ones.
+        """Return directory, name, state and reason of failed files, then of skipped ones.
 
-        Those that need no move any more are none of them.
+        Files that others have replaced need no move any more and are left out.
         """
         sql = (
             "SELECT dir, name, state, reason FROM files WHERE state = ? AND reason IS NOT ?"

@@ -1,4 +1,4 @@
-"""The database of a journal: its tables, who may have written it, and values by key."""
+"""The database of a journal: its tables, checks of its content, and JSON values by key."""
 
 from __future__ import annotations
 
@@ -48,11 +48,14 @@ WRONG = {
         OR typeof(handle) != 'blob'
         OR dir NOT IN (SELECT id FROM dirs)""",
 }
-"""What no row has: a parent with a larger number would make a circle, and no path ends in one."""
+"""By table, a condition that no row may meet.
+
+A parent with a larger number than its child could close a circle, in which no path ends.
+"""
 
 
 class JournalDatabase:
-    """JSON values by key, in an open database that other processes may read."""
+    """An open database of JSON values by key, which other processes may read meanwhile."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._db = connection
@@ -60,16 +63,19 @@ class JournalDatabase:
 
     @classmethod
     def create(cls, path: Path, values: Mapping[str, Any] | None = None) -> Self:
-        """A new journal of some values, readable by its owner only, whole from the start.
+        """Create a journal with some values, readable by its owner only.
 
-        Raises FileExistsError, StateError, OSError.
+        It appears complete, never half written. Raises FileExistsError, StateError, OSError.
         """
         state_dir.create_private(path, _in_wal(empty({"format": FORMAT, **(values or {})})))
         return cls(connect(path, "rw"), path)
 
     @classmethod
     def open(cls, path: Path, write: bool = True) -> Self:
-        """An existing journal. Raises NotFoundError, NotUnderstoodError, StateError (connect)."""
+        """Open an existing journal.
+
+        Raises NotFoundError, NotUnderstoodError, and StateError as ``connect`` does.
+        """
         with ExitStack() as refused:
             try:
                 db = refused.enter_context(closing(connect(path, "rw" if write else "ro")))
@@ -91,7 +97,10 @@ class JournalDatabase:
     # Settings, progress and status: JSON values by key.
 
     def get(self, key: str, kind: type = object) -> Any:
-        """A value, or None. Raises sqlite3.DatabaseError when it is damaged, or of another kind."""
+        """Return a value, or None if there is none.
+
+        Raises sqlite3.DatabaseError if it is damaged, or not of this ``kind``.
+        """
         row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         try:
             value = None if row is None else parse_json(row[0])
@@ -102,7 +111,7 @@ class JournalDatabase:
         return value
 
     def check(self) -> None:
-        """Raise sqlite3.DatabaseError for a row that no version of ours has written."""
+        """Raise sqlite3.DatabaseError for a row that no version of zconsole can have written."""
         for table, wrong in WRONG.items():
             row = self._db.execute(f"SELECT id FROM {table} WHERE {wrong} LIMIT 1").fetchone()
             if row is not None:
@@ -127,7 +136,10 @@ class JournalDatabase:
 
     @contextmanager
     def lazily_durable(self) -> Iterator[None]:
-        """Commits inside do not wait for the disk; the first one afterwards makes them durable."""
+        """Context whose commits don't wait for the disk; the first one after it makes them durable.
+
+        In WAL mode, synchronous=NORMAL may lose commits in a power cut, but damages nothing.
+        """
         self._db.execute("PRAGMA synchronous = NORMAL")
         try:
             yield
@@ -136,9 +148,9 @@ class JournalDatabase:
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """The database of a journal, ``ro`` or ``rw``.
+    """Open the database of a journal, ``ro`` or ``rw``.
 
-    Raises sqlite3.Error, FileNotFoundError; StateError for one that others could have written.
+    Raises sqlite3.Error, FileNotFoundError, and StateError for one that others could have written.
     """
     state_dir.check_database(path)
     uri = f"file:{_quoted(path)}?mode={mode}"
@@ -153,13 +165,13 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def delete(path: Path) -> None:
-    """Remove a journal and SQLite's files beside it. Raises StateError, OSError."""
+    """Remove a journal and SQLite's companion files. Raises StateError, OSError."""
     for suffix in ("", *state_dir.COMPANIONS):
         state_dir.remove(path.with_name(path.name + suffix))
 
 
 def empty(values: Mapping[str, Any]) -> bytes:
-    """The content of a journal that has these values and no files."""
+    """Return the bytes of a database that has these values and no files."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         db.executescript(SCHEMA)
         rows = [(key, json.dumps(value)) for key, value in values.items()]
@@ -168,23 +180,26 @@ def empty(values: Mapping[str, Any]) -> bytes:
 
 
 def _in_wal(image: bytes) -> bytes:
-    """The same in WAL mode (sqlite.org/fileformat2.html, 1.3.3).
+    """Return the image of a database with its header set to WAL mode.
 
-    SQLite's own switch to it keeps a rollback journal beside the database for a moment; after a
-    power cut then nobody could read the database who only reads.
+    Format: sqlite.org/fileformat2.html, 1.3.3. SQLite's own switch keeps a rollback journal beside
+    the database for a moment; after a power cut just then, no reader could open it read-only.
     """
     return image[:18] + b"\2\2" + image[20:]
 
 
 def checked_name(name: Any) -> bytes:
-    """A name out of a journal. Raises sqlite3.DatabaseError for one that leads elsewhere."""
+    """Return a name from a journal. Raises sqlite3.DatabaseError if it leads elsewhere."""
     if not isinstance(name, bytes) or b"/" in name or name in (b"", b".", b".."):
         raise sqlite3.DatabaseError(f"{name!r} is not a file name")
     return name
 
 
 def checked_root(path: Any) -> bytes:
-    """A root's path out of a journal. Raises sqlite3.DatabaseError where it is not a real one."""
+    """Return a root's path from a journal.
+
+    Raises sqlite3.DatabaseError if it is relative or has a ``..``.
+    """
     if not isinstance(path, bytes) or not path.startswith(b"/") or b".." in path.split(b"/"):
         raise sqlite3.DatabaseError(f"{path!r} is not the path of a directory")
     return path

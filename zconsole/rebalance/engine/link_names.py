@@ -1,6 +1,6 @@
-"""Hard links in recovery: the names of a file in the journal, and how many others there are.
+"""Hard links in recovery: a file's names in the journal, and whether it has others.
 
-Where one name has to have the copy, all get it: otherwise one file would become two.
+If one name has to keep the copy, all names get it: otherwise one file would become two.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ Key = tuple[int, int | None]
 
 @dataclass(slots=True)
 class LinkNames:
-    """The unfinished names of every inode."""
+    """The unfinished names of every inode, and what they hold now."""
 
     sys: Sys
     journal: Journal
     directories: Directories
     _names: dict[Key, list[FileRow]] = field(default_factory=lambda: defaultdict(list))
     _copies: dict[Key, int] = field(default_factory=dict)
-    """How many of its names and temporary names hold the copy; those that were asked for."""
+    """Number of names and temporary names that hold the copy, filled on demand."""
     _originals: dict[Key, int] = field(default_factory=dict)
-    """How many of the names we keep it by hold the original; those that were asked for."""
+    """Number of our names that keep the original, filled on demand."""
     _moved: dict[Key, bool] = field(default_factory=dict)
+    """Cache of ``has_moved``."""
 
     def add(self, rows: Iterable[FileRow]) -> None:
         """Add the unfinished names."""
@@ -41,19 +42,19 @@ class LinkNames:
             self._names[self.key(row)].append(row)
 
     def key(self, row: FileRow) -> Key:
-        """The key that all names of an inode share."""
+        """Return the key that all names of an inode share."""
         return self.journal.directory(row.directory).dev, row.old
 
     def of(self, row: FileRow) -> Sequence[FileRow]:
-        """All unfinished names of an inode, in the order in which they were replaced."""
+        """Return all unfinished names of a file's inode, in the order of their replacement."""
         return self._names[self.key(row)]
 
     def has_original(self, row: FileRow) -> bool:
-        """Whether one of several names holds the original."""
+        """Whether this name is one of several and holds the original."""
         return row.nlink > 1 and self._count(row, (row.name,), row.old) > 0
 
     def ours(self, row: FileRow) -> set[bytes]:
-        """The names of an inode that the journal knows of."""
+        """Return the names and temporary names of an inode that the journal knows."""
         rows = self.of(row)
         return {name for each in rows for name in (each.name, each.temp or b"")}
 
@@ -68,14 +69,14 @@ class LinkNames:
         return self.sys.fstat(copy).st_nlink <= self._copies[key]
 
     def copies_changed(self, row: FileRow, by: int) -> None:
-        """We have given the copy a temporary name, or taken one from it."""
+        """Note that we added (1) or removed (-1) a name of the copy."""
         if self.key(row) in self._copies:
             self._copies[self.key(row)] += by
 
     def has_other_names(self, original: int, row: FileRow) -> bool:
-        """Whether an open original has names besides those we keep it by.
+        """Whether an open original has names besides those at which we keep it.
 
-        Of several, not all were replaced, or one had been renamed.
+        If so, not all of its names were replaced, or somebody renamed one.
         """
         links, key = self.sys.fstat(original).st_nlink, self.key(row)
         if links > 1 and key not in self._originals:
@@ -83,19 +84,19 @@ class LinkNames:
         return links > 1 and links > self._originals[key]
 
     def originals_changed(self, row: FileRow, by: int) -> None:
-        """We have given the original a name to keep it by, or taken one from it."""
+        """Note that we added (1) or removed (-1) a name at which we keep the original."""
         if self.key(row) in self._originals:
             self._originals[self.key(row)] += by
 
     def has_moved(self, row: FileRow) -> bool:
-        """Whether one of an inode's names has the copy for good: its original is gone."""
+        """Whether one of an inode's names has the copy for good, without the original beside it."""
         key = self.key(row)
         if key not in self._moved:
             self._moved[key] = self.moved_name(row) is not None
         return self._moved[key]
 
     def moved_name(self, row: FileRow) -> FileRow | None:
-        """Another name of an inode that has the copy for good."""
+        """Return another name of the inode that has the copy for good; None if there is none."""
         names = (each for each in self.of(row) if each.number != row.number)
         return next(filter(self._is_moved, names), None)
 
@@ -112,19 +113,19 @@ class LinkNames:
         return False
 
     def _kept(self, row: FileRow) -> int:
-        """How many of our names beside this one hold the original."""
+        """Count our names next to this one that hold the original."""
         temp = row.temp or b""
         return self._count(row, (temp, temp + KEEP_SUFFIX), row.old)
 
     def _count(self, row: FileRow, names: Iterable[bytes], inode: int | None) -> int:
-        """How many of these names beside one an inode has."""
+        """Count the names of an inode among ``names`` in this row's directory."""
         with contextlib.suppress(MovedError, OSError):
             fd = self.directories.get(row.directory).fd
             return sum(self.inode(fd, name) == inode for name in names)
         return 0
 
     def inode(self, fd: int, name: bytes) -> int | None:
-        """The inode of a name; None where there is none. Raises OSError."""
+        """Return the inode of a name; None if the name does not exist. Raises OSError."""
         try:
             return self.sys.lstat(fd, name).st_ino
         except FileNotFoundError:
@@ -132,30 +133,30 @@ class LinkNames:
 
 
 class ReplacedNowError(Exception):
-    """A name of an original was replaced a moment ago: it has to outlive that by GRACE."""
+    """A name of an original was replaced a moment ago: the original must be kept for GRACE."""
 
 
 @dataclass(slots=True)
 class NameJoiner:
-    """Gives a copy the names that its original still has."""
+    """Gives a copy the names that its original still has, so that they stay one file."""
 
     sys: Sys
     directories: Directories
     links: LinkNames
     versions: Versions
     settled: set[Key] = field(default_factory=set)
-    """Files of which all names have the copy now, or some have been given back."""
+    """Files all of whose names have the copy now, or some of whose names were given back."""
     replaced: set[Key] = field(default_factory=set)
-    """Files of which a name has the copy for less than GRACE."""
+    """Files of which a name got the copy less than GRACE ago."""
 
     def go_on(self, row: FileRow, copy: Version) -> None:
-        """Replace the names of an original that still have it.
+        """Replace the names that still have the original.
 
-        Somebody uses or has changed the copy, or made a link to it: it would stay a file of its
-        own if the others were given back.
+        To be called if somebody uses the copy, changed it or linked it: giving the other names
+        back would leave two files.
         """
         if self.links.key(row) in self.settled or not row.handle:
-            return  # without a handle it may be any file that has got its inode number
+            return  # without a handle it may be another file that got the inode number
         for other in self.links.of(row):
             directory = self.directories.get(other.directory)
             temp, fd = other.temp or b"", directory.fd
@@ -170,16 +171,17 @@ class NameJoiner:
                     self.links.copies_changed(row, 1)
                 if self.links.inode(fd, temp) != row.new:
                     return
-                self.replaced.add(self.links.key(row))  # a call that fails may take effect
+                # Before the call: one that fails may have taken effect all the same.
+                self.replaced.add(self.links.key(row))
                 if not swap.put(self.sys, fd, temp, other.name, row.old, keep):
                     return
                 self.links.originals_changed(row, 1)
         self.settled.add(self.links.key(row))
 
     def join(self, directory: OpenDirectory, row: FileRow) -> None:
-        """Give the copy a name that has the original, where another has the copy for good.
+        """Give the copy a name that has the original, if another name has the copy for good.
 
-        A power cut may take back the exchange in one directory and leave the removal in another.
+        A power cut may undo the exchange in one directory and keep the removal in another.
         """
         fd, versions = directory.fd, self.versions
         apart = self.links.inode(fd, row.name) == row.old and self.links.has_moved(row)
@@ -197,7 +199,7 @@ class NameJoiner:
                 self.go_on(row, new)
 
     def unlink_original(self, directory: OpenDirectory, row: FileRow, name: bytes) -> None:
-        """Remove a name that we keep an original by. Raises ReplacedNowError, OSError."""
+        """Remove a name at which we keep an original. Raises ReplacedNowError, OSError."""
         if self.links.key(row) in self.replaced:
             raise ReplacedNowError
         self._unlink(directory, row, name)

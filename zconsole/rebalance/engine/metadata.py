@@ -1,4 +1,4 @@
-"""All metadata of a file: read, applied to a copy, and compared.
+"""Metadata of files: read in full, applied to a copy, and compared.
 
 Owner, mode, times in nanoseconds, every extended attribute this process may see (POSIX ACLs and
 capabilities are attributes too), inode flags, project id and, on ZFS, the DOS attributes.
@@ -22,35 +22,44 @@ from zconsole.rebalance.engine.syscalls import Sys
 IMMUTABLE = 0x10 | 0x20
 """FS_IMMUTABLE_FL and FS_APPEND_FL (linux/fs.h)."""
 UNCOPYABLE = 0x0010_0000
-"""FS_VERITY_FL: a copy cannot carry the signature."""
+"""FS_VERITY_FL: a copy can't carry the signature."""
 KEPT_FLAGS = 0x000B_C4FF | 0x0080_0000 | 0x0200_0000 | 0x2000_0000
-"""What chattr(1) sets on a file: FS_FL_USER_MODIFIABLE, NOCOMP, JOURNAL_DATA, EXTENT, NOCOW, DAX,
-PROJINHERIT."""
-SHOWN_FLAGS = 0x0000_2800 | 0x4000_0000
-"""IMAGIC, ENCRYPT and CASEFOLD: a copy has them from its directory, or is thrown away.
+"""Inode flags that a copy must have, and chattr(1) can set.
 
-The others of linux/fs.h tell how a filesystem has stored something: COMPRBLK, INDEX, HUGE_FILE,
-EA_INODE, EOFBLOCKS, INLINE_DATA."""
+FS_FL_USER_MODIFIABLE, NOCOMP, JOURNAL_DATA, EXTENT, NOCOW, DAX, PROJINHERIT.
+"""
+SHOWN_FLAGS = 0x0000_2800 | 0x4000_0000
+"""IMAGIC, ENCRYPT and CASEFOLD: a copy has them from its directory, or is discarded.
+
+The remaining flags of linux/fs.h tell how a filesystem has stored something: COMPRBLK, INDEX,
+HUGE_FILE, EA_INODE, EOFBLOCKS, INLINE_DATA.
+"""
 KEPT_HINTS = 0x1 | 0x800 | 0x2000 | 0x4000 | 0x1_0000
-"""FS_XFLAG_REALTIME, EXTSIZE, NODEFRAG, FILESTREAM and COWEXTSIZE. ZFS before 2.3 shows its
-FS_*_FL in the same place, none of which has one of these bits (zpl_ioctl_getxattr)."""
+"""FS_XFLAG_REALTIME, EXTSIZE, NODEFRAG, FILESTREAM and COWEXTSIZE.
+
+ZFS before 2.3 shows its FS_*_FL in the same place; none of them uses one of these bits
+(zpl_ioctl_getxattr).
+"""
 _EXTSIZE, _COWEXTSIZE = 0x800, 0x1_0000
 NO_UNLINK = 0x20 << 32
-"""ZFS_NOUNLINK (sys/zfs_znode.h): no name may be taken from the file (zfs_zaccess_delete)."""
+"""ZFS_NOUNLINK (sys/zfs_znode.h): no name of the file may be removed (zfs_zaccess_delete)."""
 PRIVATE = 0o600
-"""Permissions of a copy as long as it might show too much."""
+"""Permissions of a copy while others might be able to read too much of it."""
 NONE: Mapping[str, bytes] = MappingProxyType({})
 Hints = tuple[int, int, int]
-"""FS_XFLAG_* of KEPT_HINTS, and the extent sizes in bytes that two of them tell of."""
+"""FS_XFLAG_* of KEPT_HINTS, then the sizes in bytes for EXTSIZE and COWEXTSIZE."""
 _ABSENT = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+"""Errors of a filesystem that does not have an ioctl."""
 _FSX = struct.Struct("=5I8x")
+"""struct fsxattr (linux/fs.h): flags, extent size, number of extents, project, CoW extent size."""
 _REFUSED = (*_ABSENT, errno.EPERM, errno.EACCES)
 _LONG = struct.Struct("=l4x") if struct.calcsize("l") == 4 else struct.Struct("l")
+"""Buffer for FS_IOC_GETFLAGS and SETFLAGS, which are declared for a long."""
 
 
 @dataclass(slots=True)
 class Abilities:
-    """Which of the flag ioctls a filesystem answers; learnt from the first file asked."""
+    """Which ioctls a filesystem supports; learned from the first file on it."""
 
     flags: bool = True
     project: bool = True
@@ -59,7 +68,7 @@ class Abilities:
 
 
 class Marks(NamedTuple):
-    """Marks that count, or can be set, only before the first write."""
+    """Marks that take effect, or can be set, only before the first write to a file."""
 
     flags: int = 0
     project: int = 0
@@ -67,7 +76,7 @@ class Marks(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """What a copy must have like its original. Times are nanoseconds."""
+    """The metadata that a copy must share with its original; times in nanoseconds."""
 
     mode: int
     uid: int
@@ -81,20 +90,20 @@ class Metadata(NamedTuple):
 
     @property
     def flags(self) -> int:
-        """Inode flags."""
+        """The inode flags, FS_*_FL."""
         return self.marks.flags
 
     def same(self, other: Metadata) -> bool:
-        """Whether nothing differs; access time aside, which any reader may move."""
+        """Whether nothing differs but perhaps the access time, which any reader changes."""
         return self == other or self == other._replace(atime_ns=self.atime_ns)
 
     def digest(self) -> bytes:
-        """A hash: equal for two that are ``same``."""
+        """Return a hash (16 bytes) that is equal for metadata that is ``same``."""
         values = self._replace(atime_ns=0, xattrs=dict(sorted(self.xattrs.items())))
         return hashlib.blake2b(ascii(tuple(values)).encode(), digest_size=16).digest()
 
     def difference(self, other: Metadata) -> str | None:
-        """The name of what differs; None when nothing does."""
+        """Return the name of the first thing that differs; None if nothing does."""
         if self == other:
             return None
         pairs = {
@@ -110,10 +119,9 @@ class Metadata(NamedTuple):
 
 
 def read(sys: Sys, fd: int, abilities: Abilities) -> tuple[Metadata, os.stat_result]:
-    """The metadata and status of an open file. Raises OSError.
+    """Return the metadata and status of an open file. Raises OSError.
 
-    The status is from before all else is read: whoever changes any of it afterwards leaves another
-    ctime.
+    The status is read before the rest: a change of any of it afterwards shows in a later ctime.
     """
     status = sys.fstat(fd)
     marks = _marks(sys, fd, abilities)
@@ -122,7 +130,7 @@ def read(sys: Sys, fd: int, abilities: Abilities) -> tuple[Metadata, os.stat_res
 
 
 def reread(sys: Sys, fd: int, marks: Marks, dos: int) -> tuple[Metadata, os.stat_result]:
-    """The metadata and status of a file whose marks are known already."""
+    """Return the metadata and status of a file whose marks and DOS attributes are known."""
     status = sys.fstat(fd)
     names = sys.listxattr(fd)
     found = Metadata(
@@ -140,10 +148,11 @@ def reread(sys: Sys, fd: int, marks: Marks, dos: int) -> tuple[Metadata, os.stat
 
 
 def first_mode(wanted: Metadata, born: Metadata | None) -> int:
-    """Permissions to create a copy with, when files are ``born`` like that beside the original.
+    """Return the permissions with which to create a copy.
 
-    Its own at once where they let nobody do more than the original does, and only its owner
-    write; else private, until it has its owner and access lists.
+    ``born`` is the metadata that new files in the directory begin with. The copy gets the
+    original's permissions at once if they allow nobody more than the original does and only the
+    owner may write; otherwise it is private until it has its owner and access lists.
     """
     mode = stat.S_IMODE(wanted.mode)
     alike = born is not None and (born.uid, born.gid) == (wanted.uid, wanted.gid)
@@ -154,8 +163,8 @@ def first_mode(wanted: Metadata, born: Metadata | None) -> int:
 def mark(sys: Sys, fd: int, wanted: Metadata, abilities: Abilities) -> Marks | None:
     """Give an empty copy its inode flags, project and extent sizes.
 
-    Returns those it has where they were right already; None where they had to be changed, or could
-    not be: what differs then is seen in the end. Raises OSError.
+    Returns the copy's marks if they were right already. Returns None if they had to be changed,
+    or could not be: comparing the finished copy shows what differs. Raises OSError.
     """
     found = _marks(sys, fd, abilities)
     if (found.flags ^ wanted.flags) & KEPT_FLAGS:
@@ -180,9 +189,10 @@ def _set(sys: Sys, fd: int, request: int, value: bytes) -> None:
 
 
 def apply(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata, abilities: Abilities) -> None:
-    """Put owner, attributes, mode, DOS flags and times onto a written copy, in the safe order.
+    """Put owner, attributes, mode, DOS flags and times onto a written copy, which has ``fresh``.
 
-    Owner first (it clears setuid bits and capabilities), times last. Raises OSError.
+    The order must not change: owner first, as that clears setuid bits and capabilities; times
+    last. Raises OSError.
     """
     if (fresh.uid, fresh.gid) != (wanted.uid, wanted.gid):
         sys.fchown(fd, wanted.uid, wanted.gid)
@@ -191,6 +201,7 @@ def apply(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata, abilities: Abili
             _remove(sys, fd, name)
     for name, value in wanted.xattrs.items():
         sys.setxattr(fd, name, value)
+    # Also after ACLs, even if the mode looked right: setting or removing one changes the mode.
     if fresh.mode != wanted.mode or wanted.xattrs or fresh.xattrs:
         sys.fchmod(fd, wanted.mode & 0o7777)
     if abilities.dos and fresh.dos != wanted.dos:
@@ -199,7 +210,7 @@ def apply(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata, abilities: Abili
 
 
 def brought(before: Metadata, after: Metadata, onto: Metadata) -> Metadata:
-    """``onto``, with what changed between ``before`` and ``after`` of what ``apply`` can put on."""
+    """Return ``onto`` with the changes between ``before`` and ``after`` that ``apply`` can make."""
     xattrs = dict(onto.xattrs)
     for name in before.xattrs.keys() | after.xattrs.keys():
         value = after.xattrs.get(name)
@@ -220,13 +231,13 @@ def _remove(sys: Sys, fd: int, name: str) -> None:
     try:
         sys.removexattr(fd, name)
     except OSError as error:
-        # XFS shows an ACL under two names, of which the other may be gone with it.
+        # XFS shows an ACL under two names; removing one may have removed the other.
         if error.errno != errno.ENODATA:
             raise
 
 
 def flags_of(sys: Sys, fd: int, abilities: Abilities) -> int:
-    """The inode flags that matter, of an open file or directory; 0 where there are none."""
+    """Return the inode flags that matter of an open file or directory; 0 without support."""
     if not abilities.flags:
         return 0
     try:
@@ -252,7 +263,7 @@ def _marks(sys: Sys, fd: int, abilities: Abilities) -> Marks:
 
 
 def dos(sys: Sys, fd: int, abilities: Abilities) -> int:
-    """The DOS attributes of an open file; 0 where there are none. Raises OSError."""
+    """Return the DOS attributes of an open file; 0 without support. Raises OSError."""
     if not abilities.dos:
         return 0
     try:
@@ -264,7 +275,7 @@ def dos(sys: Sys, fd: int, abilities: Abilities) -> int:
 
 
 def _still_there(error: OSError) -> bool:
-    """False for a filesystem without the ioctl; any other error is a failure of this file."""
+    """Return False if the error means a filesystem without the ioctl; else raise the error."""
     if error.errno in _ABSENT:
         return False
     raise error

@@ -1,4 +1,4 @@
-"""What user namespaces hide of files: owners not mapped, attributes of the host's root."""
+"""Metadata that a user namespace hides: unmapped owners, ``trusted.`` attributes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from zconsole.system import mounts
 
 PROC = Path("/proc")
 INITIAL_USER = 0xEFFFFFFD
-"""Inode of the user namespace that others are made in (PROC_USER_INIT_INO, linux/proc_ns.h)."""
+"""Inode of the host's own user namespace (PROC_USER_INIT_INO, linux/proc_ns.h)."""
 USUAL_OVERFLOW = 65534
+"""Id shown for an unmapped owner, if /proc does not tell (DEFAULT_OVERFLOWUID)."""
 _ALL_IDS = 2**32 - 1
+"""Number of ids that the host maps: all of 32 bits but -1."""
 _SYS_ADMIN = 1 << 21
+"""CAP_SYS_ADMIN (linux/capability.h)."""
 
 
 def is_nested(proc: Path = PROC) -> bool:
-    """Whether this process is in a user namespace that some process on the host has made."""
+    """Whether this process is in a user namespace other than the host's."""
     try:
         return (proc / "self/ns/user").stat().st_ino != INITIAL_USER
     except FileNotFoundError:
@@ -26,7 +29,7 @@ def is_nested(proc: Path = PROC) -> bool:
 
 
 def sees_trusted(proc: Path = PROC) -> bool:
-    """Whether attributes named ``trusted.`` are shown to this process (xattr_permission)."""
+    """Whether the kernel shows this process attributes named ``trusted.`` (xattr_permission)."""
     lines = (proc / "self/status").read_text().splitlines()
     held = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
     return bool(held & _SYS_ADMIN) and not is_nested(proc)
@@ -34,24 +37,29 @@ def sees_trusted(proc: Path = PROC) -> bool:
 
 @dataclass(slots=True)
 class Owners:
-    """Tells files whose owner or group is shown as another one.
+    """Detects files whose true owner or group this process can't see.
 
-    The kernel shows those that a namespace or an idmapped mount does not map as the overflow id.
-    A copy would belong to that, if it is mapped to anything, or could not be given away.
+    The kernel shows an owner that the namespace or an idmapped mount does not map as the overflow
+    id. A copy would belong to that id, if it is mapped to anything, or could not be given to it.
     """
 
     proc: Path = PROC
     mount_of: Callable[[int], int] = mounts.mount_number
     _shown: tuple[int, int] | None = None
+    """Overflow ids of users and groups; None before the first question."""
     _whole: tuple[bool, bool] = (True, True)
+    """Whether all users, and all groups, are mapped."""
     _idmapped: dict[int, bool] = field(default_factory=dict)
+    """By number of a mount."""
 
     def hidden(self, fd: int, status: os.stat_result) -> bool:
-        """Whether the owner or the group of an open file may not be what is shown."""
+        """Whether the owner or group of an open file may be another than the status shows."""
         if self._shown is None:
             self._shown = self._overflow("uid"), self._overflow("gid")
             self._whole = self._is_whole("uid"), self._is_whole("gid")
         pairs = zip((status.st_uid, status.st_gid), self._shown, self._whole, strict=True)
+        # Where all ids are mapped, the overflow id is a real owner (nobody), unless the mount is
+        # idmapped.
         odd = [whole for shown, overflow, whole in pairs if shown == overflow]
         return bool(odd) and (not all(odd) or self._is_idmapped(fd))
 

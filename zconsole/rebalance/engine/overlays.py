@@ -1,6 +1,6 @@
-"""The directories that overlays and other filesystems stacked by the kernel consist of.
+"""The directories that make up overlays and other filesystems stacked by the kernel.
 
-Stacks in user space (FUSE) are not meant: their servers open files as any process does.
+Stacks in user space (FUSE) need no such search: their servers open files as any process does.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ _LISTS = (b"lowerdir",)
 _SINGLE = (b"upperdir", b"workdir", b"lowerdir+", b"datadir+")
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _COLON = re.compile(rb"(?:[^:\\]|\\.)+", re.DOTALL)
-"""One of a list of lower directories; ``::`` before those that only hold data."""
+"""One of a list of lower directories, which may have escapes; ``::`` precedes data-only ones."""
 
 
 def directories(mount: MountPoint, aufs: Path = _AUFS) -> list[bytes]:
-    """The directories of a mount of one of the ``KINDS``, as they were given: perhaps relative."""
+    """Return the directories of a mount of one of the ``KINDS``, as given, so perhaps relative."""
     if mount.kind == b"overlay":
         return layers(mount.options)
     return _branches(mount.options, aufs) if mount.kind == b"aufs" else [mount.source]
 
 
 def _branches(options: bytes, aufs: Path) -> list[bytes]:
-    """Those of aufs: in its options, or in sysfs by the number there (fs/aufs/sysfs.c)."""
+    """Return the branches of an aufs mount: from its options, or /sys/fs/aufs/si_ID.
+
+    The option ``si=`` has the ID (fs/aufs/sysfs.c).
+    """
     found: list[bytes] = []
     for option in options.split(b","):
         if option.startswith(b"br:"):
@@ -38,11 +41,11 @@ def _branches(options: bytes, aufs: Path) -> list[bytes]:
         elif option.startswith(b"si="):
             place = aufs / os.fsdecode(b"si_" + option[3:])
             found += [branch.read_bytes() for branch in place.glob("br[0-9]*")]
-    return [branch.rpartition(b"=")[0] for branch in found]
+    return [branch.rpartition(b"=")[0] for branch in found]  # without permissions: PATH=rw
 
 
 def layers(options: bytes) -> list[bytes]:
-    """The directories in the options of an overlay (fs/overlayfs/params.c)."""
+    """Return the directories in the options of an overlay (fs/overlayfs/params.c)."""
     found = []
     for option in options.split(b","):
         name, _, value = option.partition(b"=")
@@ -50,23 +53,24 @@ def layers(options: bytes) -> list[bytes]:
         if name in _LISTS:
             found += [_ESCAPED.sub(rb"\1", path) for path in _COLON.findall(value)]
         elif name in _SINGLE:
+            # Not every kernel and option has escapes here: try both readings.
             found += {value, _ESCAPED.sub(rb"\1", value)}
     return found
 
 
 class Layers(NamedTuple):
-    """The layers of an overlay, as far as they are found."""
+    """The layers of an overlay, as far as they were found."""
 
     spots: set[Spot]
     lost: bool
-    """Whether a relative directory is found nowhere, or none is known."""
+    """Whether a relative directory was not found, or no directory is known."""
 
 
 def found(mount: MountPoint, views: Iterable[View]) -> Layers:
-    """Where the directories of an overlay are, as far as the processes of ``views`` see them.
+    """Find the directories of an overlay, as far as the processes of ``views`` see them.
 
-    A relative one began at the working directory of whoever mounted it, which nobody remembers:
-    it is looked for wherever the overlay's other paths lead along.
+    A relative path began at the working directory of the process that mounted the overlay, which
+    the kernel does not record: it is tried from every directory on the overlay's other paths.
     """
     paths = directories(mount)
     absolute = {path for path in paths if path.startswith(b"/")}

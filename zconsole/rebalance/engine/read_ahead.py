@@ -1,6 +1,6 @@
-"""Requests the content of the next files early, so that several disks work at once.
+"""Read-ahead across files: the content of the next ones is requested early.
 
-Files read one after the other keep one disk of a pool busy at a time, and that one seeking.
+Files read one after another would keep only one disk of a pool busy at a time, and that seeking.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from zconsole.rebalance.engine.directories import MovedError
 
 AHEAD_FILES = 64
 AHEAD_BYTES = 16 << 20
-"""What has been asked for and was not due yet: ZFS itself sets no limit (openzfs/zfs#15776)."""
+"""Most files and bytes requested before they are due: ZFS sets no limit (openzfs/zfs#15776)."""
 
 File = TypeVar("File")
 
 
 @dataclass(slots=True)
 class ReadAhead(Generic[File]):
-    """Stays ahead of the work, by at most AHEAD_FILES and AHEAD_BYTES."""
+    """Requests files ahead of the work, at most AHEAD_FILES and about AHEAD_BYTES."""
 
     coming: Iterator[File]
     size_of: Callable[[File], int]
-    """Bytes that are going to be read of a file."""
+    """Returns the bytes that will be read of a file."""
     ask: Callable[[File, int], None]
-    """Asks for so many bytes; what the filesystem answers makes no difference."""
+    """Requests the first bytes of a file; errors are ignored."""
     _asked: deque[int] = field(default_factory=deque)
     _bytes: int = 0
 
     def step(self) -> None:
-        """The next file is due: request the beginnings of those that follow."""
+        """Request the beginnings of the files that follow, as the next one is due now."""
         while len(self._asked) < AHEAD_FILES and self._bytes < AHEAD_BYTES:
             file = next(self.coming, None)
             if file is None:

@@ -4,7 +4,7 @@ For every file whose intent was committed, look at what its names hold now. A na
 original keeps it; a name that holds the copy keeps that, unless the original was written to
 since, or is in use. Nothing is removed that is neither our copy nor proven to equal what stays.
 
-Where nobody else was at work, a crash leaves one of these, by the steps of ``CopyPipeline.run``:
+If nobody else was at work, a crash leaves one of these, by the steps of ``CopyPipeline.run``:
 
 ========  ========  ==================  ==========================================================
 journal   its name  its temporary name  the crash came, and what is done
@@ -19,9 +19,9 @@ SWAPPING  the copy  nothing             after the original was removed: moved
 MOVED     the copy  nothing             after the sync that followed
 ========  ========  ==================  ==========================================================
 
-A file of several names has a row for each. Where names cannot be exchanged, the original waits at
-the temporary name with KEEP_SUFFIX. What else there may be, others have made of it: it is handed
-back, or both versions are kept.
+A file with several names has a row for each. Where names can't be exchanged, the original waits at
+the temporary name with KEEP_SUFFIX. Any other state was made by other processes: their files get
+their names back, or both versions are kept.
 """
 
 from __future__ import annotations
@@ -60,20 +60,23 @@ from zconsole.rebalance.engine.versions import (
 )
 
 CHANGING_UNTIL = "changing_until"
-"""In the journal: our changes of directories have times up to this one (epoch seconds)."""
+"""Key in the journal: the time up to which our changes of directories may be (epoch seconds)."""
 FOREIGN = 30.0
-"""A directory changed this many seconds before a power cut was changed by somebody else: the cut
-may have taken back what the journal was told last."""
+"""Seconds after CHANGING_UNTIL in which a change counts as ours if a power cut followed.
+
+The cut may have undone the last updates of that key. Later changes are another process's.
+"""
 Verdict = tuple[State, str | None] | None
-"""What became of a file and why; None where that is known when its copy is removed."""
+"""State of a file and the reason; None if they are decided when its copy is removed."""
 
 
 class GivenBack(NamedTuple):
-    """A file whose name has the original again; the copy is at the temporary name for GRACE."""
+    """A file whose name has the original again; the copy waits at the temporary name for GRACE."""
 
     row: FileRow
     copy: Version
     state: State
+    """State of the file once the copy is removed."""
     reason: str | None
 
 
@@ -90,8 +93,8 @@ class Recovery:
     booted: Callable[[], float]
     """When this machine was started, epoch seconds."""
     sync: Callable[[], None]
-    """Makes everything done so far durable: the next power cut must not bring back a name that
-    the journal has forgotten."""
+    """Makes everything done so far durable: a power cut must not bring back a name that the journal
+    no longer has."""
     sleep: Callable[[float], None]
     users: Users = field(default_factory=Users)
     _results: list[Result] = field(default_factory=list)
@@ -99,7 +102,7 @@ class Recovery:
     _versions: Versions = field(init=False)
     _given_back: list[GivenBack] = field(default_factory=list)
     _waiting: list[FileRow] = field(default_factory=list)
-    """Files whose originals may be removed once GRACE is over."""
+    """Files whose originals may be removed after GRACE."""
     _joiner: NameJoiner = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,10 +111,10 @@ class Recovery:
         self._joiner = NameJoiner(self.sys, self.directories, self._links, self._versions)
 
     def run(self) -> int:
-        """Settle every unfinished file; returns how many there were.
+        """Settle every unfinished file; return how many there were.
 
-        Raises OSError; sqlite3.DatabaseError, before anything is touched, for a journal that gives
-        a file a temporary name that is not ours to remove.
+        Raises OSError, and, before anything is touched, sqlite3.DatabaseError for a journal with a
+        temporary name that is not ours to remove, or an impossible digest.
         """
         rows = self.journal.unfinished()
         for row in rows:
@@ -122,16 +125,19 @@ class Recovery:
         self._links.add(rows)
         for row in rows:
             self.directories.own(own_prefix(row.temp or b""))
+        # Note the times before any name is changed: recovery itself may be killed.
         times = self._wanted_times(rows)
         self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
         if rows:
             self.sleep(GRACE)  # an engine of this process may have exchanged names just now
-        # Originals last: a copy changed since may be given to them, before they are queued again.
+        # Names with the original last: before they are queued again, they may yet have to get the
+        # copy, if that was changed under another name.
         for row in sorted(rows, key=self._links.has_original):
             self._settle(row, self._settle_in)
         self._settle_waiting()
         self._remove_given_back()
         self._restore_times()
+        # Sync before the results: the journal must not forget a file that a power cut brings back.
         if rows:
             self.sync()
         self.journal.record(self._results)
@@ -142,7 +148,7 @@ class Recovery:
         try:
             self.directories.restore_times()
         except OSError as error:
-            if error.errno != errno.EROFS:  # nothing can be changed any more
+            if error.errno != errno.EROFS:  # read-only by now: the times have to stay
                 raise
 
     def _settle(self, row: FileRow, settle: Callable[[OpenDirectory, FileRow], Verdict]) -> None:
@@ -155,7 +161,7 @@ class Recovery:
             verdict = State.FAILED, f"leased by another process{UNSETTLED}"
         except (MovedError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EROFS:
-                raise  # what is there stays unfinished until it can be changed again
+                raise  # the file stays unfinished until the filesystem can be changed again
             word = error.strerror if isinstance(error, OSError) else str(error)
             verdict = State.FAILED, f"{word}; {os.fsdecode(row.temp or b'')} may be left{UNSETTLED}"
         if verdict is not None:
@@ -164,9 +170,9 @@ class Recovery:
             self._results.append(Result(row.number, state, reason, kept))
 
     def _settle_waiting(self) -> None:
-        """Settle files that got names just now, as long as nobody has come for their originals.
+        """Settle the files whose originals had to be kept for GRACE, unless they are used by now.
 
-        One that gets a name even now stays unfinished.
+        A file stays unfinished if another of its names is replaced meanwhile.
         """
         if self._waiting:
             self.sleep(GRACE)
@@ -177,7 +183,7 @@ class Recovery:
             self._settle(row, self._settle_in)
 
     def _remove_given_back(self) -> None:
-        """Remove the copies of files that were given back, unless one is used by now."""
+        """Remove the copies of originals that got their names back, unless used by now."""
         if self._given_back:
             self.sleep(GRACE)
             self.users.look()
@@ -195,10 +201,11 @@ class Recovery:
         return given.state, given.reason
 
     def _settle_in(self, directory: OpenDirectory, row: FileRow) -> Verdict:
+        """Decide on a file by the inodes at its name and at our two temporary names."""
         temp, fd = row.temp or b"", directory.fd
         keep = temp + KEEP_SUFFIX
         if row.state is State.CREATING:
-            # With the original there, others have linked it to the name: it is none of ours.
+            # If the original is there, others have linked it to this name, and we leave it.
             if self._links.inode(fd, temp) not in (None, row.old):
                 self._unlink(directory, temp)
             return again(row).state, None
@@ -207,7 +214,8 @@ class Recovery:
         if at_keep is not None and at_keep in (at_name, at_temp):
             self._joiner.unlink_original(directory, row, keep)
         elif at_keep is not None and at_temp is None:
-            # As where names can be exchanged: they may be since, or the file be one of others.
+            # From here on as after an exchange: names may be exchangeable by now, or the file may
+            # be another process's, to be handed back.
             with self.directories.changing(directory):
                 self.sys.rename(fd, keep, temp)
             at_temp = at_keep
@@ -238,7 +246,7 @@ class Recovery:
         return self._settle_replaced(directory, row, at_name, original)
 
     def _settle_original(self, row: FileRow, spoiled: str | None) -> Verdict:
-        """The name holds the original."""
+        """Settle a file whose name holds the original."""
         if spoiled is None and self._links.has_moved(row):  # others have removed names of ours
             spoiled = "no longer one file with its other names"
         return (State.FAILED, spoiled) if spoiled else (again(row).state, None)
@@ -246,7 +254,7 @@ class Recovery:
     def _settle_replaced(
         self, directory: OpenDirectory, row: FileRow, at_name: int | None, original: bytes | None
     ) -> Verdict:
-        """The name does not hold the original, which is where we keep it, or gone."""
+        """Settle a name without the original, which is at ``original``, or gone (None)."""
         if original is None:
             return (State.MOVED, None) if at_name == row.new else (State.SKIPPED, "changed")
         if at_name == row.new:
@@ -256,7 +264,10 @@ class Recovery:
         return self._let_go(directory, row, original)
 
     def _hand_back(self, directory: OpenDirectory, row: FileRow, at_name: int | None) -> Verdict:
-        """A file of others, put at the name just before the exchange, is where ours was."""
+        """Give the name back to a file of another process, which is at our temporary name.
+
+        That process put it at the name just before the exchange.
+        """
         temp = row.temp or b""
         if at_name == row.new:
             with self._versions.version(directory.fd, row, row.name) as copy:
@@ -270,9 +281,9 @@ class Recovery:
     def _follow(
         self, directory: OpenDirectory, row: FileRow, original: bytes, renamed: bytes
     ) -> Verdict:
-        """Somebody has renamed our copy: it stays where nothing is lost with the original.
+        """Settle a file whose copy somebody renamed: keep the copy if the original is not needed.
 
-        It has a name that the journal does not know, so it is never given back.
+        The copy has a name that the journal does not know, so the original never gets that.
         """
         verdict = self._choose(directory, row._replace(name=renamed), original)
         if verdict == (State.MOVED, None):
@@ -281,7 +292,10 @@ class Recovery:
         return changed if verdict == changed else (State.FAILED, _other(original, "renamed"))
 
     def _let_go(self, directory: OpenDirectory, row: FileRow, original: bytes) -> Verdict:
-        """Our copy was replaced, removed or moved: the original goes if it is what was copied."""
+        """Settle a file whose copy others replaced, removed or moved.
+
+        The original is removed if it still is as it was copied, and nobody uses it.
+        """
         with self._versions.version(directory.fd, row, original) as old:
             alone = not self._links.has_other_names(old.fd, row) and not self._versions.in_use(old)
             if alone and is_as_copied(old, row) and self._versions.quiet(old):
@@ -290,7 +304,10 @@ class Recovery:
         return State.FAILED, _other(original)
 
     def _choose(self, directory: OpenDirectory, row: FileRow, original: bytes) -> Verdict:
-        """Both versions exist and the copy has the name: keep the one that was written to."""
+        """Settle a file whose copy has the name and whose original exists.
+
+        The version that was written to is kept, or both.
+        """
         fd = directory.fd
         with (
             self._versions.version(fd, row, original) as old,
@@ -304,9 +321,12 @@ class Recovery:
         self, directory: OpenDirectory, row: FileRow, original: bytes, old: Version, new: Version
     ) -> Verdict:
         versions = self._versions
+        # Is the original unneeded, that is, is nothing lost without it?
         unneeded = replaceable(old, new, row) and versions.quiet(old)
         used = unneeded and versions.in_use(old, directory=directory.fd)
         unneeded = unneeded and not used
+        # If the copy must stay, as another name has it for good or somebody uses or changed it,
+        # the file's other names must get it, too.
         stays = unneeded and self._links.has_moved(row)
         if stays or (unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row))):
             self._joiner.go_on(row, new)
@@ -314,6 +334,7 @@ class Recovery:
             self._joiner.unlink_original(directory, row, original)
             self._links.moved(row)
             return State.MOVED, None
+        # Otherwise give the original its name back, if nothing is lost without the copy.
         unwanted = replaceable(new, old, row) and self._is_dropped(new, row)
         unwanted = unwanted and not self._links.has_moved(row)  # they would be two files
         queued = GivenBack(row, new, again(row).state, None)
@@ -323,9 +344,10 @@ class Recovery:
         return State.FAILED, self._other(new, row, original, "used" if used else "written to")
 
     def _spoiled(self, fd: int, row: FileRow, original: bytes | None) -> str | None:
-        """What would be lost with a copy at its temporary name; None where that is nothing.
+        """Return a reason if something would be lost with a copy at its temporary name, or None.
 
-        It may have had the name for a while, and be left by an engine that found it changed.
+        The copy may have had the file's name for a while, and been left there by an engine that
+        found it changed.
         """
         temp = row.temp or b""
         with self._versions.opened(fd, temp) as copy:
@@ -346,12 +368,12 @@ class Recovery:
             return None if spare else self._other(new, row, temp)
 
     def _is_dropped(self, copy: Version, row: FileRow) -> bool:
-        """Whether nobody uses a copy, nor has given it names besides those of the journal."""
+        """Whether nobody uses or changes a copy, and it has no names but those of the journal."""
         alone = self._links.is_copy_alone(copy.fd, row)
         return alone and self._versions.quiet(copy) and not self._versions.in_use(copy)
 
     def _other(self, copy: Version, row: FileRow, name: bytes, what: str = "written to") -> str:
-        """Why two versions are kept, and the name of the other."""
+        """Return the reason for keeping two versions, with the name of the other."""
         linked = not self._links.is_copy_alone(copy.fd, row)
         return _other(name, "linked" if linked else what)
 
@@ -375,7 +397,7 @@ class Recovery:
         return back
 
     def _wanted_times(self, rows: Sequence[FileRow]) -> dict[int, int]:
-        """Modification time (ns) that each directory we work in is to have afterwards."""
+        """Return the modification time (ns) to restore to each directory we work in, by number."""
         noted = self.journal.open_directories()
         until = self.journal.get(CHANGING_UNTIL, float) or 0.0
         wanted = {}
@@ -394,7 +416,7 @@ class Recovery:
         return wanted
 
     def _last_change(self, until: float) -> float:
-        """The latest time that a change of ours can have, noted to be ``until`` then."""
+        """Return the latest time that a change of ours can have, if the journal says ``until``."""
         booted = self.booted()
         return min(until + FOREIGN, booted) if until < booted else until
 

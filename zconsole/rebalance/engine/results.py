@@ -1,7 +1,7 @@
 """Results of files, held back from the journal until the files are on the disks.
 
-A power cut may undo an exchange or a removal that was not synced. The journal must know then that
-the file is unfinished, and by which temporary name the other version is there.
+A power cut may undo an exchange or a removal that was not synced. Then the journal must still list
+the file as unfinished, and know the temporary name of its other version.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Results:
 
     journal: Journal
     waiting: dict[int, list[Result]] = field(default_factory=lambda: defaultdict(list))
-    """What the journal does not know yet, by device: a sync of one says nothing of another."""
+    """Results not in the journal yet, by device, as each device is synced by itself."""
     outcomes: list[FileOutcome] = field(default_factory=list)
-    """Those of this batch, for the report."""
+    """Outcomes of the current batch, for the report."""
     unsynced: set[int] = field(default_factory=set)
     """Devices on which names were replaced or removed since their last sync."""
     _synced: dict[int, int] = field(default_factory=dict)
-    """How many of those waiting are on the disks, by device."""
+    """Number of waiting results that are on the disks, by device."""
 
     def add(
         self, names: Sequence[FileRow], outcome: str, reason: str | None, size: int = 0
@@ -40,11 +40,11 @@ class Results:
             size = 0
 
     def leave(self, names: Sequence[FileRow], outcome: str, reason: str | None) -> None:
-        """The same of what the journal keeps as unfinished, for recovery."""
+        """Report an outcome of files that stay unfinished in the journal, for recovery."""
         self.outcomes += [FileOutcome(row, outcome, 0, reason) for row in names]
 
     def keep(self, row: FileRow, reason: str, kept: bytes) -> None:
-        """Of this name two versions remain; ``kept`` is where the other is."""
+        """Add the result of a name of which two versions remain, the other at ``kept``."""
         self._wait(row, Result(row.number, State.FAILED, reason, kept))
         self.outcomes.append(FileOutcome(row, "failed", 0, reason))
 
@@ -52,7 +52,7 @@ class Results:
         self.waiting[self.journal.directory(row.directory).dev].append(result)
 
     def syncing(self, devices: Collection[int]) -> None:
-        """All on these devices so far is on the disks once the syncs that begin now have ended."""
+        """Note that syncs of these devices begin: when they end, all results so far are durable."""
         self.unsynced -= set(devices)
         self._synced = {device: len(self.waiting[device]) for device in devices}
 
@@ -69,6 +69,7 @@ class Results:
     def flush(self) -> None:
         """Commit all results; the caller has synced what was ``unsynced``."""
         self.unsynced.clear()
+        # Also notes in the journal that the times of all directories are restored.
         if any(self.waiting.values()):
             self.journal.record([r for each in self.waiting.values() for r in each], directories={})
             self.waiting.clear()

@@ -1,6 +1,6 @@
-"""The rewrite engine: ZFS writes a file's blocks again in place, a chunk at a time (2.3.4+).
+"""The rewrite engine: has ZFS (2.3.4+) rewrite a file's blocks in place, one chunk at a time.
 
-The kernel locks the range for the length of a call, so chunks are sized by the time they take.
+The kernel locks the range for the duration of a call, so chunks are sized by the time they take.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from zconsole.rebalance.engine.results import Results
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 
 CHUNK_SECONDS = 0.05
+"""Seconds that one call should take: applications wait for a locked range that long."""
 SMALLEST = 1 << 20
 LARGEST = 256 << 20
+"""Limits of a chunk, in bytes."""
 OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""Flags to open a file with; the ioctl needs one that is open for writing."""
 CHECKPOINT = 1.0
-"""Seconds between two notes in the journal of how far a file is."""
+"""Seconds between two notes in the journal of the offset reached in a file."""
 _SKIPPED = {
     errno.ETXTBSY: "running executable",
     errno.ENOENT: "changed",
@@ -50,22 +53,24 @@ class Rewriter:
     tick: Callable[[int], None]
     clock: Callable[[], float]
     flags: int = 0
-    """Of ZFS_IOC_REWRITE, for every file."""
+    """Flags of ZFS_IOC_REWRITE, for every file."""
     chunk: int = 8 << 20
+    """Bytes of the next call."""
     _noted: float = 0.0
+    """When the journal got the last offset (steady seconds)."""
     _front: ReadAhead[FileRow] = field(init=False)
 
     def __post_init__(self) -> None:
         self.begin(())
 
     def begin(self, rows: Sequence[FileRow]) -> None:
-        """Announce the files to rewrite next, in order; some of them may be left out."""
+        """Announce the files to rewrite next, in order, for read-ahead; some may be left out."""
         self._front = ReadAhead(iter(rows), lambda row: row.size - row.offset, self._ask)
 
     def run(self, row: FileRow) -> list[FileOutcome]:
-        """Rewrite one inode; returns what became of each of its names.
+        """Rewrite one inode; return the outcome of each of its names.
 
-        Raises StopJobError (the journal knows how far it got), UnsupportedError, sqlite3.Error.
+        Raises StopJobError (the journal has the offset reached), UnsupportedError, sqlite3.Error.
         """
         self._front.step()
         names = self.results.journal.names_of(row)
@@ -83,7 +88,7 @@ class Rewriter:
         return self.results.outcomes
 
     def _ask(self, row: FileRow, count: int) -> None:
-        """Have the beginning of a file read into the ARC; it is not opened for writing yet."""
+        """Have the beginning of a file read into the ARC, without opening it for writing yet."""
         directory = self.directories.get(row.directory)
         fd = self.sys.open(row.name, SOURCE, dir_fd=directory.fd)
         try:
@@ -118,7 +123,7 @@ class Rewriter:
             began = self.clock()
             try:
                 self.sys.rewrite(fd, offset, length, self.flags)
-            except InterruptedError:
+            except InterruptedError:  # by a signal: blocks rewritten already are done once more
                 continue
             except OSError as error:
                 if error.errno in self._unsupported:
@@ -132,13 +137,13 @@ class Rewriter:
 
     @property
     def _unsupported(self) -> tuple[int, ...]:
-        """How the kernel says that it cannot; EINVAL: it does not know one of the flags."""
+        """Errors that mean no support; EINVAL means that the kernel does not know a flag."""
         return (errno.ENOTTY, errno.EOPNOTSUPP, *((errno.EINVAL,) if self.flags else ()))
 
     def _resize(self, length: int, seconds: float) -> None:
-        """Aim the next chunk at CHUNK_SECONDS; at most doubled or halved at once."""
+        """Size the next chunk for CHUNK_SECONDS, at most doubling or halving it."""
         if length < self.chunk and seconds < CHUNK_SECONDS:
-            return
+            return  # the end of a file: its time says nothing about a whole chunk
         wanted = self.chunk * min(2.0, max(0.5, CHUNK_SECONDS / max(seconds, 1e-6)))
         self.chunk = int(min(LARGEST, max(SMALLEST, wanted))) // SMALLEST * SMALLEST
 
@@ -151,6 +156,6 @@ class Rewriter:
     def _pace(self, row: FileRow, offset: int, length: int) -> None:
         try:
             self.tick(length)
-        except StopJobError:
+        except StopJobError:  # a resumed job goes on from here
             self.results.journal.set_offset(row.number, offset)
             raise

@@ -1,8 +1,8 @@
-"""Putting a verified copy in the place of its original, checking, and taking it back.
+"""Replacing an original by its verified copy, checking the result, and undoing it.
 
-A name always holds the original or the copy. Where names can be exchanged, the original waits
-under the temporary name until nothing can have written to it any more; elsewhere it waits under a
-second link. Leases on both inodes show every process that opens one of them for writing.
+A name always holds the original or the copy. Where names can be exchanged, the original waits at
+the temporary name until nobody can have written to it any more; elsewhere it waits at a second
+link. Leases on both inodes show every process that opens one of them for writing.
 """
 
 from __future__ import annotations
@@ -19,50 +19,52 @@ from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import Sys
 
 GRACE = 0.1
-"""Seconds between an exchange of names and the removal of what lost its name: time for a process
-that had looked the name up before to show itself by breaking the lease.
+"""Seconds between an exchange of names and the removal of the inode that lost its name.
 
-Between the two that process executes some microseconds of open(2) without sleeping. A write is
-lost only where a preemptible kernel keeps it from a processor right there for all of this time.
-The kernel shows nobody such a process, so only waiting helps; a batch waits once, and once more
-where names were given back. chmod(2) and link(2) break no lease, and may sleep for longer:
-``finish`` looks for what they did once the original has no name of ours."""
+In this time a process that had looked the name up before shows itself by breaking the lease.
+Between lookup and lease it executes some microseconds of open(2) without sleeping. A write is lost
+only if a preemptible kernel keeps it from a processor right there for all of this time. The kernel
+shows no such process to anybody, so only waiting helps; a batch waits once, and once more if names
+were given back. chmod(2) and link(2) break no lease, and may sleep for longer: ``finish`` checks
+for their effects once the original has no name of ours.
+"""
 NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Errors of a kernel or filesystem that can't exchange names."""
 ROUNDS = 64
-"""How often a name may be replaced under our hands before it is left to recovery."""
+"""How often others may replace a name that we restore before it is left to recovery."""
 RENAMED = "renamed meanwhile"
 
 
 class ConflictError(Exception):
-    """Original and copy are both needed, as the message says: both are kept."""
+    """Original and copy are both needed, for the reason in the message: both are kept."""
 
     def __init__(self, why: str = "written to during the move") -> None:
         super().__init__(why)
 
 
 class UnfinishedError(Exception):
-    """The copy is in place; a name of the original could not be removed yet."""
+    """The copy is in place, but a name of the original could not be removed yet."""
 
 
 @dataclass(slots=True)
 class Swapper:
-    """Replaces, undoes and finishes items."""
+    """Replaces originals by their copies on one filesystem, and undoes or finishes that."""
 
     sys: Sys
     directories: Directories
     abilities: Abilities
     accept_races: bool
     exchange: bool = True
-    """Whether names can be exchanged; learnt to be False on the first refusal."""
+    """Whether names can be exchanged; set to False on the first refusal."""
 
     def replace(self, item: Item) -> None:
-        """Put the copy at every name of the item. On any exception call ``undo``.
+        """Put the copy at every name of the item. On any exception, call ``undo``.
 
-        Whoever watches a directory may have changed the copy by its temporary name since it was
-        verified, so that is examined first; a ctime would not show a change within one tick of
-        the kernel's clock.
+        A process that watches the directory may have changed the copy by its temporary name since
+        it was verified, so the copy's metadata is checked first; its ctime would not show a change
+        within one tick of the kernel's clock.
 
-        Raises SkipError when somebody changed original or copy, UnsupportedError, OSError.
+        Raises SkipError if somebody changed original or copy, UnsupportedError, OSError.
         """
         now = self.sys.fstat(item.source)
         if (now.st_ctime_ns, now.st_nlink) != (item.status.st_ctime_ns, item.status.st_nlink):
@@ -81,12 +83,12 @@ class Swapper:
         item.swapped_ctime = status.st_ctime_ns
 
     def finish(self, item: Item) -> None:
-        """Remove the original's last names, between two looks at it; closes nothing.
+        """Remove the original's last names, checking it before and after; closes nothing.
 
-        Raises SkipError when the original was touched after all (call ``undo``), ConflictError
-        when both were, UnfinishedError when only recovery can go on.
+        Raises SkipError if the original was changed after all (call ``undo``), ConflictError if
+        both were, UnfinishedError if only recovery can go on.
         """
-        # Two changes within one tick of the kernel's clock leave the same ctime.
+        # Compare all metadata: two changes within one tick of the kernel's clock leave one ctime.
         meta, status = metadata.read(self.sys, item.source, self.abilities)
         untouched = (status.st_ctime_ns, status.st_nlink) == (item.swapped_ctime, len(item.places))
         untouched = untouched and item.meta.same(meta)
@@ -102,16 +104,18 @@ class Swapper:
             raise UnfinishedError from error
 
     def _bring_along(self, item: Item) -> None:
-        """Bring to the copy what was changed of an original while its names were removed.
+        """Apply to the copy the changes of the original made while its names were removed.
 
         A chmod or link by path breaks no lease and may wait in the kernel for longer than GRACE,
-        as for a transaction of a busy pool. It has the inode locked then, and so ends before the
-        removal does. Raises SkipError for an original that was linked: it has its names again,
-        for ``undo``; OSError.
+        for instance for a transaction of a busy pool. It has the inode locked meanwhile, and so
+        ends before the removal does. Raises OSError, and SkipError if the original was linked: then
+        it has its names again, for ``undo``.
         """
-        marks, dos = item.meta.marks, item.meta.dos  # nobody changes these by path
+        marks, dos = item.meta.marks, item.meta.dos  # these can't be changed by path
         last, status = metadata.reread(self.sys, item.source, marks, dos)
-        if status.st_nlink and self.exchange:  # NFS hides what is open, instead of removing it
+        # Not without exchange: NFS renames an open file instead of removing it (.nfs…), so a link
+        # is left in any case.
+        if status.st_nlink and self.exchange:
             for place in item.places:
                 with self.directories.changing(place.directory):
                     self.sys.link_fd(item.source, place.directory.fd, place.kept)
@@ -124,11 +128,11 @@ class Swapper:
     def undo(self, item: Item) -> None:
         """Give every name back to the original.
 
-        The copy keeps its temporary names for ``discard``, which has to wait for GRACE where the
-        copy was ``seen``: the order of the two must not change.
+        The copy keeps its temporary names until ``discard``, which must come later by GRACE if
+        the copy was ``seen``: the order of the two must not change.
 
-        Raises ConflictError when somebody changed the copy meanwhile, or opened it for writing;
-        OSError.
+        Raises OSError, and ConflictError if somebody changed the copy meanwhile, or opened it for
+        writing.
         """
         for place in item.places if item.new else ():
             self._look_again(item, place)
@@ -156,7 +160,10 @@ class Swapper:
                 place.linked = False
 
     def _unfinished_copy(self, item: Item) -> int:
-        """Inode number of an unfinished copy, also where the call that made it failed; 0: none."""
+        """Return the inode number of an unfinished copy; 0 if there is none.
+
+        There may be one even if the call that was to create it failed.
+        """
         if item.made:
             return self.sys.fstat(item.copy).st_ino
         place = item.places[0]
@@ -164,7 +171,7 @@ class Swapper:
         return 0 if found in (None, item.old) else found
 
     def _look_again(self, item: Item, place: FileName) -> None:
-        """See how far a name is: a call that failed may have taken effect, or half of it."""
+        """Update the state of a name: a call that failed may have taken effect, or half of it."""
         if place.swapped:
             return
         fd, keep = place.directory.fd, place.temp + KEEP_SUFFIX
@@ -212,10 +219,11 @@ class Swapper:
             raise SkipError("changed")
 
     def _give_back(self, item: Item, place: FileName, put: int, displaced: int) -> None:
-        """Put back what another process had just put at the name, until nobody intervenes.
+        """Restore a name at which another process had just put its file, until nobody intervenes.
 
-        Where that process has renamed what we put there, its own file gets the new name. A copy
-        that is at the temporary name again stays there, for ``discard``.
+        ``put`` is the inode that we put at the name, ``displaced`` the one that was there. If that
+        process has renamed ours, its file gets the new name. A copy that is at the temporary name
+        again stays there, for ``discard``.
         """
         fd, name = place.directory.fd, place.row.name
         for _ in range(ROUNDS):
@@ -238,35 +246,36 @@ class Swapper:
         raise OSError(errno.EBUSY, "the name keeps being replaced")
 
     def _renamed(self, item: Item, place: FileName, inode: int) -> bytes | None:
-        """The name that another process gave an inode in the directory of a place; None without."""
+        """Return the name that others gave an inode in the directory of a place; None if none."""
         ours = {name for p in item.places for name in (p.row.name, p.temp, p.kept)}
         return self.sys.name_of(place.directory.fd, inode, ours)
 
     def _rename_name(self, item: Item, place: FileName) -> None:
         fd, name = place.directory.fd, place.row.name
         keep = place.temp + KEEP_SUFFIX
+        # First a second link to the original: the rename replaces its name.
         self.sys.link(fd, name, keep)
         place.kept = keep
-        if self.sys.lstat(fd, keep).st_ino != item.old:
+        if self.sys.lstat(fd, keep).st_ino != item.old:  # others had just replaced the name
             self.sys.unlink(fd, keep)
             raise SkipError("changed")
         self.sys.rename(fd, place.temp, name)
         place.swapped, place.linked, item.seen = True, False, True
 
     def _restore_name(self, item: Item, place: FileName) -> None:
-        """Give the original its name back, or the one that somebody has renamed the copy to."""
+        """Give the original its name back, or the name to which somebody has renamed the copy."""
         fd = place.directory.fd
         for _ in range(ROUNDS):
             name: bytes | None = place.row.name
             if self._inode(fd, place.row.name) != item.new:
                 name = self._renamed(item, place, item.new)
             if name is not None and self._inode(fd, place.kept) is None:
-                with contextlib.suppress(FileNotFoundError):  # it has no other name
+                with contextlib.suppress(FileNotFoundError):  # the original has no name left
                     self.sys.link_fd(item.source, fd, place.kept)
             if name is None or self._inode(fd, place.kept) != item.old:
                 self._give_up_name(item, place)
                 return
-            with contextlib.suppress(FileNotFoundError):  # renamed right now
+            with contextlib.suppress(FileNotFoundError):  # just renamed: try again
                 self._take_name(item, place, name)
                 if name != place.row.name:
                     item.reason = RENAMED
@@ -286,9 +295,9 @@ class Swapper:
             self._give_back(item, place, item.old, displaced)
 
     def _give_up_name(self, item: Item, place: FileName) -> None:
-        """Another process has replaced or removed our copy: the original goes.
+        """Remove the original, as another process has replaced or removed our copy at its name.
 
-        Raises ConflictError where the copy lives on elsewhere, or a file of others would go.
+        Raises ConflictError if the copy lives on elsewhere, or a file of others would be removed.
         """
         under = self._inode(place.directory.fd, place.kept)
         if under == item.new:  # the copy came back to its temporary name
@@ -300,7 +309,7 @@ class Swapper:
         place.swapped = place.linked = False
 
     def _remove(self, place: FileName, name: bytes, expected: int) -> None:
-        """Remove one of our names, if it still is what we made it."""
+        """Remove one of our names if it still holds the inode that we put there."""
         if self._inode(place.directory.fd, name) == expected:
             self.sys.unlink(place.directory.fd, name)
 
@@ -316,8 +325,8 @@ class Swapper:
     def _quiet(self, fd: int, leased: bool) -> bool:
         """Whether no process has opened a file for writing, or is about to break its lease.
 
-        The kernel counts a writer before it breaks leases (do_dentry_open, fs/open.c), and to ask
-        for the lease again fails once one is counted (check_conflicting_open, fs/locks.c).
+        The kernel counts a writer before it breaks leases (do_dentry_open, fs/open.c), and taking
+        the lease again fails once one is counted (check_conflicting_open, fs/locks.c).
         """
         if not leased:
             return True
@@ -332,18 +341,18 @@ class Swapper:
         return True
 
     def _has_other_names(self, item: Item, place: FileName) -> bool:
-        """Whether the copy has a name that is not ours: another process renamed it."""
+        """Whether the copy has a name that is not ours, as another process renamed or linked it."""
         ours = sum(p is not place and (p.swapped or p.linked) for p in item.places)
         return self.sys.fstat(item.copy).st_nlink > ours
 
     def _copy_untouched(self, item: Item) -> bool:
-        """Whether no process has opened the copy for writing, or is about to."""
+        """Whether no process has opened the copy for writing, or is about to (``_quiet``)."""
         return not item.copy_opened and self._quiet(item.copy, item.copy_leased)
 
     def _need_pristine(self, item: Item) -> None:
         """Raise ConflictError unless the copy is as we made it and has no names but ours.
 
-        It may have fewer: what others removed or replaced is theirs.
+        It may have fewer: others may remove or replace names.
         """
         if not self._copy_untouched(item):
             raise ConflictError
@@ -357,7 +366,7 @@ class Swapper:
 
 @dataclass(slots=True)
 class Swappers:
-    """One swapper for each filesystem, which remembers what that can do."""
+    """The swappers of a job, one for each filesystem, as each learns what that can do."""
 
     sys: Sys
     directories: Directories
@@ -365,11 +374,11 @@ class Swappers:
     _by_device: dict[int, Swapper] = field(default_factory=dict)
 
     def of(self, item: Item) -> Swapper:
-        """That of the filesystem that an item is on."""
+        """Return the swapper of the filesystem that an item is on."""
         return self._on(item.places[0])
 
     def abilities(self, place: FileName) -> Abilities:
-        """What the filesystem of a place has been found to answer."""
+        """Return the ioctls that the filesystem of a name supports, as learned so far."""
         return self._on(place).abilities
 
     def _on(self, place: FileName) -> Swapper:
@@ -385,9 +394,9 @@ def put(
 ) -> bool:
     """Give the file at ``temp`` the name that inode ``displaced`` has.
 
-    That one is at ``temp`` then; where names cannot be exchanged, at ``keep``, or nowhere without.
-
-    False where something else had got the name, with all names as they were. Raises OSError.
+    The displaced inode is at ``temp`` then; where names can't be exchanged, it is at ``keep``, or
+    loses the name if that is empty. Returns False, with all names as they were, if the name holds
+    another inode. Raises OSError.
     """
     try:
         sys.exchange(directory, temp, name)

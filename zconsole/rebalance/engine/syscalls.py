@@ -1,8 +1,8 @@
-"""Every system call the engines make on users' files, behind one object.
+"""Every system call that the engines make on users' files, behind one object.
 
-Tests put a wrapper in its place that kills or fails the engine at the Nth call. Nothing here
-copies data inside the kernel: copy_file_range, sendfile and reflinks clone blocks on ZFS 2.2+
-and move nothing.
+Tests replace it by a wrapper that kills or fails the engine at the Nth call. No call here copies
+data inside the kernel: copy_file_range, sendfile and reflinks clone blocks on ZFS 2.2+, so nothing
+would move.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ ZFS_IOC_REWRITE: Final = 0x40208303
 IN_NAMES: Final = 0x40 | 0x80 | 0x100 | 0x200
 """IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE (linux/inotify.h)."""
 IN_Q_OVERFLOW: Final = 0x4000
+"""Set on the event that replaces those for which the queue had no room."""
 _EVENTS = 1 << 16
+"""Bytes of events read at once."""
 _HANDLE = struct.Struct("=Ii")
+"""Length and type, with which a struct file_handle begins."""
 _HANDLE_BYTES = 128
-"""Length and type of a struct file_handle, and MAX_HANDLE_SZ (linux/exportfs.h)."""
+"""MAX_HANDLE_SZ (linux/exportfs.h)."""
 
 DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 SOURCE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -49,7 +52,7 @@ def _check(result: int, name: bytes = b"") -> None:
 
 
 class Sys:
-    """The calls themselves. Names are bytes, relative to a directory descriptor; errors OSError."""
+    """The system calls. Names are bytes, relative to a directory descriptor; all raise OSError."""
 
     open = staticmethod(os.open)
     close = staticmethod(os.close)
@@ -57,7 +60,7 @@ class Sys:
     pread = staticmethod(os.pread)
     pwrite = staticmethod(os.pwrite)
     lseek = staticmethod(os.lseek)
-    """For estimates alone: a filesystem may say that there is a hole where there is data."""
+    """For estimates only: a filesystem may report a hole where there is data (``content.py``)."""
     ftruncate = staticmethod(os.ftruncate)
     fchown = staticmethod(os.fchown)
     fchmod = staticmethod(os.fchmod)
@@ -66,18 +69,18 @@ class Sys:
     sync = staticmethod(os.sync)
     listxattr = staticmethod(os.listxattr)
     ioctl: Final[Callable[[int, int, bytes], bytes]] = staticmethod(fcntl.ioctl)  # type: ignore[assignment]
-    """An ioctl on a structure; returns the structure as the kernel left it."""
+    """Call an ioctl on a structure; returns the structure as the kernel left it."""
 
     def lstat(self, directory: int, name: bytes) -> os.stat_result:
-        """The status of a name, links not followed."""
+        """Return the status of a name; symbolic links are not followed."""
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
 
     def set_times(self, fd: int, atime_ns: int, mtime_ns: int) -> None:
-        """Access and modification time, in nanoseconds."""
+        """Set access and modification time, in nanoseconds."""
         os.utime(fd, ns=(atime_ns, mtime_ns))
 
     def getxattr(self, fd: int, name: str) -> bytes:
-        """The value of one extended attribute."""
+        """Return the value of one extended attribute."""
         return os.getxattr(fd, name)
 
     def setxattr(self, fd: int, name: str, value: bytes) -> None:
@@ -89,32 +92,32 @@ class Sys:
         os.removexattr(fd, name)
 
     def reopen(self, fd: int, flags: int) -> int:
-        """A new open file description of the same inode, named or not."""
+        """Open an inode again, whether it has a name or not; returns a new descriptor."""
         return os.open(f"/proc/self/fd/{fd}", flags | os.O_CLOEXEC)
 
     def read_into(self, fd: int, buffer: memoryview, offset: int) -> int:
-        """Read into a buffer of whole pages, as O_DIRECT wants; returns the bytes read."""
+        """Read into a buffer of whole pages, as O_DIRECT requires; return the bytes read."""
         return os.preadv(fd, [buffer], offset)
 
     def open_new(self, directory: int, name: bytes, mode: int) -> int:
-        """A file that did not exist before."""
+        """Create a file and open it; fails with EEXIST if the name is taken."""
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(name, flags, mode, dir_fd=directory)
 
     def link_fd(self, fd: int, directory: int, name: bytes) -> None:
-        """Give the inode behind ``fd`` a name; fails with EEXIST where it is taken."""
+        """Give the inode behind ``fd`` a name; fails with EEXIST if the name is taken."""
         try:
             _check(_libc.linkat(fd, b"", directory, name, AT_EMPTY_PATH), name)
-        except FileNotFoundError:  # what a process without CAP_DAC_READ_SEARCH is told
+        except FileNotFoundError:  # linkat(2): AT_EMPTY_PATH needs CAP_DAC_READ_SEARCH
             path = f"/proc/self/fd/{fd}"
             os.link(path, name, dst_dir_fd=directory, follow_symlinks=True)
 
     def link(self, directory: int, name: bytes, other: bytes) -> None:
-        """A second name in the same directory; a symbolic link is linked itself."""
+        """Add a name in the same directory; a symbolic link is linked itself, not its target."""
         os.link(name, other, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
 
     def rename(self, directory: int, name: bytes, other: bytes) -> None:
-        """Replace ``other`` by ``name``, atomically."""
+        """Rename ``name`` to ``other``, replacing that atomically."""
         os.rename(name, other, src_dir_fd=directory, dst_dir_fd=directory)
 
     def exchange(self, directory: int, name: bytes, other: bytes) -> None:
@@ -139,13 +142,13 @@ class Sys:
         fcntl.fcntl(fd, fcntl.F_SETLEASE, kind)
 
     def leased(self, fd: int) -> bool:
-        """Whether the read lease is still ours: False as soon as somebody opens it for writing."""
+        """Whether we have the read lease still: not once somebody opens the file for writing."""
         return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
     def handle(self, fd: int) -> bytes:
-        """A file handle: unlike an inode number, never reused for another file.
+        """Return a file handle, which unlike an inode number is never reused for another file.
 
-        Empty where there are no handles (name_to_handle_at(2)).
+        Empty if the filesystem has no handles (name_to_handle_at(2)).
         """
         found = ctypes.create_string_buffer(_HANDLE.pack(_HANDLE_BYTES, 0), 8 + _HANDLE_BYTES)
         mount = ctypes.c_int()
@@ -154,28 +157,28 @@ class Sys:
         return found.raw[: 8 + _HANDLE.unpack_from(found)[0]]
 
     def name_of(self, directory: int, inode: int, but: Container[bytes] = ()) -> bytes | None:
-        """A name that an inode has in a directory, as far as its listing tells.
+        """Return a name that an inode has in a directory, other than those in ``but``.
 
-        None where it has no name ``but`` those.
+        None if its listing has no such name.
         """
         with os.scandir(directory) as entries:
             names = (os.fsencode(entry.name) for entry in entries if entry.inode() == inode)
             return next((name for name in names if name not in but), None)
 
     def watcher(self) -> int:
-        """A queue of changes of names, which never blocks (inotify)."""
+        """Return a nonblocking queue for changes of names (inotify(7))."""
         queue = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         _check(queue)
         return int(queue)
 
     def watch(self, queue: int, directory: int) -> int:
-        """Report names that come, go or change in a directory to the queue."""
+        """Have names that come, go or change in a directory reported; return the watch's number."""
         number = _libc.inotify_add_watch(queue, b"/proc/self/fd/%d" % directory, IN_NAMES)
         _check(number)
         return int(number)
 
     def changes(self, queue: int) -> bytes:
-        """All events that wait in a queue, one after the other."""
+        """Return all events that wait in a queue, as ``struct inotify_event`` in a row."""
         found = b""
         try:
             while data := os.read(queue, _EVENTS):
@@ -185,5 +188,5 @@ class Sys:
         return found
 
     def rewrite(self, fd: int, offset: int, length: int, flags: int) -> None:
-        """Have ZFS write a range again in place; length 0 is to the end (zfs_rewrite, 2.3.4)."""
+        """Have ZFS rewrite a range in place; length 0 means to the end (zfs_rewrite, 2.3.4)."""
         fcntl.ioctl(fd, ZFS_IOC_REWRITE, struct.pack("=4Q", offset, length, flags, 0))

@@ -1,4 +1,4 @@
-"""Whether a copy on the disks has what the original had: read back and compared."""
+"""Verification of copies: read back from the disks and compared with the original's content."""
 
 from __future__ import annotations
 
@@ -18,47 +18,59 @@ from zconsole.rebalance.engine.syscalls import Sys
 
 READING = os.O_RDONLY | os.O_NOATIME
 LEASE_TRIES, LEASE_PAUSE = 200, 0.005
-"""How often, and after how many seconds, a lease on a copy of our own is asked for."""
+"""Attempts to lease a copy of our own, and seconds between two of them."""
 READERS = 8
-"""Portions of small copies that are read side by side, each by a thread: a copy read past the cache
-waits for its disk, and one after the other they would keep one disk of a pool busy."""
+"""Groups of small copies that are read in parallel, each in a thread.
+
+A read past the cache waits for its disk; one after another they would keep only one disk of a pool
+busy.
+"""
 TOGETHER = 16
-"""Copies of a portion: to hand each over by itself takes longer than a quick disk."""
+"""Copies of a group: handing over each by itself takes longer than a fast disk needs to read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Reads copies back.
+    """Reads copies back and compares them.
 
-    ``reopen`` them; once a sync has ended ``forget`` them; then ``verify`` all of ``ahead``.
+    For all items of a batch: call ``reopen``; after the sync, ``forget``; then ``verify`` each that
+    ``ahead`` yields.
     """
 
     sys: Sys
     make: content.Maker
     direct: content.Buffers | None
-    """To read past the cache with; None where the filesystem has no O_DIRECT worth the name."""
+    """Memory for reading past the cache; None if O_DIRECT does not do that on the filesystem."""
     sleep: Callable[[float], None]
     threads: Executor | None = None
 
     def reopen(self, item: Item) -> None:
-        """Close the copy for writing, lease it as the original is. Raises OSError, SkipError."""
+        """Reopen the copy read-only, and lease it if the original is leased.
+
+        Raises OSError, SkipError.
+        """
         past_cache = 0 if self.direct is None else os.O_DIRECT
         writable, item.copy = item.copy, self.sys.reopen(item.copy, READING | past_cache)
+        # Close before leasing: a read lease is refused while the file is open for writing.
         self.sys.close(writable)
         if item.leased:
             self._lease(item.copy)
             item.copy_leased = True
 
     def forget(self, item: Item) -> None:
-        """Have the copy read from the disk: drop it from the cache, ask for it. Raises OSError."""
+        """Drop the copy from the page cache and prefetch it, so that it comes from the disk.
+
+        Not needed with O_DIRECT. Raises OSError.
+        """
         if self.direct is None:
             self.sys.fadvise(item.copy, 0, 0, os.POSIX_FADV_DONTNEED)
             self.sys.fadvise(item.copy, 0, content.WINDOW, os.POSIX_FADV_WILLNEED)
 
     def ahead(self, items: Sequence[Item], service: Callable[[], None]) -> Generator[Item]:
-        """All items in order; where reading waits for disks, small ones have been read in threads.
+        """Yield all items in order; with O_DIRECT, small copies are read in threads before.
 
-        ``service`` is called often while one is waited for. Close it when its end is not reached.
+        ``service`` is called often during a wait. Close the generator if you leave it early, so
+        that no thread still reads a copy.
         """
         if self.threads is None or self.direct is None:
             yield from items
@@ -80,7 +92,10 @@ class Verifier:
             wait([reading for _, reading in running])
 
     def verify(self, item: Item, tick: content.Tick) -> None:
-        """Raises OSError (EIO) when the copy differs, ChangedError, and what ``tick`` raises."""
+        """Check a copy: raise OSError (EIO) if it differs from what was copied.
+
+        Also raises ChangedError, and what ``tick`` raises.
+        """
         if item.verdict is None:
             item.verdict = self._is_same(item, tick, self.direct)
         else:
@@ -101,7 +116,11 @@ class Verifier:
                 item.verdict = error
 
     def _lease(self, fd: int) -> None:
-        """A child being started has every descriptor of ours until it becomes its program."""
+        """Take a read lease on a copy; raise SkipError if somebody keeps it open for writing.
+
+        We may be that ourselves for a moment: a child process being started has all our
+        descriptors until it executes its program.
+        """
         for _ in range(LEASE_TRIES):
             try:
                 return self.sys.lease(fd, fcntl.F_RDLCK)
@@ -117,7 +136,7 @@ class Verifier:
         except OSError as error:
             if error.errno != errno.EINVAL or direct is None:
                 raise
-        fd = self.sys.reopen(item.copy, READING)  # this file cannot be read past the cache
+        fd = self.sys.reopen(item.copy, READING)  # EINVAL: no O_DIRECT for this file
         try:
             return self._compare(item, fd, tick, None)
         finally:

@@ -1,4 +1,4 @@
-"""The two versions of a file after a crash: opened, leased, read, and compared."""
+"""The two versions of a file after a crash, original and copy: opened, leased, read, compared."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 
 PATIENCE, PAUSE = 10.0, 0.05
-"""Seconds to wait for leases of other processes, all in all and at a time."""
+"""Seconds to wait for leases of other processes, in total and at a time."""
 
 
 @dataclass(slots=True)
 class Version:
-    """One of the two versions of a file, as found under some name; open, leased if possible."""
+    """The original or the copy of a file, found at some name; open, and leased if possible."""
 
     fd: int
     directory: int
+    """Descriptor of the directory that has the name."""
     digest: bytes
     meta: metadata.Metadata
     leased: bool
-    """False while another process has it open for writing."""
+    """False if another process has it open for writing."""
 
 
 class LeasedError(Exception):
@@ -37,7 +38,7 @@ class LeasedError(Exception):
 
 @dataclass(slots=True)
 class Versions:
-    """Opens versions, and says who uses them. ``tick`` is called with bytes read."""
+    """Opens versions of files, and detects their use by others. ``tick`` gets the bytes read."""
 
     sys: Sys
     users: Users
@@ -48,7 +49,10 @@ class Versions:
 
     @contextlib.contextmanager
     def version(self, fd: int, row: FileRow, name: bytes) -> Iterator[Version]:
-        """That of a file of the journal which is under a name. Raises LeasedError, OSError."""
+        """Open and read the version of a journal's file at a name, for the time of the context.
+
+        Raises LeasedError, OSError.
+        """
         with self.opened(fd, name) as file:
             leased = self.lease(file)
             maker = content.MAKERS[len(row.digest or bytes(32))]
@@ -58,7 +62,7 @@ class Versions:
 
     @contextlib.contextmanager
     def opened(self, fd: int, name: bytes) -> Iterator[int]:
-        """A descriptor, open meanwhile. Raises LeasedError, OSError."""
+        """Open a file for the time of the context. Raises LeasedError, OSError."""
         file = self._unleased(fd, name)
         try:
             yield file
@@ -66,9 +70,9 @@ class Versions:
             self.sys.close(file)
 
     def _unleased(self, fd: int, name: bytes) -> int:
-        """A file, open, once other processes have let go of their write leases.
+        """Open a file, waiting for other processes to release their write leases.
 
-        Asking makes the kernel notify them. Raises LeasedError, OSError.
+        Opening it makes the kernel notify them. Raises LeasedError, OSError.
         """
         while True:
             try:
@@ -81,7 +85,10 @@ class Versions:
             self.tick(0)
 
     def lease(self, fd: int) -> bool:
-        """False only when somebody has the file open for writing."""
+        """Take a read lease; return False only if somebody has the file open for writing.
+
+        Returns True also where there are no leases: the job was accepted on those terms.
+        """
         try:
             self.sys.lease(fd, fcntl.F_RDLCK)
         except OSError as error:
@@ -89,13 +96,16 @@ class Versions:
         return True
 
     def quiet(self, version: Version) -> bool:
-        """Whether nobody has opened this version for writing, nor changed it, since it was read."""
+        """Whether nobody has opened a version for writing or changed it since it was read."""
         if not version.leased or not self.lease(version.fd):
             return False
         return metadata.read(self.sys, version.fd, Abilities())[0].same(version.meta)
 
     def in_use(self, version: Version, directory: int | None = None) -> bool:
-        """Whether others hold or lock a version or have it mounted, or an overlay is made of it."""
+        """Whether others have a version open, locked or mounted.
+
+        With ``directory``, an overlay with a layer there counts as well.
+        """
         look = self.users.recent()
         look.reach(version.directory)
         status = self.sys.fstat(version.fd)
@@ -109,16 +119,19 @@ class Versions:
 
 
 def is_as_copied(version: Version, row: FileRow) -> bool:
-    """Whether a version has the content and all else that was copied."""
+    """Whether a version has the content and metadata that the original had when it was copied."""
     return version.digest == row.digest and row.meta == version.meta.digest()
 
 
 def is_copy(sys: Sys, fd: int, row: FileRow) -> bool:
-    """Whether an open file is our copy, not another that has got its inode number."""
+    """Whether an open file is our copy, not another file that got its inode number."""
     return sys.fstat(fd).st_ino == row.new and row.handle in (b"", sys.handle(fd))
 
 
 def replaceable(version: Version, by: Version, row: FileRow) -> bool:
-    """Whether nothing would be lost with ``version``: it is what was copied, or all that stays."""
+    """Whether nothing would be lost without ``version``, if ``by`` stays.
+
+    Its content must be what was copied, and its metadata as copied or equal to those of ``by``.
+    """
     copied = version.digest == row.digest and version.leased
     return copied and (version.meta.same(by.meta) or is_as_copied(version, row))

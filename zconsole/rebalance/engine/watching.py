@@ -1,6 +1,7 @@
-"""Changes of names that other processes make in the directories we work in (inotify(7)).
+"""Detection of changes of names by other processes in the directories we work in (inotify(7)).
 
-Times do not show them: two changes within one tick of the kernel's clock leave the same time.
+Modification times do not show them all: two changes within one tick of the kernel's clock leave the
+same time.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import NamedTuple
 from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
 
 _HEAD = struct.Struct("=iIII")
-"""Watch, mask, cookie and length of the name (struct inotify_event, linux/inotify.h)."""
+"""Watch, mask, cookie, length of the name: begin of struct inotify_event (linux/inotify.h)."""
 
 
 class FileChange(NamedTuple):
-    """One event; the two of a rename have a cookie in common."""
+    """One inotify event; the two events of a rename share a cookie."""
 
     watch: int
     mask: int
@@ -32,15 +33,15 @@ class Watching:
         self._own: set[bytes] = set()
         self._queue = -1
         self._numbers: dict[int, set[int]] = {}
-        """Directories by watch."""
+        """Numbers of the directories by watch: two numbers may lead to one inode."""
         self._watched: set[int] = set()
 
     def own(self, prefix: bytes) -> None:
-        """Names that begin like this are ours."""
+        """Treat names with this prefix as ours, and their changes as our own."""
         self._own.add(prefix)
 
     def add(self, number: int, fd: int) -> None:
-        """Watch an open directory, where the kernel allows it: ``watches`` says so."""
+        """Watch an open directory if the kernel allows it; ``watches`` tells whether it does."""
         if self.watches(number):
             return
         try:
@@ -48,7 +49,7 @@ class Watching:
                 self._queue = self._sys.watcher()
             watch = self._sys.watch(self._queue, fd)
         except OSError:
-            return  # no watches left, or none at all
+            return  # fs.inotify.max_user_watches is reached, or there is no inotify
         self._numbers.setdefault(watch, set()).add(number)
         self._watched.add(number)
 
@@ -57,9 +58,10 @@ class Watching:
         return number in self._watched
 
     def changed(self) -> set[int]:
-        """Numbers of the directories in which others changed names since the last call.
+        """Return the directories (numbers) in which others changed names since the last call.
 
-        All of them where the kernel lost count, or does not answer: then none is watched any more.
+        All of them if the kernel dropped events. All of them, too, if the queue can't be read;
+        then none is watched any more.
         """
         if self._queue < 0:
             return set()
@@ -71,6 +73,7 @@ class Watching:
             return watched
         if any(change.mask & IN_Q_OVERFLOW for change in changes):
             return set(self._watched)
+        # A rename or exchange of ours has our temporary name on one side only.
         ours = {c.cookie for c in changes if c.cookie and self._is_own(c.name)}
         foreign = (c for c in changes if not self._is_own(c.name) and c.cookie not in ours)
         return {number for c in foreign if c.name for number in self._numbers.get(c.watch, ())}

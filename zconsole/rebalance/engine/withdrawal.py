@@ -1,4 +1,4 @@
-"""Leaving files as they were: what is done when others use one, change one, or a call fails."""
+"""Withdrawal from files that others use or change, or on which a call fails: undone or kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 
 @dataclass(slots=True)
 class Withdrawal:
-    """Gives names back to originals, and forgets or keeps the copies."""
+    """Gives names back to originals, and discards or keeps the copies."""
 
     sys: Sys
     swappers: Swappers
@@ -27,11 +27,13 @@ class Withdrawal:
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     given_back: list[tuple[Item, str]] = field(default_factory=list)
-    """Items whose names have their originals again, and the outcome of each. Their copies are
-    removed at the end of the batch."""
+    """Items whose names have their originals again, with the outcome of each.
+
+    Their copies are removed at the end of the batch.
+    """
 
     def guarded(self, item: Item, step: Callable[[Item], None]) -> None:
-        """Run one step of one item; what goes wrong with it ends that item only."""
+        """Run one step of one item; an error ends that item only."""
         if item.done:
             return
         try:
@@ -47,7 +49,7 @@ class Withdrawal:
             self.retreat(item, reason, outcome)
 
     def retreat(self, item: Item, reason: str, outcome: str = "skipped") -> None:
-        """Leave the original as it was, and drop the copy."""
+        """Give an original its names back, and discard the copy, at once if nobody can have it."""
         if item.done:
             return
         item.reason = reason
@@ -62,7 +64,7 @@ class Withdrawal:
                 self._discard(item, outcome)
 
     def spare_users(self, items: Iterable[Item], look: FilesInUse) -> None:
-        """Leave alone what others use, and both versions where they use both."""
+        """Give up items whose original others use; keep both versions if both are used."""
         items = list(items)
         _reach(look, items)
         for item in items:
@@ -76,7 +78,7 @@ class Withdrawal:
                 self.retreat(item, reason)
 
     def keep_both(self, item: Item, why: str) -> None:
-        """Two processes use two versions: neither is removed, and the report names both."""
+        """Keep both versions of a file, as both are in use or changed; the report names both."""
         item.close(self.sys)
         for place in item.places:
             kept = place.kept or place.temp
@@ -93,7 +95,7 @@ class Withdrawal:
         service()
 
     def discard_all(self, service: Callable[[], None]) -> None:
-        """Remove the copies of originals that have their names again, those that nobody uses."""
+        """Remove the copies of items that were given back; those in use by others are kept."""
         if not self.given_back:
             return
         self.wait_grace((item for item, _ in self.given_back), service)
@@ -111,12 +113,12 @@ class Withdrawal:
                 self._discard(item, outcome)
 
     def drop(self, item: Item) -> None:
-        """Close a file that is not moved, without its copy unless others have seen that.
+        """Close a file whose move is broken off, and remove its copy unless others can have it.
 
-        The journal still lists it as unfinished.
+        The journal still lists the file as unfinished.
         """
         if not item.in_place and not item.seen:
-            # What cannot be removed now stays in the journal for recovery.
+            # If this fails, recovery removes the copy, by the journal.
             with contextlib.suppress(OSError, ConflictError):
                 self.swappers.of(item).discard(item)
         item.close(self.sys)
@@ -128,7 +130,11 @@ class Withdrawal:
 
     @contextlib.contextmanager
     def _ending(self, item: Item) -> Iterator[None]:
-        """What goes wrong as a file is taken back leaves both versions, or all to recovery."""
+        """Enclose the withdrawal from an item, and deal with errors.
+
+        After a ConflictError both versions are kept. After an OSError the journal still lists the
+        file as unfinished, for recovery.
+        """
         try:
             yield
         except ConflictError as error:
@@ -139,6 +145,6 @@ class Withdrawal:
 
 
 def _reach(look: FilesInUse, items: Iterable[Item]) -> None:
-    """Find mounted files to which no local path leads, beside the files of these."""
+    """Find mounted files without a local path by way of the directories of these items."""
     for directory in {place.directory.fd for item in items for place in item.places}:
         look.reach(directory)

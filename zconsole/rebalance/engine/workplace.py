@@ -1,4 +1,4 @@
-"""What everything that works on the files of one job shares."""
+"""The objects that all parts of one job share: system calls, journal, directories, clocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 
 @dataclass(frozen=True, slots=True)
 class JobClocks:
-    """Where time comes from."""
+    """The clocks of a job, and its sleep; tests replace them."""
 
     monotonic: Callable[[], float] = time.monotonic
     epoch: Callable[[], float] = time.time
@@ -28,7 +28,7 @@ class JobClocks:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The kernel, the journal and the directories of a job, and who else is there."""
+    """The shared objects of a job."""
 
     sys: Sys
     journal: Journal
@@ -36,6 +36,6 @@ class Workplace:
     clocks: JobClocks = field(default_factory=JobClocks)
     users: Users = field(default_factory=Users)
     alarm: Alarm = field(default_factory=Alarm)
-    """Hears of broken leases."""
+    """Set by the kernel's signal when a lease is broken."""
     threads: Executor | None = None
-    """Read small copies back, and close originals."""
+    """Threads that read small copies back, if there are any."""

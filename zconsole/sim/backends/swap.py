@@ -12,10 +12,10 @@ from itertools import count
 from zconsole.errors import ZconsoleError
 from zconsole.pool.chassis import SlotKey
 from zconsole.sim import lifecycle, simulation
-from zconsole.sim.backends.actions import smart_of
 from zconsole.sim.build import letters
 from zconsole.sim.disk import OFFLINE, REMOVED, Leaf
 from zconsole.sim.places import machine_leaves, place_of, places
+from zconsole.sim.probes import smart_of
 from zconsole.sim.source import World
 from zconsole.sim.state import Host, PoolState, rng
 from zconsole.swap.store import BayContent, SwapBackend, SwapStore

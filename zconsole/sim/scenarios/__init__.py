@@ -9,23 +9,23 @@ from zconsole.errors import NotFoundError
 from zconsole.sim.build import Scenario
 
 _MODULES = ("lively", "trouble", "reports", "limits", "other")
-"""In the order of ``--list``; one is loaded when a scenario was not found in those before it."""
+"""Modules with scenarios, in the order of ``--list``. ``find`` loads them one by one, as needed."""
 DEFAULT = "resilver"
 
 
 def names() -> tuple[str, ...]:
-    """Every scenario's name, the default first."""
+    """Return the names of all scenarios, the default first."""
     return tuple(scenario.name for scenario in _each())
 
 
 def listed() -> Iterator[str]:
-    """A line for each scenario: its name, then what it shows."""
+    """Return a line for each scenario: its name, then its description."""
     width = max(map(len, names()))
     return (f"{scenario.name:<{width}}  {scenario.about}" for scenario in _each())
 
 
 def find(name: str) -> Scenario:
-    """The scenario of that name. Raises NotFoundError."""
+    """Return the scenario of this name. Raises NotFoundError if there is none."""
     for scenario in _each():
         if scenario.name == name:
             return scenario

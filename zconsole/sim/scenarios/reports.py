@@ -9,7 +9,7 @@ from zconsole.sim.rewrite import spread_over
 from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, PoolState
 
 UNSORTED = "0.7.13"
-"""A release whose scans issue as they walk."""
+"""An OpenZFS release before sorted scans (0.8): it issues I/O as it walks the pool."""
 
 # The fourth report's disks take the old pool's blocks in the order they were written; reads are
 # helped by read-ahead, writes to the new disk are not.

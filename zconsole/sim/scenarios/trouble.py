@@ -46,7 +46,7 @@ def second_replace(make: Build) -> PoolState:
 
 
 def _replace(pool: PoolState, old: Leaf, new: Leaf) -> None:
-    with contextlib.suppress(commands.CommandError):  # whoever plays may have used either
+    with contextlib.suppress(commands.CommandError):  # the user may have replaced or used either
         commands.replace(pool, str(old.guid), new.path)
 
 

@@ -118,16 +118,16 @@ class SentAlerts:
         if alert.kind == NOT_RESTORED:
             self._sent.add((alert.pool, NOT_RESTORED, ""))
 
-    def keep(self, standing: Iterable[Condition], t: float) -> None:
-        """Write down in the background what still lasts at ``t``, if that is due.
+    def keep(self, standing: Iterable[Condition], t: float, at_once: bool = False) -> None:
+        """Write down in the background what still lasts at ``t``, if that is due or ``at_once``.
 
         Raises StateError where the last one could not be written.
         """
         self._sent &= set(standing)
         sent = tuple(sorted(self._sent | self._recalled))
         kept = self._kept or _SentFile(t, ())
-        changed = set(sent) != set(kept.sent) or (bool(sent) and t - kept.t >= REFRESH)
-        if changed:
+        due = at_once or t - kept.t >= REFRESH
+        if set(sent) != set(kept.sent) or (sent and due):
             self._kept = _SentFile(t, sent)  # first: a disk that fails is not asked every second
             lock = f"{self._name}.lock"
             if self._store.mine(lock):
@@ -223,7 +223,7 @@ class Alerting:
         await self._finish()
         if self.sent is not None:
             with contextlib.suppress(StateError):
-                self.sent.keep(self.rules.standing(), self._t)
+                self.sent.keep(self.rules.standing(), self._t, at_once=True)
             self.sent.close()
 
     async def _finish(self) -> None:

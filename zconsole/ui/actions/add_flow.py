@@ -15,10 +15,9 @@ from zconsole.actions.facts import with_temperatures
 from zconsole.actions.layout import Layout, layouts, member_bytes, wanted_shift
 from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Device
-from zconsole.ui.actions.asking import confirm, situation_now
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import candidate_about, candidate_lines, wrapped
-from zconsole.ui.actions.wizards import OTHER, ask_path
+from zconsole.ui.actions.replace_flow import OTHER, ask_path
+from zconsole.ui.actions.session import FlowSession, PickList
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
@@ -30,22 +29,19 @@ SMALL = 0.9
 """Share of the pool's disks below which a disk is said to be smaller."""
 
 
-async def add_flow(context: FlowContext, _: str) -> bool:
+async def add_flow(ui: FlowSession, _: str) -> bool:
     """Pick what to add to the pool on show, mark its devices, then confirm the plan."""
-    situation = await situation_now(context)
+    situation = await ui.situation_now()
     found = layouts(situation)
-    row = 0
-    while True:
-        screen = _layout_screen(context, situation, found, row)
-        chosen = await context.app.push_screen_wait(screen)
-        if chosen is None:
-            return False
-        row = chosen
-        layout, count = found[chosen]
-        marking = await _marking(context, situation, layout, count)
-        while devices := await _devices(context, marking):  # others where a plan is only read
-            if await confirm(context, [partial(plan_add, layout=layout, devices=devices)], devices):
+    choice = _layouts(ui, situation, found)
+    while (picked := await ui.pick(choice)) is not None:
+        layout, count = found[picked]
+        marking = await _marking(ui, situation, layout, count)
+        while devices := await _devices(ui, marking):  # others where a plan is only read
+            plan = partial(plan_add, layout=layout, devices=devices)
+            if await ui.confirm(plan, paths=devices):
                 return True
+    return False
 
 
 def layout_text(layout: Layout, count: int, free: int) -> str:
@@ -63,10 +59,10 @@ def layout_text(layout: Layout, count: int, free: int) -> str:
     )
 
 
-def _layout_screen(
-    context: FlowContext, situation: Situation, found: Sequence[tuple[Layout, int]], row: int
-) -> PickScreen:
-    look = context.look
+def _layouts(
+    ui: FlowSession, situation: Situation, found: Sequence[tuple[Layout, int]]
+) -> PickList:
+    look = ui.look
     lacking = [why_not(situation, *each) for each in found]
 
     def _about(index: int, width: int) -> tuple[Line, ...]:
@@ -86,8 +82,7 @@ def _layout_screen(
             for text, why in zip(texts, lacking, strict=True)
         )
 
-    title = f"ADD TO {look.text(situation.pool.name)}"
-    return PickScreen(title, _lines, start=row, wide=True, about=_about)
+    return PickList(f"ADD TO {look.text(situation.pool.name)}", _lines, about=_about)
 
 
 def why_not(situation: Situation, layout: Layout, count: int) -> str | None:
@@ -158,7 +153,7 @@ class DevicesScreen(PickScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings("Devices")
 
     def __init__(self, marking: Marking, look: DisplayFormat, start: int) -> None:
-        self._marking, self._look = marking, look
+        self.marking, self._look = marking, look
         super().__init__(
             marking.title,
             lambda width: marking.lines(look, width),
@@ -169,20 +164,18 @@ class DevicesScreen(PickScreen):
 
     def title_line(self, _: int) -> Line:
         """What is chosen for, and how many are marked."""
-        return (Span(f" {self._look.text(self._marking.head)}", "title"),)
+        return (Span(f" {self._look.text(self.marking.head)}", "title"),)
 
     def action_mark(self) -> None:
         """Mark the device at the cursor, or unmark it, and go to the next."""
-        self._marking.mark(self.view.cursor)
+        self.marking.mark(self.view.cursor)
         self.update()
         self.view.move(1)
 
 
-async def _marking(
-    context: FlowContext, situation: Situation, layout: Layout, count: int
-) -> Marking:
+async def _marking(ui: FlowSession, situation: Situation, layout: Layout, count: int) -> Marking:
     """The machine's devices: those that can be used first, of them those of the pool's size."""
-    warm = await with_temperatures(context.backend.runner, situation.facts.devices)
+    warm = await with_temperatures(ui.backend.runner, situation.facts.devices)
     judged = _judged(situation, layout, warm)
     near = _wanted_bytes(situation, layout)
 
@@ -215,16 +208,13 @@ def _judged(situation: Situation, layout: Layout, devices: Iterable[Device]) -> 
     return judged
 
 
-async def _devices(context: FlowContext, marking: Marking) -> tuple[str, ...]:
+async def _devices(ui: FlowSession, marking: Marking) -> tuple[str, ...]:
     """The paths of the devices chosen; none when left."""
     row = 0
-    while True:
-        screen = DevicesScreen(marking, context.look, row)
-        chosen = await context.app.push_screen_wait(screen)
-        if chosen is None:
-            return ()
+    while (chosen := await ui.show(DevicesScreen(marking, ui.look, row))) is not None:
         if chosen < len(marking.listed):
             return tuple(marking.marked) or (marking.listed[chosen].device.path,)
-        if (path := await ask_path(context)) is not None:
+        if (path := await ask_path(ui)) is not None:
             marking.add(path)
         row = len(marking.listed)
+    return ()

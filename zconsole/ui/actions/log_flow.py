@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from zconsole.actions.command_log import LoggedCommand, logged_commands
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.screens import Offers, PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
@@ -19,20 +19,20 @@ PATIENCE = 3.0
 _WHEN, _RESULT = 15, 7
 
 
-async def log_flow(context: FlowContext) -> None:
+async def log_flow(ui: FlowSession, _: str) -> None:
     """Show the log until it is left. Raises ZconsoleError."""
     try:
         async with asyncio.timeout(PATIENCE):
-            records = await in_daemon_thread(context.backend.log.recent)
+            records = await in_daemon_thread(ui.backend.log.recent)
     except TimeoutError:
         raise ZconsoleError(f"the audit log did not answer within {PATIENCE:g}s") from None
     except OSError as error:
         raise ZconsoleError(f"the audit log cannot be read: {error.strerror}") from error
     found = logged_commands(records)
     if not found:
-        context.app.notify("no command was run from a console yet", timeout=4)
+        ui.app.notify("no command was run from a console yet", timeout=4)
         return
-    await context.app.push_screen_wait(LogScreen(found, context.look, context.backend.clock()))
+    await ui.show(LogScreen(found, ui.look, ui.backend.clock()))
 
 
 class LogScreen(PickScreen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,41 +16,18 @@ from zconsole.actions.growth import plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation
-from zconsole.actions.scrub import (
-    plan_pause,
-    plan_resilver,
-    plan_scrub,
-    plan_scrub_dates,
-    plan_scrub_new,
-    plan_stop,
-    plan_stop_resilver,
-)
-from zconsole.actions.scrub_window import (
-    plan_beside_window,
-    plan_window,
-    plan_window_off,
-    window_of,
-)
 from zconsole.actions.sit_out import has_parity, plan_autosit, plan_sit_out
 from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_work
 from zconsole.pool.model import MULTIHOST
-from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.ui.actions.add_flow import add_flow
-from zconsole.ui.actions.asking import Planner
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.actions.wizards import (
-    attach_flow,
-    batch_flow,
-    dates_flow,
-    replace_flow,
-    window_flow,
-)
+from zconsole.ui.actions.replace_flow import attach_flow, batch_flow, replace_flow
+from zconsole.ui.actions.session import FlowSession, PickList, Planner
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
 
-Flow = Callable[[FlowContext, str], Awaitable[bool]]
+Flow = Callable[[FlowSession, str], Awaitable[bool]]
 """What the console asks, about the row of a key, before there is a plan; False when it was left."""
 
 
@@ -89,25 +67,56 @@ class Entry:
         return replace(self, about=about, commands=commands)
 
 
-def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[Entry, ...]:
-    """What can be done with scrubs and resilvers, always in this order; ``windows``: hours set."""
-    window = window_of(situation, windows)
-    hours = f" (set: {window.hours})" if window else ""
-    begin = partial(plan_beside_window, windows=windows)
-    again = not situation.active("resilver") and plan_resilver(situation).refused is None
-    entries = [
-        Entry("Start or resume a scrub", (begin,)),
-        Entry("Pause the scrub", (plan_pause,)),
-        Entry("Stop the scrub", (plan_stop,)),
-        Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
-        Entry("Scrub only what is new", (plan_scrub_new,)),
-        Entry("Scrub a range of dates", (plan_scrub_dates,), dates_flow),
-        Entry(f"Scrub only in some hours{hours}", (plan_window,), window_flow),
-        Entry("Scrub at any hour again", (partial(plan_window_off, windows=windows),)),
-        Entry("Restart the resilver", (plan_resilver,), wanted=again),
-        Entry("Pause or stop the resilver", (plan_stop_resilver,)),
-    ]
-    return tuple(entry.judged(situation) for entry in entries)
+async def actions_flow(ui: FlowSession, key: str) -> None:
+    """List what can be done with the row of this key, and do it."""
+    await run_menu(ui, "ACTIONS", lambda now: row_entries(now, key), key, folds=True)
+
+
+async def run_menu(
+    ui: FlowSession,
+    title: str,
+    entries: Callable[[Situation], tuple[Entry, ...]],
+    key: str,
+    *,
+    folds: bool = False,
+) -> None:
+    """List entries and do what is picked; ``key`` is of the row that their flows are about.
+
+    They are shown at once, and which of them can be done once the machine has answered. Where it
+    ``folds``, what can't be done stands behind one line. What is left without having been run leads
+    back here.
+    """
+    look = ui.look
+    found: tuple[Entry, ...] = ()
+    behind: tuple[int, ...] = ()
+
+    async def _judge() -> int:
+        nonlocal found, behind
+        now, _ = await asyncio.gather(ui.situation_now(shown=shown), ui.read_windows())
+        found = entries(now)
+        behind = out_of_reach(found) if folds else ()
+        return first_entry(found)
+
+    choice = PickList(
+        title,
+        lambda width: menu_lines(found, look, width),
+        about=lambda index, width: entry_about(found, index, look, width),
+        fill=_judge,
+        offers=lambda index: [("command", text) for text in found[index].commands],
+        behind=lambda: behind,
+        rest="that are not possible now",
+    )
+    while True:
+        shown = ui.situation_shown()
+        found = entries(shown)
+        choice.start = first_entry(found)
+        behind = out_of_reach(found) if folds else ()
+        found = tuple(entry.unjudged for entry in found)
+        if (picked := await ui.pick(choice)) is None:
+            return
+        entry = found[picked]
+        if await (entry.flow(ui, key) if entry.flow else ui.confirm(*entry.planners)):
+            return
 
 
 def first_entry(entries: Sequence[Entry]) -> int:
@@ -230,11 +239,11 @@ def _of_leaf(key: str) -> list[Entry]:
     ]
 
 
-async def change_disk(context: FlowContext, key: str) -> bool:
+async def change_disk(ui: FlowSession, key: str) -> bool:
     """The guided swap; its screens are loaded once they are wanted."""
     from zconsole.ui.swap.flow import swap_flow
 
-    await swap_flow(context, key)
+    await swap_flow(ui, key)
     return True
 
 

@@ -16,9 +16,8 @@ from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
 from zconsole.tunables.pilot import BELOW, HoldOrder, HoldPlan, order, plan, present, without_unit
-from zconsole.ui.actions.asking import ask, confirm_change
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import part, wrapped
+from zconsole.ui.actions.session import FlowSession, TextQuestion
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, allowed, question_lines
 from zconsole.ui.display_format import percent
 from zconsole.ui.panes.advice import suggested
@@ -42,119 +41,118 @@ _NO_DISK = ("cpu", "metadata")
 """Those of OUT_OF_REACH for which it doesn't matter how many requests the disks have at once."""
 
 
-async def tunables_flow(context: FlowContext) -> None:
+async def tunables_flow(ui: FlowSession, _: str) -> None:
     """Show the pane until it is left with Esc."""
     row: int | None = None
     while True:
-        found = await in_daemon_thread(context.backend.control.list)
-        await context.read_past()
+        found = await in_daemon_thread(ui.backend.control.list)
+        await ui.read_past()
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
-        await context.read_held()
+        await ui.read_held()
         if row is None:
-            advised = (bool(_suggested_of(context, each.tunable.name)) for each in settings)
+            advised = (bool(_suggested_of(ui, each.tunable.name)) for each in settings)
             row = next((index for index, is_it in enumerate(advised) if is_it), 0)
-        screen = _screen(context, settings, row)
-        picked = await context.app.push_screen_wait(screen)
+        screen = _screen(ui, settings, row)
+        picked = await ui.show(screen)
         if picked is None:
             return
         row = picked
         try:
             match screen.request:
                 case "set":
-                    await _ask_value(context, settings[picked])
+                    await _ask_value(ui, settings[picked])
                 case "restore":
-                    await _restore(context)
+                    await _restore(ui)
                 case "hold":
-                    await hold_flow(context)
+                    await hold_flow(ui)
                 case "until":
-                    await _until_the_end(context)
+                    await _until_the_end(ui)
                 case name:
-                    await _preset(context, name)
+                    await _preset(ui, name)
         except ZconsoleError as error:
-            context.complain(error)
+            ui.complain(error)
 
 
-def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
+def _screen(ui: FlowSession, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
     """The list, whose values follow what an autopilot or somebody else sets meanwhile."""
     now = {setting.tunable.name: setting for setting in settings}
 
     async def _renew() -> None:
-        found = await in_daemon_thread(context.backend.control.list)
+        found = await in_daemon_thread(ui.backend.control.list)
         now.update((each.tunable.name, each) for each in found if each.tunable.name in now)
-        await context.read_past()
-        await context.read_held()
+        await ui.read_past()
+        await ui.read_held()
 
     return TunablesScreen(
-        lambda: _shown(context, tuple(now.values())),
-        lambda: context.look,
+        lambda: _shown(ui, tuple(now.values())),
+        lambda: ui.look,
         row,
-        partial(running, context),
+        partial(running, ui),
         _renew,
     )
 
 
-def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
+def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
     """The tunables with their newest changes and what these did to the pool on show."""
-    frame = context.frame
-    changes = context.past.changes
+    frame = ui.frame
+    changes = ui.past.changes
     newest = {change.name: change for change in changes}
 
     def _shown_one(setting: Setting) -> Shown:
         name = setting.tunable.name
         change = newest.get(name)
-        effect = context.watch.effect(frame.pool, change, changes) if frame and change else None
-        told = _suggested_of(context, name)
+        effect = ui.effects.effect(frame.pool, change, changes) if frame and change else None
+        told = _suggested_of(ui, name)
         together = sum(each.t == change.t for each in changes) if change else 1
-        return Shown(setting, _promised(context, setting.hold), change, effect, together, told)
+        return Shown(setting, _promised(ui, setting.hold), change, effect, together, told)
 
     return tuple(map(_shown_one, settings))
 
 
-def _suggested_of(context: FlowContext, name: str) -> str:
+def _suggested_of(ui: FlowSession, name: str) -> str:
     """What is suggested to do with this tunable; empty where nothing is."""
-    found = suggested(context.frame) if context.frame else None
+    found = suggested(ui.frame) if ui.frame else None
     return found.beside if found and found.tunable == name else ""
 
 
-def _promised(context: FlowContext, hold: Hold | None) -> str:
+def _promised(ui: FlowSession, hold: Hold | None) -> str:
     """When a value is restored, and the keys that change that; empty where none was set."""
     if hold is None:
         return ""
-    keys = context.look.keys
-    said = f"{promise(hold, context.scans())}; {keys.shown('restore')} restores it now"
+    keys = ui.look.keys
+    said = f"{promise(hold, ui.scans())}; {keys.shown('restore')} restores it now"
     if not hold.can_switch:
         return said
     ends = "keeps it" if hold.until is not None else "when the scan ends"
     return f"{said}, {keys.shown('restore-at-end')} {ends}"
 
 
-async def _ask_value(context: FlowContext, setting: Setting) -> None:
+async def _ask_value(ui: FlowSession, setting: Setting) -> None:
     """Ask until the answer is a value it may have, or the question is left."""
     name, tunable = setting.tunable.name, setting.tunable
-    lines = partial(question_lines, setting, _suggested_of(context, name), context.look)
+    lines = partial(question_lines, setting, _suggested_of(ui, name), ui.look)
 
-    async def _read(answer: str) -> int:
+    def _read(answer: str) -> int:
         if (value := tunable.number(answer)) is None:
             raise ZconsoleError(f"{answer}: not {tunable.kind}")
-        if problem := context.backend.control.problem(name, value):
+        if problem := ui.backend.control.problem(name, value):
             raise ZconsoleError(problem)
         return value
 
-    async def _use(value: int) -> None:
+    value = await ui.ask(TextQuestion(f"SET {name}", lines, allowed(setting)), _read)
+    if value is not None:
         warning = tunable.warning(setting.value, value)
-        await _confirm_values(context, f"Set {name}", {name: value}, warning)
-
-    await ask(context, f"SET {name}", lines, allowed(setting), _read, _use)
+        await _confirm_values(ui, f"Set {name}", {name: value}, warning)
 
 
-async def _preset(context: FlowContext, name: str) -> None:
-    frame = context.frame
+async def _preset(ui: FlowSession, name: str) -> None:
+    frame = ui.frame
     faster = frame is not None and name == "faster-resilver"
     limit = likely_limit(frame) if frame is not None and faster else None
-    chosen = preset(name, context.backend.parameters, limit)
-    live = context.backend.parameters.read
+    chosen = preset(name, ui.backend.parameters, limit)
+    live = ui.backend.parameters.read
     values = {n: value for n, value in chosen.values.items() if live(n) != value}
     if not values:
         raise ZconsoleError(f"preset {name}: nothing to change, all values are set already")
@@ -162,47 +160,47 @@ async def _preset(context: FlowContext, name: str) -> None:
     doubt = hopeless(frame) if frame is not None and faster else None
     remarks = (aims, doubt or "", *chosen.warnings)
     action = f"preset {name}"
-    await _confirm_values(context, action.capitalize(), values, *remarks, action=action)
+    await _confirm_values(ui, action.capitalize(), values, *remarks, action=action)
 
 
 async def _confirm_values(
-    context: FlowContext,
+    ui: FlowSession,
     title: str,
     values: Mapping[str, int],
     *remarks: str,
     action: str = "set",
 ) -> None:
-    control, live = context.backend.control, context.backend.parameters.read
-    arrow = context.look.glyphs.arrow
+    control, live = ui.backend.control, ui.backend.parameters.read
+    arrow = ui.look.glyphs.arrow
     changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
-    remarks = (_ends_autopilot(context, values), *remarks)
+    remarks = (_ends_autopilot(ui, values), *remarks)
     said = part("Warnings", filter(None, remarks), "warning")
     held = {name: value for name, value in values.items() if named(name).guarded and value}
     here = Hold(Setter.CONSOLE, "here", own=True)
     guard = Hold(Setter.GUARD, "here", own=True, seconds=FROZEN)
-    would = [_promised(context, guard if name in held else here) for name in values]
+    would = [_promised(ui, guard if name in held else here) for name in values]
     effects = [ACTS, *(f"{said[0].upper()}{said[1:]}." for said in dict.fromkeys(would))]
     said += [*part("Will set", changes, "bold"), *part("What it does", effects, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         plain = {n: v for n, v in values.items() if n not in held}
-        now = context.backend.clock()
+        now = ui.backend.clock()
         await in_daemon_thread(partial(control.set, plain, now, action=action))
         for name, value in held.items():
-            await context.backend.freeze(name, value)
+            await ui.backend.freeze(name, value)
         for name in values:
             yield Span(f"{name} is {exact(name, live(name))}", "notice")
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
-    await confirm_change(context, title, said, _run, f"zconsole tunables set {words}")
+    await ui.confirm_change(title, said, _run, f"zconsole tunables set {words}")
 
 
-def _ends_autopilot(context: FlowContext, names: Iterable[str]) -> str:
+def _ends_autopilot(ui: FlowSession, names: Iterable[str]) -> str:
     """What setting these does to an autopilot; empty where that goes on, or none runs."""
-    if context.held is None or not any(name in LEVERS for name in names):
+    if ui.held is None or not any(name in LEVERS for name in names):
         return ""
     return (
-        f"Ends the autopilot (latency target {context.held.held}):"
+        f"Ends the autopilot (latency target {ui.held.held}):"
         " the other tunables that it has set get their originals back."
     )
 
@@ -213,8 +211,8 @@ def _change(name: str, before: int | None, after: int | None, arrow: str) -> str
     return f"{name}  {tunable.exact(before)} {arrow} {tunable.exact(after)}{unit}"
 
 
-async def _restore(context: FlowContext) -> None:
-    control = context.backend.control
+async def _restore(ui: FlowSession) -> None:
+    control = ui.backend.control
     ours = [s for s in await in_daemon_thread(control.list) if s.set_by_us is not None]
     kept = (await in_daemon_thread(control.past)).holds
     foreign = [name for name in kept if name not in BY_NAME]
@@ -222,7 +220,7 @@ async def _restore(context: FlowContext) -> None:
         await in_daemon_thread(control.check_saved)
         raise ZconsoleError("nothing to restore: no tunable was set here")
     said = [
-        Span(_change(s.tunable.name, s.value, s.original, context.look.glyphs.arrow), "bold")
+        Span(_change(s.tunable.name, s.value, s.original, ui.look.glyphs.arrow), "bold")
         if s.ours
         else Span(
             f"{s.tunable.name}  stays {s.tunable.exact(s.value)}: changed by somebody else since",
@@ -232,7 +230,7 @@ async def _restore(context: FlowContext) -> None:
     ]
     said += [Span(f"{name}  set by another version", "bold") for name in foreign]
 
-    ends = _ends_autopilot(context, (s.tunable.name for s in ours if s.ours))
+    ends = _ends_autopilot(ui, (s.tunable.name for s in ours if s.ours))
     others = {  # another console that runs holds them
         s.tunable.name: s.hold
         for s in ours
@@ -242,25 +240,23 @@ async def _restore(context: FlowContext) -> None:
     said += part("Warnings", filter(None, [ends, *held]), "warning")
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
-        for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
+        for done in await in_daemon_thread(partial(control.restore, ui.backend.clock())):
             yield Span(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
-    await confirm_change(
-        context, "Restore the values set here", said, _run, "zconsole tunables restore"
-    )
+    await ui.confirm_change("Restore the values set here", said, _run, "zconsole tunables restore")
 
 
-async def _until_the_end(context: FlowContext) -> None:
+async def _until_the_end(ui: FlowSession) -> None:
     """Have what was set from here go back by itself when the scan of the pool on show ends."""
-    frame = context.frame
+    frame = ui.frame
     if frame is None or frame.guid is None:
         raise ZconsoleError("cannot restore at the scan's end: this pool's GUID is unknown")
-    if context.denied:
-        raise ZconsoleError(context.denied)
-    goes = await in_daemon_thread(context.backend.control.until, frame.guid)
+    if ui.denied:
+        raise ZconsoleError(ui.denied)
+    goes = await in_daemon_thread(ui.backend.control.until, frame.guid)
     held = Hold(Setter.CONSOLE, "here", own=True, until=frame.guid)
-    said = promise(held if goes else Hold(Setter.COMMAND), context.scans())
-    context.app.notify(f"Values set here: {said}", markup=False)
+    said = promise(held if goes else Hold(Setter.COMMAND), ui.scans())
+    ui.app.notify(f"Values set here: {said}", markup=False)
 
 
 def likely_limit(frame: Frame) -> str | None:
@@ -289,109 +285,110 @@ EXAMPLE = "20ms, or 20ms 22:00-06:00=100ms"
 COMMAND = "zconsole tunables hold-latency"
 
 
-async def hold_flow(context: FlowContext) -> None:
+async def hold_flow(ui: FlowSession) -> None:
     """Start the autopilot as a plan; where one runs, whoever started it, stop it as a plan.
 
     Raises ZconsoleError where nothing scans, or where latencies or tunables can't be read.
     """
-    if status := await context.backend.autopilots.status():
-        await _stop(context, status)
+    if status := await ui.backend.autopilots.status():
+        await _stop(ui, status)
         return
-    _planned(context, order(["1s"]))  # whatever is in the way is said before anything is asked
+    _planned(ui, order(["1s"]))  # whatever is in the way is said before anything is asked
 
-    async def _read(answer: str) -> HoldOrder:
+    def _read(answer: str) -> HoldOrder:
         words = answer.split()
         if bare := without_unit(words):  # people mean ms
             raise UsageError(f"{bare} has no unit: write {bare}ms or {bare}s")
         return order(words)
 
-    title, lines = "LIMIT APPLICATION LATENCY", partial(_asked, context)
-    await ask(context, title, lines, EXAMPLE, _read, partial(_start, context))
+    question = TextQuestion("LIMIT APPLICATION LATENCY", partial(_asked, ui), EXAMPLE)
+    if (wanted := await ui.ask(question, _read)) is not None:
+        await _start(ui, wanted)
 
 
-def running(context: FlowContext) -> str:
+def running(ui: FlowSession) -> str:
     """What the autopilot does, for the list of tunables; while none runs, which key starts it."""
-    key, status = context.look.keys.way("hold-latency"), context.held
+    key, status = ui.look.keys.way("hold-latency"), ui.held
     if status is None:
         return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
-    reached = context.watch.waits()
-    if status.misses(reached, context.backend.clock()):
+    reached = ui.effects.waits()
+    if status.misses(reached, ui.backend.clock()):
         return (
             f"Autopilot: target {status.held} can't be reached, scans can't go slower; now"
-            f" {present(reached)}. {_cost(context, status)} {key} stops it."
+            f" {present(reached)}. {_cost(ui, status)} {key} stops it."
         )
     said = f"Autopilot: {status}; now {present(reached)}."
     return f"{said} {key} stops it; it also ends when you set a tunable that it sets."
 
 
-def _cost(context: FlowContext, status: Status) -> str:
+def _cost(ui: FlowSession, status: Status) -> str:
     """What the scan on show, or else the first that is steered, loses by the autopilot."""
-    frames = (context.frame, *map(context.frame_of, status.pools))
+    frames = (ui.frame, *map(ui.frame_of, status.pools))
     steered = (each for each in frames if each and each.scan and each.pool in status.pools)
     frame = next(steered, None)
-    lost = context.lost(frame) if frame else None
+    lost = ui.effects.lost(frame) if frame else None
     if frame is None or frame.scan is None or not lost:
         return "Cost: unknown, no faster rate was seen."
-    rate, best = frame.scan.issue_rate, context.watch.best_rate(frame)
-    rates = " against ".join(map(context.look.rate, (rate, best)))
+    rate, best = frame.scan.issue_rate, ui.effects.best_rate(frame)
+    rates = " against ".join(map(ui.look.rate, (rate, best)))
     left = frame.scan.left
     eta = f"; ETA {duration(left)} against about {duration(left * (1 - lost))}" if left else ""
     return f"Cost: {rates} at best (-{percent(lost, 0)}){eta}."
 
 
-def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:
+def _asked(ui: FlowSession, width: int) -> tuple[Line, ...]:
     texts = (
         "Type the latency that 95 % of the applications' synchronous requests should stay within,"
         " with its unit (20ms). Scans then go as fast as that allows. Values for times of the day"
         " may follow (22:00-06:00=100ms).",
-        f"{_now(context)} Less than now slows the scan, more lets it go faster.",
+        f"{_now(ui)} Less than now slows the scan, more lets it go faster.",
         "A pool that can't lose another device is not slowed below OpenZFS's defaults, whatever the"
         f" latency. To allow that, add {BELOW}.",
     )
-    return tuple(line for text in texts for line in wrapped(text, "", context.look, width))
+    return tuple(line for text in texts for line in wrapped(text, "", ui.look, width))
 
 
-def _now(context: FlowContext) -> str:
-    return f"Now {present(context.watch.waits())}."
+def _now(ui: FlowSession) -> str:
+    return f"Now {present(ui.effects.waits())}."
 
 
-def _planned(context: FlowContext, wanted: HoldOrder) -> HoldPlan:
-    frames = [frame for frame in context.app.view_state.frames if frame.sample]
+def _planned(ui: FlowSession, wanted: HoldOrder) -> HoldPlan:
+    frames = [frame for frame in ui.app.view_state.frames if frame.sample]
     left = {f.seen.name: f.scan.left if f.scan else None for f in frames}
-    pools, parameters = [frame.seen for frame in frames], context.backend.parameters
+    pools, parameters = [frame.seen for frame in frames], ui.backend.parameters
     return plan(wanted, pools, parameters, left, watched=True)
 
 
-async def _start(context: FlowContext, wanted: HoldOrder) -> None:
-    made = _planned(context, wanted)
+async def _start(ui: FlowSession, wanted: HoldOrder) -> None:
+    made = _planned(ui, wanted)
     said = part("Warnings", made.warnings, "warning")
     said += part("Pools that scan now", made.pools, "bold")
-    said += part("What it does", (*made.effects, _now(context)), "")
+    said += part("What it does", (*made.effects, _now(ui)), "")
     said += part(
         "Sets these, step by step; each step is logged and marked on the graph", made.sets, ""
     )
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
-        await context.backend.autopilots.start(wanted)
+        await ui.backend.autopilots.start(wanted)
         yield Span(f"Autopilot started: target {wanted.targets}", "notice")
 
     words = " ".join((COMMAND, *wanted.words))
     typed = BELOW if wanted.below else None
-    await confirm_change(context, f"Hold latency at {wanted.targets}", said, _run, words, typed)
+    await ui.confirm_change(f"Hold latency at {wanted.targets}", said, _run, words, typed)
 
 
-async def _stop(context: FlowContext, status: Status) -> None:
-    runs: tuple[str, ...] = (f"Autopilot: {status}.", _now(context))
-    if status.misses(context.watch.waits(), context.backend.clock()):
-        runs = (*runs, f"The target can't be reached. {_cost(context, status)}")
+async def _stop(ui: FlowSession, status: Status) -> None:
+    runs: tuple[str, ...] = (f"Autopilot: {status}.", _now(ui))
+    if status.misses(ui.effects.waits(), ui.backend.clock()):
+        runs = (*runs, f"The target can't be reached. {_cost(ui, status)}")
     said = part("Runs now", runs, "bold")
     said += part("Steers", status.pools, "")
     said += part("What it does", ("Ends the autopilot and restores the original values.",), "")
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
-        stopped = await context.backend.autopilots.stop()
+        stopped = await ui.backend.autopilots.stop()
         yield Span(
             "The original values are restored" if stopped else "It had ended already", "notice"
         )
 
-    await confirm_change(context, "Stop the autopilot", said, _run, f"{COMMAND} off")
+    await ui.confirm_change("Stop the autopilot", said, _run, f"{COMMAND} off")

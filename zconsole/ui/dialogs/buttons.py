@@ -27,11 +27,6 @@ class ChoiceButton(Button):
     def __init__(self, label: str, *, id: str) -> None:  # noqa: A002
         super().__init__(label, id=id, compact=True)
 
-    def update_node_styles(self, animate: bool = True) -> None:
-        """Work out its styles anew, but not before it stands on a screen: there it gets them."""
-        if self.is_attached:
-            super().update_node_styles(animate)
-
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """Those of its words and of the pointer, which has its place in any case."""
         return super().get_content_width(container, viewport) + len(_NO_POINTER)

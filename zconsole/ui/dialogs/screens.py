@@ -1,10 +1,10 @@
-"""Screens over the main one: text to read, a list to pick from, a line to type."""
+"""Screens over the main one: text to read, help, a list to pick from, a line to type."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -16,8 +16,9 @@ from zconsole.errors import ZconsoleError
 from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
-from zconsole.ui.panes.help import keys_line
+from zconsole.ui.panes.help import help_lines, keys_line, legend_lines, screen_help_lines
 from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen
+from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, at_most, spread
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, CursorView, LinesView
@@ -45,6 +46,8 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
     """Groups in the table of keys that are its own, for its help and its line of keys."""
     lives: ClassVar[bool] = False
     """Whether it is drawn anew with each round of frames."""
+    topics: Sequence[tuple[str, str]] = ()
+    """What its help explains before the keys: words of the screen, and what each is for."""
 
     @property
     def look(self) -> DisplayFormat:
@@ -55,11 +58,6 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
     def help_groups(self) -> tuple[str, ...]:
         """The groups of keys that its help tells of now."""
         return self.groups
-
-    @property
-    def topics(self) -> Sequence[tuple[str, str]]:
-        """What its help explains before the keys: words of the screen, and what each is for."""
-        return ()
 
     def copies(self) -> Offers:
         """What can be copied here."""
@@ -128,6 +126,39 @@ class TextScreen(Dialog[ScreenResultType]):
         self.query_one("#keys", FooterView).show((line,))
 
 
+_HELP_PARTS = ("HELP", "LEGEND")
+
+
+class HelpScreen(TextScreen[None]):
+    """Two parts, of which one is shown."""
+
+    groups = ("Help",)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Help")
+
+    def __init__(self, state: ViewState, about: Dialog[Any] | None, interval: float) -> None:
+        """``about``: the screen it tells of; None for the main screen."""
+        super().__init__(_HELP_PARTS[0], self._lines)
+        self._state = state
+        # As they are now: those of a dialog may change with what it asks.
+        self._groups = about.help_groups if about else None
+        self._topics = about.topics if about else ()
+        self._interval = interval
+
+    def action_turn(self) -> None:
+        """Show the other part, from its top."""
+        self._title_text = _HELP_PARTS[1 - _HELP_PARTS.index(self._title_text)]
+        self.query_one("#text", LinesView).edge(-1)
+        self.update()
+
+    def _lines(self, width: int) -> tuple[Line, ...]:
+        look = self._state.look
+        if self._title_text == _HELP_PARTS[1]:
+            return legend_lines(look, width, self._interval)
+        if self._groups is None:
+            return help_lines(look, width, self._state.denied)
+        return screen_help_lines(self._groups, look, width, self._topics)
+
+
 class PickView(CursorView):
     """Lines with a cursor, which tells where it goes; a pointer stands before the one it is on."""
 
@@ -180,12 +211,13 @@ class PickScreen(TextScreen[int | None]):
         ``barred``: lines that can't be picked now, each with the reason. ``fill`` finds out what
         the lines do not say yet; nothing is picked before it has, and without lines no key acts.
         ``offers``: what can be copied of the line at an index.
+        ``topics``: what lines are for, where there is more to say than they have room for.
         The lines ``behind`` one, where there are several, come last; ``rest``: what they are.
         """
         self.failed: ZconsoleError | None = None
         """Why it could not be filled in; it was left then."""
         self._fill, self._touched, self._picked = fill, False, False
-        self._topics = topics
+        self.topics = topics
         self._offers = offers
         super().__init__(title, lines, classes="wide" if wide else "side")
         self._start = start
@@ -208,11 +240,6 @@ class PickScreen(TextScreen[int | None]):
         """The title, and whether there is more to come."""
         title = super().title_line(width)
         return title if self._fill is None else (*title, Span("  reading the pool", "dim"))
-
-    @property
-    def topics(self) -> Sequence[tuple[str, str]]:
-        """What each line is for, where there is more to say than it has room for."""
-        return self._topics
 
     @property
     def view(self) -> PickView:

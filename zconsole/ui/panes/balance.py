@@ -9,9 +9,13 @@ from rich.cells import cell_len
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.pane_layout import Wish
+from zconsole.ui.panes.pane import Pane, Scene
 from zconsole.ui.widgets.draw import Line, Span, fit, ruled
 from zconsole.ui.widgets.graph import bar
 
+_LEAST = 3
+"""Lines that it has although the devices want more."""
 _NAME = 14
 _LONG_NAME = 30
 """Cells for a name; where it is wide, as many as the longest needs, to this."""
@@ -21,6 +25,26 @@ _FULL, _NEARLY = 0.96, 0.9
 _ROOMY, _WIDE = 80, 100
 _MARKS = 2
 """Cells of the title's rule that longer words leave to the marks of what is out of sight."""
+
+
+class BalancePane(Pane):
+    """The fill of every top-level vdev."""
+
+    pane_id = "balance"
+    place = "bottom"
+    keys = (("what-if", "what if"),)
+
+    def wish(self, scene: Scene) -> Wish:
+        """A line for each vdev; between several of them data moves, of one it says little."""
+        vdevs = scene.frame.balance.vdevs
+        lines = len(vdevs) + 1 if vdevs else 0
+        return Wish(self.pane_id, self.place, lines, least=_LEAST if lines >= _LEAST else 0)
+
+    def paint(self, scene: Scene) -> None:
+        """Draw the vdevs below their title."""
+        balance, look, rows = scene.frame.balance, scene.look, scene.lines - 1
+        title = balance_title(balance, look, scene.width, rows)
+        self.show(balance_lines(balance, look, scene.width, rows), title)
 
 
 def balance_title(

@@ -10,6 +10,7 @@ from zconsole.config.settings import COLUMNS
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.pane_layout import Wish
 from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
     NOTHING_YET,
@@ -25,7 +26,8 @@ from zconsole.ui.panes.device_columns import (
 )
 from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
-from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
+from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items, tree_height
+from zconsole.ui.panes.pane import Pane, Scene
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import CursorView
@@ -75,18 +77,16 @@ AWAITED = 30
 """Samples within which a disk is awaited that a replacement begins to fill."""
 
 
-class DeviceView(CursorView):
+class DeviceView(Pane, CursorView):
     """Rows of one frame, arranged as the operator wants, some expanded to their detail."""
 
-    def __init__(
-        self,
-        *,
-        id: str,  # noqa: A002
-        sort: str = "tree",
-        columns: Sequence[str] = COLUMNS,
-    ) -> None:
+    pane_id = "devices"
+    place = "list"
+    goes_sideways = True
+
+    def __init__(self, sort: str = "tree", columns: Sequence[str] = COLUMNS) -> None:
         """``columns``: those of the configuration that may be shown."""
-        super().__init__(id=id, focusable=True)
+        super().__init__()
         self.arrangement = Arrangement(sort)
         self._wanted = frozenset(columns)
         self.expanded: set[str] = set()
@@ -109,6 +109,15 @@ class DeviceView(CursorView):
         """What the feed knows of devices, by key, for their details."""
         self.awaits_filled = 0
         """For how many more frames the cursor goes to the next disk that begins to be filled."""
+
+    def wish(self, scene: Scene) -> Wish:
+        """A line for each vdev, below the title; and what is opened in them."""
+        steady = tree_height(scene.frame.rows) + 1
+        return Wish(self.pane_id, self.place, max(steady, self.line_count() + 1), steady=steady)
+
+    def paint(self, scene: Scene) -> None:
+        """Draw the list."""
+        self.show_frame(scene.frame, scene.look, scene.width)
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
         """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
@@ -220,7 +229,30 @@ class DeviceView(CursorView):
         self._reveal_detail(item.key)
         return item.key if item.key in self.expanded else None
 
-    def scroll_time(self, direction: int) -> bool:
+    def sideways(self, direction: int) -> None:
+        """In an open detail, go back or on in time; else fold or unfold the row at the cursor.
+
+        Left goes from a row without any below it to the one above.
+        """
+        if self._scroll_time(direction):
+            return
+        item = self.current
+        if direction > 0:
+            self.fold(lambda folded, row: folded - row)
+        elif item is None or item.row is None or not item.row.vdev.children or item.folded:
+            self.to_parent()
+        else:
+            self.fold(lambda folded, row: folded | row)
+
+    def to_now(self) -> bool:
+        """Have the graphs of details end now."""
+        was_earlier = self.until is not None
+        if was_earlier:
+            self.until = None
+            self.rearrange()
+        return was_earlier
+
+    def _scroll_time(self, direction: int) -> bool:
         """In an open detail, show an earlier (-1) or later time; whether the cursor is in one."""
         item, frame, look = self.current, self._frame, self._look
         if item is None or item.row is None or item.key not in self.expanded or frame is None:

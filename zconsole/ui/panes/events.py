@@ -13,13 +13,17 @@ from zconsole.pool.health import explained
 from zconsole.pool.model import Event
 from zconsole.timeline.frame import DONE, OUTCOME, Frame
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.pane_layout import Wish
+from zconsole.ui.panes.pane import Pane, Scene
 from zconsole.ui.panes.reasons import as_called, called_names
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, ruled
 from zconsole.ui.widgets.short_names import middle
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 
 _NEW_ERRORS = re.compile(r"([0-9]{1,18}) new (read|write|checksum) error")
 _MARKS = {"notice": "~", "warning": "!", "error": "x"}
+_LEAST, _FULL = 4, 10
+"""Lines that others leave it at the least, and usually."""
 _LABEL = 16
 _RESUME = "bring back the devices that are out, then clear the pool (zpool clear)"
 _DAMAGED = fit("damaged", _LABEL)
@@ -42,6 +46,25 @@ class _Message(NamedTuple):
     """Who saw it, where that is not zpool."""
     is_path: bool = False
     """Whether the end of the text must stay."""
+
+
+class EventsPane(Pane):
+    """What happened and what is damaged, in whatever room there is."""
+
+    pane_id = "events"
+    place = "bottom"
+    keys = (("up", "newer"), ("down", "older"))
+
+    def wish(self, _: Scene) -> Wish:
+        """All that the others leave."""
+        return Wish(self.pane_id, self.place, _FULL, least=_LEAST, fills=True)
+
+    def paint(self, scene: Scene) -> None:
+        """Draw the newest messages below the title; zoomed, all of them whole."""
+        look, width, every = scene.look, scene.width, scene.zoomed == self.pane_id
+        room = scene.lines - 1  # below its title
+        said = pane_lines(scene.frame, scene.source, look, width, room=room, every=every)
+        self.show(said, ruled(" EVENTS AND MESSAGES ", "", look.glyphs.rule, width))
 
 
 def pane_lines(

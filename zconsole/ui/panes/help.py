@@ -14,12 +14,6 @@ from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined, width_of
 
 _KEY, _WORD = 16, 18
 """Cells of a key, and of a word in the legend, with the gap behind them."""
-_OWN = {
-    "scan": (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "whole")),
-    "balance": (("what-if", "what if"),),
-    "events": (("up", "newer"), ("down", "older")),
-}
-"""What keys do in a pane other than the devices, by the titles of their rows."""
 UNEVEN = 0.2
 """Spread of the fills from which on an idle pool wants a rebalance."""
 
@@ -106,25 +100,25 @@ def footer_line(
     denied: str | None = None,
     replay: bool = False,
     first: str = "",
-    pane: str = "devices",
+    own: Sequence[tuple[str, str]] = (),
 ) -> Line:
     """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``.
 
     ``replay``: whether the key that folds pauses, as players do.
-    ``first`` is the title of the action that is wanted most; ``pane`` has the focus: its keys come
-    before all others, and those of the list only show where that is it.
+    ``first`` is the title of the action that is wanted most; ``own``: what keys do in the pane in
+    focus, by their titles: they come before all others, and those of the list do not show then.
     """
-    own = []
-    for title, word in _OWN.get(pane, ()):  # the key first that says most: End rather than G
+    words = []
+    for title, word in own:  # the key first that says most: End rather than G
         key = look.keys.titled(title)
         spelled = sorted(key.keys, key=len, reverse=True)
-        own.append(short_key(key._replace(keys=tuple(spelled)), word))
+        words.append(short_key(key._replace(keys=tuple(spelled)), word))
     shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
     if replay:
         pauses = look.keys.titled("fold").keys
         shorts = [k._replace(keys=pauses) if k.title == "pause" else k for k in shorts]
     if own:
-        named = dict(_OWN[pane])
+        named = dict(own)
         shorts = [key for key in shorts if key.group != "List" and key.title not in named]
     parts = [short_key(key) for key in shorts if not key.everywhere]
     ends = [short_key(key) for key in shorts if key.everywhere]
@@ -138,7 +132,7 @@ def footer_line(
     grey = ("track", "track") if denied else ("key", "dim")
     extra = [short_key(key, key.short, *grey) for key in actions]
     pools = 2 if several_pools else 0
-    row = [*ends[:1], *own, *extra, *parts[:pools], *ends[1:-1], *parts[pools:]]
+    row = [*ends[:1], *words, *extra, *parts[:pools], *ends[1:-1], *parts[pools:]]
     return key_row(row, ends[-1], width)
 
 

@@ -24,7 +24,9 @@ from zconsole.timeline.frame import (
 )
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.pane_layout import TALL, Wish, spare
 from zconsole.ui.panes.advice import advice_lines
+from zconsole.ui.panes.pane import Pane, Scene
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines
 from zconsole.ui.panes.reasons import as_called, called_names
 from zconsole.ui.panes.scan_parts import (
@@ -39,13 +41,20 @@ from zconsole.ui.panes.scan_parts import (
 )
 from zconsole.ui.widgets.draw import Line, Span, beside, width_of
 from zconsole.ui.widgets.graph import graph_values
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import WAYS
 
 _HEAD = 11
 _STAGE = 14
 _ALONE = 9
 """Cells of a stage that has no line below it to be in one column with."""
 _PAST_SHOWN = 2
+_GRAPH_FROM = 30
+"""Below this many lines the graph has one row."""
+_GRAPH_ROWS = (8, 6, 4)
+_GRAPH_OVER = 4
+"""Rows of the graph of a scan that is over: what happens now matters more."""
+_GRAPH_MOST = 20
+"""Rows of a graph that has the whole screen."""
 _WIDE = 80
 """From this many columns on the headline says what zpool estimates."""
 
@@ -249,38 +258,89 @@ def _listed(head: Line, facts: Iterable[Fact]) -> Line:
 _ALL_SHOWN = "no older history: the graph shows all from the start on"
 
 
-class ScanPane(LinesView):
+class ScanPane(Pane):
     """Lines of the scans, the first of them its title; the graph ends now, or earlier."""
 
-    def __init__(self, *, id: str, repaint: Callable[[], None]) -> None:  # noqa: A002
+    pane_id = "scan"
+    place = "top"
+    goes_sideways = True
+    keys = (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "whole"))
+
+    def __init__(self, *, repaint: Callable[[], None]) -> None:
         """``repaint`` is called when the graph shows another time."""
-        super().__init__(id=id, focusable=True)
+        super().__init__()
         self.until: float | None = None
         """Epoch seconds at which the graph ends; None for now."""
         self._repaint = repaint
         self._past = PastRates()
         self._steps = 0
+        self._rows = 0
+        """Rows of the graph."""
+        self._made: tuple[Line, ...] = ()
+        """All lines, as they were made for its wish."""
 
     @property
-    def has_past(self) -> bool:
-        """Whether there is a graph to scroll."""
-        return bool(self._past.rates)
+    def own_keys(self) -> Sequence[tuple[str, str]]:
+        """The keys that go through its history, where there is one."""
+        return self.keys if self._past.rates else ()
 
-    def show_scan(self, lines: Sequence[Line]) -> None:
-        """Show these lines, the first as the title: that pane in focus is seen by its title."""
-        head, *rest = lines
+    def wish(self, scene: Scene) -> Wish:
+        """Its lines, with as many rows of the graph as there is room for."""
+        graphed = graphed_scan(scene.frame)
+        running = graphed is not None and graphed.scan.active
+        self._made, self._rows = self._lines_of(scene, int(running)), 0
+        if graphed is not None:
+            share = graph_rows if running else past_graph_rows
+            self._rows = share(scene, len(self._made))
+        past = graphed.past if graphed and self._rows else None
+        self._follow(past, self._width_in(scene), scene.look)
+        if self._rows != running:
+            self._made = self._lines_of(scene, self._rows)
+        return Wish(self.pane_id, self.place, len(self._made))
+
+    def full(self, scene: Scene) -> int:
+        """Its lines with one row of a graph, also of a scan that is over."""
+        return len(self._lines_of(scene, 1))
+
+    def paint(self, scene: Scene) -> None:
+        """Draw its lines: that pane in focus is seen by its title."""
+        if 0 < scene.lines < len(self._made) and scene.zoomed is None:
+            self._made = self._lines_of(scene, self._rows, scene.lines)
+        head, *rest = self._made
         title = (Span(head[0].text, "title"), *head[1:]) if head else (Span(" ", "title"),)
         self.show(rest, title)
 
-    def follow(self, past: PastRates | None, width: int, rows: int, look: DisplayFormat) -> None:
-        """Take what the graph shows, in how many columns of the pane and rows.
+    def _lines_of(self, scene: Scene, graph: int, room: int | None = None) -> tuple[Line, ...]:
+        whole = scene.zoomed == self.pane_id
+        return scan_lines(
+            scene.frame,
+            scene.look,
+            self._width_in(scene),
+            compact=scene.compact and not whole,
+            roomy=scene.height >= TALL or whole,
+            whole=whole,
+            graph=graph,
+            until=self.until,
+            room=room,
+        )
 
-        Without a past it ends now again.
-        """
-        self._past = past or PastRates()
+    def _width_in(self, scene: Scene) -> int:
+        """Its columns; zoomed, it can be scrolled, and its title says so at its end."""
+        return scene.width - WAYS * (scene.zoomed == self.pane_id)
+
+    def _follow(self, past: PastRates | None, width: int, look: DisplayFormat) -> None:
+        """Take what the graph shows, in how many columns; without a past it ends now again."""
+        self._past, rows = past or PastRates(), self._rows
         self._steps = graph_values(graph_width(width, rows, look.number), rows, look.glyphs)
         if self.until is not None and not self._past.begin < self.until < self._past.end:
             self.until = None
+
+    def to_now(self) -> bool:
+        """Have the graph end now."""
+        was_earlier = self.until is not None
+        if was_earlier:
+            self.edge(1)
+        return was_earlier
 
     def _scroll(self, steps: int) -> None:
         """Show an earlier (below 0) or later time of the scan, as far as there is one."""
@@ -292,23 +352,47 @@ class ScanPane(LinesView):
             self.notify(_ALL_SHOWN, timeout=3)
         self._repaint()
 
-    def scroll_time(self, direction: int) -> None:
-        """Go an eighth of what is shown back (-1) or on (1)."""
+    def sideways(self, direction: int) -> None:
+        """Go an eighth of what is shown back or on."""
         self._scroll(direction * max(1, self._steps // 8))
 
     def page(self, pages: int) -> None:
         """Go half of what is shown back or on; without a graph, scroll."""
-        if not self.has_past:
+        if not self._past.rates:
             super().page(pages)
             return
         self._scroll(pages * max(1, self._steps // 2))
 
     def edge(self, direction: int) -> None:
         """Go to the beginning of the scan, or back to now; without a graph, scroll."""
-        if not self.has_past:
+        if not self._past.rates:
             super().edge(direction)
             return
         self._scroll(direction * len(self._past.rates))
+
+
+def graph_rows(scene: Scene, lines: int) -> int:
+    """Rows of the rate's graph, of which ``lines`` of the scan have one: 1, or what is free.
+
+    Of a few heights only, so that a device more or less seldom moves anything.
+    """
+    room = scene.height - scene.header - 1 - lines
+    if scene.zoomed == ScanPane.pane_id:
+        return min(room, _GRAPH_MOST) if room > 1 else 1
+    if scene.height < _GRAPH_FROM:
+        return 1
+    free = spare(scene.width, room, scene.below)
+    least = _GRAPH_ROWS[-1] if scene.height >= TALL else 1
+    return next((rows for rows in _GRAPH_ROWS if rows <= free), least)
+
+
+def past_graph_rows(scene: Scene, lines: int) -> int:
+    """Rows of the graph of a scan that is over, of which ``lines`` have none: free ones, or 0."""
+    room = scene.height - scene.header - 1 - lines
+    if scene.zoomed == ScanPane.pane_id:
+        return max(0, min(room - 1, _GRAPH_MOST))
+    free = spare(scene.width, room, scene.below, full=True)
+    return _GRAPH_OVER if scene.height >= _GRAPH_FROM and free > _GRAPH_OVER else 0
 
 
 _TOGETHER = 3

@@ -15,8 +15,8 @@ from zconsole.errors import ZconsoleError
 from zconsole.pool.what_if import outlook
 from zconsole.rebalance.backend import DirectoryListing, Explorer, Measured
 from zconsole.timeline.frame import Frame
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count, percent
@@ -189,22 +189,22 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
 
     def __init__(
         self,
-        context: FlowContext,
+        ui: FlowSession,
         pool: str,
         folders: Folders,
         explorer: Explorer,
     ) -> None:
         super().__init__()
-        self._look = context.look
-        self._clock = context.app.view_state.options.clock
+        self._look = ui.look
+        self._clock = ui.app.view_state.options.clock
         self._pool = pool
         self._folders = folders
         self._explorer = explorer
         self._rows: tuple[FolderRow, ...] = ()
         self._timer: Timer | None = None
         self._said = ""
-        frame = context.frame_of(pool)
-        self._evening = evening_words(frame, context.look) if frame else ""
+        frame = ui.frame_of(pool)
+        self._evening = evening_words(frame, ui.look) if frame else ""
 
     def compose(self) -> ComposeResult:
         """The tree, and what is marked."""
@@ -301,7 +301,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
 
     def _show_hint(self) -> None:
         lines = self._hint(self.app.size.width)
-        self.query_one("#hint", LinesView).show_whole(lines)
+        self.query_one("#hint", FooterView).show(lines)
 
     def _at_cursor(self) -> str | None:
         index = self.view.cursor

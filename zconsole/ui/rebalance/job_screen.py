@@ -19,8 +19,8 @@ from zconsole import units
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import REPLACED, JobView, own_days
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
+from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog, Offers
@@ -315,10 +315,10 @@ class JobScreen(Dialog[None]):
     groups = ("Job",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Job")
 
-    def __init__(self, context: FlowContext, pool: str, job: str, watch: JobWatch) -> None:
+    def __init__(self, ui: FlowSession, pool: str, job: str, watch: JobWatch) -> None:
         super().__init__()
-        self._flow = context
-        self._look = context.look
+        self._ui = ui
+        self._look = ui.look
         self._pool = pool
         self._job = job
         self._watch = watch
@@ -365,7 +365,7 @@ class JobScreen(Dialog[None]):
             said = tuple(wrapped(words, "error", self._look, width, " "))
             view.show(said, (Span(f" REBALANCE  {self._job}", "title"),))
         else:
-            frame = self._flow.frame_of(self._pool)
+            frame = self._ui.frame_of(self._pool)
             fills = {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
             lines = job_lines(job, frame.t if frame else 0.0, fills, self._look, width)
             view.show(lines, job_title(job, self._look))
@@ -374,7 +374,7 @@ class JobScreen(Dialog[None]):
     def _hint(self, job: JobView | None) -> tuple[Line, ...]:
         problem = self._said or self._watch.problem
         said = wrapped(problem, "warning", self._look, self.app.size.width, " ") if problem else ()
-        if reason := self._flow.denied:
+        if reason := self._ui.denied:
             head = f" {self._look.text(reason)}:"
             return (*said, (Span(head, "warning"), *self._keys(frozenset(), len(head))))
         return (*said, self._keys(offered(job)))
@@ -395,7 +395,7 @@ class JobScreen(Dialog[None]):
 
     def on_key(self, event: events.Key) -> None:
         """Name the key that was meant: those that change something are capitals."""
-        if self._flow.denied:
+        if self._ui.denied:
             return
         for key in self._look.keys.of("Job"):
             for letter in key.keys:
@@ -428,14 +428,14 @@ class JobScreen(Dialog[None]):
         """Do what a key asks for, if it may be done now; else say why not."""
         job = self.job
         idle = "this job is unknown" if job is None else f"the job is {job.state}"
-        self._said = self._flow.denied or ("" if action in offered(job) else idle)
+        self._said = self._ui.denied or ("" if action in offered(job) else idle)
         if self._said:
             self.update()
             return
         begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
 
     async def _do(self, steering: Steering) -> None:
-        self._flow.app.unsay(told_of(self._job))  # as that it stopped, which P undoes
+        self._ui.app.unsay(told_of(self._job))  # as that it stopped, which P undoes
         try:
             await steering()
         except ZconsoleError as error:
@@ -464,7 +464,7 @@ class JobScreen(Dialog[None]):
 
     async def _ask(self, limit: Limit) -> None:
         now = self.job.limits if self.job is not None else Limits()
-        if changed := await ask_limit(self._flow, limit, now):
+        if changed := await ask_limit(self._ui, limit, now):
             await self._watch.rebalance_backend.order(self._job, None, changed)
 
 

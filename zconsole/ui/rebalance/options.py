@@ -18,10 +18,9 @@ from zconsole.rebalance.backend import Counted, RebalanceBackend
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import EVEN, FLOOR, HELP, Limits, Settings
 from zconsole.system.day_hours import day_hours
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import AskScreen, PickScreen
+from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
+from zconsole.ui.dialogs.confirm import Confirmation
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, crop, fit
 from zconsole.ui.widgets.short_names import middle
@@ -55,38 +54,26 @@ class Limit:
         return None if answer.strip().lower() in NONE else self.read(answer.strip())
 
 
-async def ask_limit(context: FlowContext, limit: Limit, now: Limits) -> Mapping[str, Any]:
+async def ask_limit(ui: FlowSession, limit: Limit, now: Limits) -> Mapping[str, Any]:
     """A limit by its name, as it is typed on a screen of its own; nothing when that is left.
 
     An answer that is no value is asked for again; ``now``: the limits there are.
     """
-    said = [Span(limit.question, "dim"), Span(f"Now: {limit.shown(now, context.look)}", "bold")]
-    lines, typed = partial(said_lines, said, context.look), ""
-    while True:
-        screen = AskScreen(limit.label.upper(), lines, typed=typed)
-        answer = await context.app.push_screen_wait(screen)
-        if answer is None:
-            return {}
-        try:
-            return {limit.name: limit.value(answer)}
-        except ZconsoleError as error:
-            context.complain(error)
-            typed = answer
+    said = [Span(limit.question, "dim"), Span(f"Now: {limit.shown(now, ui.look)}", "bold")]
+    question = TextQuestion(limit.label.upper(), partial(said_lines, said, ui.look))
+    found = await ui.ask(question, lambda answer: {limit.name: limit.value(answer)})
+    return {} if found is None else found
 
 
-async def ask_races(context: FlowContext) -> bool:
+async def ask_races(ui: FlowSession) -> bool:
     """Whether the risk of lost writes is accepted, in answer to a question; Cancel is first."""
 
     async def _accepted(_: str | None) -> AsyncIterator[Span]:
         yield Span("Accepted.")
 
-    lines = partial(said_lines, _RISK, context.look)
-    question = Confirmation(
-        "Accept that writes may be lost?", lines, _accepted, verb="Accept the risk", leaves=True
-    )
-    screen = ConfirmScreen([question], context.look)
-    await context.app.push_screen_wait(screen)
-    return screen.confirmed
+    title, lines = "Accept that writes may be lost?", partial(said_lines, _RISK, ui.look)
+    accept = Confirmation(title, lines, _accepted, verb="Accept the risk", leaves=True)
+    return await ui.confirmed(accept)
 
 
 def _share(answer: str) -> float:
@@ -409,9 +396,9 @@ def _dirs(settings: Settings, look: DisplayFormat) -> str:
     return "  ".join(look.text(path) for path in settings.dirs)
 
 
-async def ask_choice(context: FlowContext, choice: OptionChoice, now: Settings) -> Settings:
+async def ask_choice(ui: FlowSession, choice: OptionChoice, now: Settings) -> Settings:
     """The settings with the value that is picked from a list, which begins at the present one."""
-    values, look = list(choice.values), context.look
+    values, look = list(choice.values), ui.look
     present = getattr(now, choice.name)
 
     def _lines(width: int) -> tuple[Line, ...]:
@@ -422,6 +409,5 @@ async def ask_choice(context: FlowContext, choice: OptionChoice, now: Settings) 
         return tuple(crop(row, width, look.glyphs.ellipsis) for row in rows)
 
     start = values.index(present) if present in values else 0
-    screen = PickScreen(f"REBALANCE  {choice.label}", _lines, start=start, wide=True)
-    picked = await context.app.push_screen_wait(screen)
+    picked = await ui.pick(PickList(f"REBALANCE  {choice.label}", _lines, start))
     return now if picked is None else choice.made(now, values[picked])

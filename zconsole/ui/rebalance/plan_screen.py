@@ -24,8 +24,8 @@ from zconsole.rebalance.planning.plan_document import (
 )
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.timeline.frame import Frame
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
@@ -238,15 +238,15 @@ def _costs(
 class PlanScreen(ButtonScreen[bool | None]):
     """Returns whether the plan is to be run; None when left, and what still looks at files ends."""
 
-    def __init__(self, context: FlowContext, pool: str, new: NewJob, watch: JobWatch) -> None:
+    def __init__(self, ui: FlowSession, pool: str, new: NewJob, watch: JobWatch) -> None:
         super().__init__()
-        self._flow = context
-        self._look = context.look
-        self._clock = context.app.view_state.options.clock
+        self._ui = ui
+        self._look = ui.look
+        self._clock = ui.app.view_state.options.clock
         self._new = new
         self._pool = pool
         self._watch = watch
-        self._denied = context.denied
+        self._denied = ui.denied
         self._counted = Counted()
         self._heard = self._clock()
         self._problem = ""
@@ -292,14 +292,19 @@ class PlanScreen(ButtonScreen[bool | None]):
         return (("command", self._command),)
 
     @property
+    def settings(self) -> Settings:
+        """What the plan is made for."""
+        return self._new.settings
+
+    @property
     def _command(self) -> str:
         """What runs it on the command line."""
-        return by_hand(self._watch.rebalance_backend, self._new.settings)
+        return by_hand(self._watch.rebalance_backend, self.settings)
 
     def draw(self) -> None:
         """Draw what there is to show now."""
         made = self.plan
-        limits = self._new.settings.limits
+        limits = self.settings.limits
         able = made is not None and made.refused is None and made.bytes_within(limits) > 0
         ready = able and not self._denied
         over = made is not None or bool(self._problem)
@@ -321,7 +326,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         if self._problem:
             return tuple(wrapped(self._problem, "error", self._look, width, " "))
         if self.plan is not None:
-            frame, settings = self._flow.frame_of(self._pool), self._new.settings
+            frame, settings = self._ui.frame_of(self._pool), self.settings
             jobs = self._watch.jobs.get(self._pool, ())
             scan_rate, found = (scan_pace(frame), frame.balance) if frame else (None, Balance())
             pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate, found)

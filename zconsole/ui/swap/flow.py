@@ -42,8 +42,8 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame
-from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.wizards import replace_together
+from zconsole.ui.actions.replace_flow import replace_together
+from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.swap_lines import choice_lines
@@ -51,7 +51,7 @@ from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen, pick
 from zconsole.ui.widgets.draw import Line, Span
 
 
-async def swap_flow(context: FlowContext, key: str) -> None:
+async def swap_flow(context: FlowSession, key: str) -> None:
     """Lead through the swap of the device of a row, or go on with one. Raises ZconsoleError."""
     frame = context.frame
     if frame is None:
@@ -70,7 +70,7 @@ async def swap_flow(context: FlowContext, key: str) -> None:
 class SwapFlow:
     """Everything behind one key press, on the pool that is shown then."""
 
-    context: FlowContext
+    context: FlowSession
     frame: Frame
     key: str
     """The row at the cursor."""

@@ -15,7 +15,7 @@ from zconsole.swap.steps import Answer, SwapStage, comes_before
 from zconsole.swap.store import Guide, SwapStore
 from zconsole.swap.watch import current
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.session import FlowSession
 
 
 class FollowedSwap:
@@ -24,7 +24,7 @@ class FollowedSwap:
     What writes it waits for a disk, so that is done in a thread, and one thing after another.
     """
 
-    def __init__(self, context: FlowContext, swap: Checklist, store: SwapStore) -> None:
+    def __init__(self, context: FlowSession, swap: Checklist, store: SwapStore) -> None:
         """``store`` is closed by whoever opened it."""
         self._context = context
         self._session = context.swaps.session

@@ -20,9 +20,8 @@ from zconsole.swap.steps import SwapStage
 from zconsole.swap.store import Hands
 from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.ui.actions.asking import confirmation_of
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
+from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
@@ -55,7 +54,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
     groups: ClassVar[tuple[str, ...]] = ("Swap",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Swap")
 
-    def __init__(self, context: FlowContext, followed: FollowedSwap) -> None:
+    def __init__(self, context: FlowSession, followed: FollowedSwap) -> None:
         super().__init__()
         self._flow = context
         self._followed = followed
@@ -302,7 +301,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         situation = await self._followed.situation()
         facts = situation.facts if situation else Facts()
         ran = partial(self._followed.ran, stage, plan)
-        made = confirmation_of(self._flow, plan, facts, stage.paths, ran)
+        made = self._flow.confirmation(plan, facts, stage.paths, ran)
         # They are about the step: they say nothing of its light, or of the way back.
         own = plan is stage.plan
         warned = [Span(text, "error") for text in stage.warnings if own]
@@ -356,7 +355,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Switch the light off, then close; it stays open where the light can't be switched."""
         plan = await self._light_plan()
         ran = partial(self._followed.ran, stage, plan)
-        async for said in confirmation_of(self._flow, plan, Facts(), (), ran).run(None):
+        async for said in self._flow.confirmation(plan, Facts(), (), ran).run(None):
             yield said
         if self._followed.checklist.lit:
             raise ZconsoleError("The light is still on, and the checklist open.")
@@ -424,7 +423,7 @@ class DemoSwapScreen(SwapScreen):
     groups: ClassVar[tuple[str, ...]] = ("Swap", HANDS)
     BINDINGS: ClassVar[list[BindingType]] = bindings(HANDS)
 
-    def __init__(self, context: FlowContext, followed: FollowedSwap, hands: Hands) -> None:
+    def __init__(self, context: FlowSession, followed: FollowedSwap, hands: Hands) -> None:
         super().__init__(context, followed)
         self._hands = hands
 
@@ -524,7 +523,7 @@ def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
 
 
 async def pick(
-    context: FlowContext,
+    context: FlowSession,
     title: str,
     rows: Sequence[str],
     abouts: Sequence[Sequence[str]] | None = None,

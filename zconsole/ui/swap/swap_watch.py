@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from zconsole.actions.target import find
 from zconsole.errors import ZconsoleError
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Activity
-from zconsole.pool.topology import placed
-from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist
+from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist, replacing
 from zconsole.swap.steps import STEPS
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
@@ -185,14 +185,12 @@ def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = Non
     ``frame``: the newest one, which shows that a replace has begun before the machine is looked at.
     """
     if stage is not None and stage.alarm:
-        note = f"{stage.brief or stage.title}" + KeyedText("", "  ({keys})", "swap")
+        note = (stage.brief or stage.title) + KeyedText("", "  ({keys})", "swap")
     else:
         step = stage.step if stage is not None else swap.at
-        if step == "replace" and frame is not None and frame.root is not None:
-            places = {place.key: place for place in placed(frame.root)}
-            old = places.get(swap.old.key)
-            above = None if old is None or old.parent is None else places[old.parent].vdev
-            step = "resilver" if above is not None and above.kind == "replacing" else step
+        if step == "replace" and frame is not None:
+            begun = replacing(find(frame.seen, swap.old.key)) is not None
+            step = "resilver" if begun else step
         continues = KeyedText("", "  ({keys} continues)", "swap")
         note = f"{swap.old.spot}: {STEPS[step].title}" + continues
     return ActivityView(Activity(KIND, "unfinished:", note=note))

@@ -59,10 +59,6 @@ class FooterView(LinesView):
         scrolls = 0 < self.screen.size.height - len(keys) <= view.line_count()
         self.show((*keys, *((SCROLLS,) * scrolls)))
 
-    def show_whole(self, lines: Sequence[Line]) -> None:
-        """See LinesView.show_whole: it is never any less."""
-        self.show(lines)
-
     def tell(self) -> None:
         """Show the messages there are for this screen, and the keys."""
         app = cast("ThemedApp", self.app)

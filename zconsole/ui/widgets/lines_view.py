@@ -121,11 +121,6 @@ class LinesView(ScrollView, inherit_bindings=False):
         self._title = title
         self.update_lines()
 
-    def show_whole(self, lines: Sequence[Line]) -> None:
-        """Show ``lines`` in as much height as they take: nothing of them is left out."""
-        self.styles.height = max(1, len(lines))
-        self.show(lines)
-
     def line_count(self) -> int:
         """How many lines there are below the title."""
         return len(self._lines)

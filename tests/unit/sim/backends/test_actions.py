@@ -1,13 +1,16 @@
+"""The lights of a simulated machine: real ones but for their LEDs."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
 
+from zconsole.actions.locate import MachineLights
 from zconsole.actions.plan import LightOrder
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
-from zconsole.sim.backends.actions import SimulatedLights, locate_of
+from zconsole.sim.backends.actions import locate_of, simulated_backend
 from zconsole.sim.places import lights as lights_of
 from zconsole.sim.places import places
 from zconsole.sim.source import World
@@ -19,29 +22,31 @@ def world() -> World:
 
 
 @pytest.fixture
-def lights(world: World) -> SimulatedLights:
-    return SimulatedLights(world)
+def lights(world: World) -> MachineLights:
+    return simulated_backend(world).lights
 
 
 def device(world: World) -> Device:
     pool = world.pools[0]
     leaf = next(leaf for leaf in pool.leaves() if leaf.present)
-    return Device(leaf.path, f"/dev/{leaf.disk}", locate=locate_of(leaf, places(pool).disks))
+    locate = locate_of(leaf, places(pool).disks)
+    return Device(leaf.path, f"/dev/{leaf.disk}", locate=locate, bay="bay01", serial="ZC1A")
 
 
 def test_a_light_is_on_until_its_time_is_over(world, lights):
     disk = device(world)
-    assert lights.switch(LightOrder(True, disk)) == "the light of Slot 01 is on"
+    assert lights.switch(LightOrder(True, disk)) == "the light of bay01 (serial ZC1A) is on"
     assert shown(world) == ["Slot 01"]
     world.pools[0].t += LASTING
+    assert lights.tidy() == ("the light of bay01 (serial ZC1A) is off",)
     assert shown(world) == []
 
 
-def test_a_light_is_named_by_bay_and_disk(world, lights):
-    disk = replace(device(world), bay="bay01", serial="ZC1A")
-    assert lights.switch(LightOrder(True, disk)) == "the light of bay01 (serial ZC1A) is on"
+def test_a_light_goes_off_by_hand(world, lights):
+    disk = device(world)
+    lights.switch(LightOrder(True, disk))
     assert lights.switch(LightOrder(False, disk)) == "the light of bay01 (serial ZC1A) is off"
-    assert "was off" in lights.switch(LightOrder(False, disk))
+    assert shown(world) == []
 
 
 def test_the_light_of_a_bay_stays_on_when_its_disk_is_pulled(world, lights):
@@ -58,5 +63,9 @@ def shown(world: World) -> list[str]:
 def test_all_go_off_together(world, lights):
     disk = device(world)
     lights.switch(LightOrder(True, disk))
+    lights.switch(
+        LightOrder(True, replace(disk, locate=disk.locate.replace("01", "02"), serial=""))
+    )
+    assert len(shown(world)) == 2
     lights.switch(LightOrder(False))
-    assert world.lit == {}
+    assert shown(world) == []

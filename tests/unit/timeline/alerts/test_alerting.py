@@ -275,6 +275,12 @@ async def test_a_pool_that_is_not_restored_is_sent_once(tmp_path, first):
     assert await told_by(tmp_path, [frame(UNRESTORED, 1300.0, **since)]) == []
 
 
+async def test_the_time_without_a_watch_begins_with_the_end_of_the_last(tmp_path):
+    tmp_path.chmod(0o700)
+    assert await told_by(tmp_path, [at(1.0)], [at(2.0)], [at(200.0)]) == ["suspended"]
+    assert await told_by(tmp_path, [at(199.0 + RESTART)]) == []
+
+
 async def test_what_the_hook_was_not_told_is_sent_after_a_restart(tmp_path):
     tmp_path.chmod(0o700)
     feed = alerting(Fails(9), hook=("page",), sent=sent_in(tmp_path))

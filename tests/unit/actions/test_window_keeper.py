@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from zconsole.actions.refresh import Refresher
 from zconsole.actions.scrub_window import KEEPER, LOOK, MachineWindows
-from zconsole.cli.keeper import WindowKeeper
+from zconsole.actions.window_keeper import WindowKeeper
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
@@ -28,13 +29,14 @@ class Night:
         self.world = World(scenario, 1)
         self.pool = self.world.pools[0]
         self.session, self.elapsed = Session(), 0.0
-        self.records = MachineWindows(state)
-        self.said: list[str] = []
+        self.state, self.records = state, MachineWindows(state)
         self.backend = simulated_backend(self.world)
 
     def keeper(self) -> WindowKeeper:
         """Return a new keeper, as after a crash or a reboot."""
-        return WindowKeeper(self.records, self.backend, self.frames, self.fresh, self.said.append)
+        ask, lock = self.backend.ask, self.state / KEEPER
+        executor = self.backend.executor(Refresher(self.fresh, ask))
+        return WindowKeeper(self.records, lock, executor, ask, self.frames)
 
     async def frames(self):
         self.elapsed += 1.0
@@ -64,6 +66,11 @@ class Night:
             return await fresh(pool, since)
 
         self.fresh = dropped
+
+    @property
+    def said(self) -> list[str]:
+        """Return the results that the keeper recorded."""
+        return [r["result"] for r in self.backend.log.records if r["event"] == "noted"]
 
     @property
     def commands(self) -> list[list[str]]:
@@ -194,18 +201,18 @@ async def test_it_is_kept_until_no_hours_are_left(night):
     assert await keeper.act()
     assert await keeper.act()
     assert keeper.due(keeper._clock()) == pytest.approx(LOOK, abs=1.0)
-    assert try_lock(night.records.directory / KEEPER) is None
+    assert try_lock(night.state / KEEPER) is None
     with night.records.open() as windows:
         windows.clear()
     assert not await keeper.act()
-    lock = try_lock(night.records.directory / KEEPER)
+    lock = try_lock(night.state / KEEPER)
     assert lock is not None
     os.close(lock)
 
 
 async def test_another_version_that_keeps_them_goes_on_as_long_as_it_lives(night):
     night.set(0, 2)
-    lock = try_lock(night.records.directory / KEEPER)
+    lock = try_lock(night.state / KEEPER)
     keeper = night.keeper()
     assert await keeper.act()
     assert not night.pool.scan.active

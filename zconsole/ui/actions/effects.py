@@ -1,21 +1,16 @@
-"""What the console keeps an eye on while actions go on: fresh frames, ends, effects."""
+"""What the tunables that are set do to the scan of a pool, and to the latency of applications."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
 
-from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
-from zconsole.actions.refresh import PATIENCE, is_answer, situation_of
 from zconsole.diagnosis.bottleneck.finding import CAUSES, OUT_OF_REACH, TunableStep
-from zconsole.errors import UnavailableError
 from zconsole.pool.model import Event, Sample
-from zconsole.timeline.feed import Feed, Update
+from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import DONE, Frame
 from zconsole.tunables.effect import (
     LONGEST,
@@ -65,33 +60,19 @@ KEPT = 3600
 SEEN_WITHIN = 120.0
 """Seconds within which a sample shows a change: they may be a minute apart."""
 
-HURRY = 0.5
-"""Seconds between samples while an action waits for a fresh one."""
 
+class EffectWatch:
+    """The issue rate and latency of each pool over time, and what changes did to them."""
 
-class FollowUp:
-    """Sees every round of frames before the console shows it."""
-
-    def __init__(self, feed: Feed) -> None:
-        self._feed = feed
-        self._rounds = 0
-        self._came = asyncio.Event()
-        """Set by the next round."""
-        self._frames: dict[str, Frame] = {}
-        self._following: list[tuple[ActionPlan, Facts, float]] = []
-        """Plans on their way to their end, and when their commands were done."""
+    def __init__(self) -> None:
         self._points: dict[str, deque[EffectSample]] = {}
         self._waits: dict[str, LatencyWindow] = {}
-        self._scanning: set[str] = set()
-        self._done: list[tuple[str, Event]] = []
         self._effects: dict[tuple[str, Change], TunableEffect] = {}
         self._tried: dict[tuple[str, str, TunableStep], float] = {}
         """What the suggestions go by, by pool and tunable: when it was done (epoch seconds)."""
 
     def take(self, update: Update) -> None:
-        """Take in a round: whoever waits for a fresh frame goes on, and its rates are kept."""
-        self._rounds += 1
-        self._frames = {frame.pool: frame for frame in update.frames}
+        """Keep the rates of a round."""
         for frame in update.frames:
             points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
             scan = frame.scan
@@ -103,71 +84,6 @@ class FollowUp:
             if frame.sample is not None:
                 self._keep_tried(frame, frame.sample)
                 self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
-        self._came.set()
-        self._came = asyncio.Event()
-
-    async def fresh(self, pool: str, since: float) -> Frame:
-        """The first frame of a pool by a look that began after ``since`` (steady clock).
-
-        When it was delivered doesn't count: the read of a slow pool goes on over several rounds.
-        Where no good one comes in time, it is the newest there is; ``looked`` and ``problem``
-        tell. Raises UnavailableError when the pool is not imported any more.
-        """
-        asked = self._rounds
-        # Where no answer comes in time, what there is says how old it is.
-        with self._feed.hurried(HURRY), suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
-                while not self._is_answered(pool, since, asked):
-                    await self._came.wait()
-        frame = self._frames.get(pool)
-        if frame is None or frame.absent:
-            raise UnavailableError(f"{pool} is no longer imported")
-        return frame
-
-    def _is_answered(self, pool: str, since: float, asked: int) -> bool:
-        frame = self._frames.get(pool)
-        if frame is None:  # a round that was under way may be older than the question
-            return self._rounds >= asked + 2
-        problem = None if frame.absent else frame.problem
-        return is_answer(frame.looked, problem, frame.suspended, since)
-
-    def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
-        """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""
-        if plan.supersedes:
-            ended = (plan.pool, plan.action)
-            self._following = [f for f in self._following if (f[0].pool, f[0].action) != ended]
-        if plan.follow is not None:
-            self._following.append((plan, facts, t))
-
-    def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
-        """The followed plans whose end the newest frames show; each is reported once."""
-        for followed in list(self._following):
-            plan, facts, t = followed
-            frame = self._frames.get(plan.pool)
-            if frame is None or plan.follow is None or frame.root is None:
-                continue
-            if frame.t - (frame.stale_seconds or 0.0) <= t:
-                continue
-            outcome = plan.follow(situation_of(frame, facts))
-            if outcome is not None:
-                self._following.remove(followed)
-                yield plan, outcome
-
-    def scans_over(self) -> Iterator[Frame]:
-        """The pools whose last running scan has just ended."""
-        for pool, frame in self._frames.items():
-            running = any(view.scan.active for view in frame.scans)
-            if running:
-                self._scanning.add(pool)
-            elif pool in self._scanning and not frame.problem:
-                self._scanning.discard(pool)
-                yield frame
-
-    def did(
-        self, pool: str, t: float, text: str, name: str = DONE, severity: str = "notice"
-    ) -> None:
-        """Keep what was done to a pool, or came of that, for its events."""
-        self._done.append((pool, Event(t, name, text, severity, origin="console")))
 
     def waits(self) -> float | None:
         """Seconds that applications of the slowest pool wait now; None where few of them ask."""
@@ -179,6 +95,11 @@ class FollowUp:
         begun = (frame.scan.scan.start if frame.scan else None) or 0.0
         points = self._points.get(frame.pool, ())
         return max((p.issue_rate for p in points if p.issue_rate and p.t >= begun), default=None)
+
+    def lost(self, frame: Frame) -> float | None:
+        """The share of its fastest rate that the scan of a pool lacks now; None where unknown."""
+        now, best = frame.scan.issue_rate if frame.scan else None, self.best_rate(frame)
+        return None if now is None or best is None or now >= best else 1.0 - now / best
 
     def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
         """What a change did to the scan of a pool, as far as it was watched.
@@ -231,15 +152,12 @@ class FollowUp:
             self._effects[pool, change] = found
         return found
 
-    def events(self, frame: Frame, changes: tuple[Change, ...]) -> Iterator[Event]:
-        """What was done from consoles, for the events of a frame and its timeline."""
-        every = []
+    def events(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Event]:
+        """Tunables set from consoles with what that did to a pool, for its events."""
         for t, group in groupby(changes, key=lambda change: change.t):  # one for all set at a time
             together = tuple(group)
-            effect = self.effect(frame.pool, together[0], changes)
-            every.append(Event(t, DONE, changes_text(together, effect), "notice", origin="console"))
-        every += [event for pool, event in self._done if pool == frame.pool]
-        return (event for event in every if event.t <= frame.t)
+            text = changes_text(together, self.effect(pool, together[0], changes))
+            yield Event(t, DONE, text, "notice", origin="console")
 
 
 def _latency(frame: Frame) -> float | None:

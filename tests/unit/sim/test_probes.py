@@ -1,11 +1,11 @@
-"""What simulated devices say of themselves."""
+"""What simulated devices say of themselves, and what the facts say of them."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-from zconsole.sim.backends.actions import SimulatedFacts, details_of
+from zconsole.sim.backends.actions import simulated_facts
+from zconsole.sim.probes import details_of
 from zconsole.sim.source import World
+from zconsole.zfs.decode import decode
 
 
 async def test_a_disk_tells_its_model_serial_and_size():
@@ -29,6 +29,7 @@ async def test_a_disk_that_is_not_there_tells_nothing():
 
 async def test_a_device_is_named_by_its_whole_disk():
     world = World("failed-disk", 1)
-    facts = await SimulatedFacts(world)(SimpleNamespace(name="tank"), False)
+    (sample,) = decode(world.raws()[0])
+    facts = await simulated_facts(world)(sample.pool, False)
     nodes = [device.node for device in facts.devices]
     assert not [node for node in nodes if node[-1].isdigit() and "nvme" not in node]

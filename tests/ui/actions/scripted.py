@@ -1,0 +1,212 @@
+"""Flows by a script: a session over a simulated pool that is answered without an app.
+
+What a flow asks is text in ``shown``, in order; the script answers it. What comes after its last
+answer is left, as by Esc.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, cast
+
+from tests.ui.drawn import plain
+from tests.worlds import world_of
+from zconsole.pool.chassis import Lights
+from zconsole.sim.backends.actions import simulated_backend
+from zconsole.sim.source import World
+from zconsole.timeline.feed import Feed, Update
+from zconsole.timeline.session import Session
+from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.dialogs.confirm import Confirmation
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.swap.swap_watch import SwapWatch
+from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.view_state import ViewState
+from zconsole.ui.widgets.draw import Line
+from zconsole.ui.widgets.glyphs import UNICODE
+from zconsole.zfs.sources.base import Capabilities
+
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Run:
+    """Runs a plan, in one of its ways, by the word it wants typed."""
+
+    way: int = 0
+    typed: str | None = None
+
+
+AGREED = Run()
+ESC = None
+Reply = str | Run | Callable[[Any], Any] | None
+"""The beginning of a line to pick, what is typed, or how a plan is run; of any other screen a
+function that gives its result."""
+
+
+class ScriptedFeed(Feed):
+    """Rounds of a world's frames, one whenever ``step`` is called or a flow waits for one."""
+
+    def __init__(self, world: World, capabilities: Capabilities) -> None:
+        super().__init__(1.0)
+        self.world, self.capabilities = world, capabilities
+        self.elapsed = 0.0
+        self.session = Session()
+        self.hear: Callable[[Update], None] = lambda _: None
+
+    def step(self, seconds: float = 1.0) -> None:
+        """Let simulated time pass, and give a round."""
+        self.elapsed += seconds
+        self.world.advance(self.elapsed)
+        self.hear(Update(self.session.advance(self.world.raws()), self.capabilities))
+
+    @contextmanager
+    def hurried(self, seconds: float) -> Iterator[None]:
+        """Two rounds are what a flow waits for."""
+        self.step(seconds)
+        self.step(seconds)
+        yield
+
+    async def sample(self) -> Update | None:
+        raise NotImplementedError
+
+    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    async def lights(self) -> Lights:
+        return {}
+
+    async def close_sources(self) -> None:
+        return None
+
+
+class SilentApp:
+    """What a session wants of an app besides its screens."""
+
+    def __init__(self, view_state: ViewState) -> None:
+        self.view_state = view_state
+        self.messages: list[str] = []
+        self.awaited = 0
+
+    def notify(self, message: str, **_: object) -> None:
+        self.messages.append(message)
+
+    def unsay(self, beginning: str) -> None:
+        self.messages = [text for text in self.messages if not text.startswith(beginning)]
+
+    def await_filled(self) -> None:
+        self.awaited += 1
+
+
+class ScriptedSession(FlowSession):
+    """A session whose questions are answered by a script."""
+
+    def __init__(
+        self,
+        scenario: str,
+        *answers: Reply,
+        capabilities: Capabilities | None = None,
+        prepare: Callable[[World], None] = lambda _: None,
+        **options: object,
+    ) -> None:
+        """``prepare`` changes the world before its first sample."""
+        self.world = world_of(scenario)
+        prepare(self.world)
+        feed = ScriptedFeed(self.world, capabilities or Capabilities("demo", flags=("DEMO",)))
+        settings = ConsoleOptions(host="nas1", zone=UTC, **options)  # type: ignore[arg-type]
+        self.silent = SilentApp(ViewState(settings, DisplayFormat(UNICODE, zone=UTC)))
+        app, backend = cast("ThemedApp", self.silent), simulated_backend(self.world)
+        swaps = SwapWatch(None, backend, lambda: self.silent.view_state.frames)
+        super().__init__(app, feed, backend, swaps)
+        self.stepped = feed
+        self.answers = deque(answers)
+        self.shown: list[str] = []
+        self.plans: list[str] = []
+        """The plans among it, each in its ways."""
+        self.ran: list[str] = []
+        """What plans said as they ran."""
+        feed.hear = self._take
+        feed.step(0.0)
+
+    def _take(self, update: Update) -> None:
+        self.follow_up.take(update)
+        self.effects.take(update)
+        self.silent.view_state.take(update, 0.0)
+        for plan, outcome in self.follow_up.ended():
+            self.ended(plan, outcome)
+
+    def pass_time(self, seconds: float, step: float = 60.0) -> None:
+        """Let rounds pass by."""
+        for _ in range(int(seconds / step)):
+            self.stepped.step(step)
+
+    def key(self, name: str) -> str:
+        """The key of the vdev of just this name, or of the device that has it in its own."""
+        assert self.frame is not None
+        rows = [row for row in self.frame.rows if row.vdev.name == name] or [
+            row for row in self.frame.rows if not row.vdev.children and name in row.vdev.name
+        ]
+        assert rows, name
+        return rows[0].key
+
+    @property
+    def said(self) -> str:
+        """What was asked last, its words as if on one line."""
+        return " ".join(self.shown[-1].split())
+
+    @property
+    def plan(self) -> str:
+        """The plan shown last, its words as if on one line."""
+        return " ".join(self.plans[-1].split())
+
+    @property
+    def messages(self) -> list[str]:
+        return self.silent.messages
+
+    @property
+    def commands(self) -> list[list[str]]:
+        records = self.backend.log.records  # type: ignore[attr-defined]
+        return [step["argv"][1:] for r in records if r["event"] == "action" for step in r["steps"]]
+
+    def _reply(self, *lines: Line | str) -> Reply:
+        self.shown.append("\n".join(x if isinstance(x, str) else plain(x) for x in lines))
+        return self.answers.popleft() if self.answers else ESC
+
+    async def pick(self, choice: PickList) -> int | None:
+        start = choice.start if choice.fill is None else await choice.fill()
+        start = start if choice.picked is None else choice.picked
+        texts = [plain(line).strip() for line in choice.lines(WIDTH)]
+        about = choice.about(start, WIDTH) if choice.about else ()
+        reply = self._reply(choice.title, *texts, *about)
+        if reply is ESC:
+            return None
+        found = [n for n, text in enumerate(texts) if text.startswith(cast("str", reply))]
+        assert found, f"no {reply} in\n{self.shown[-1]}"
+        choice.picked = found[0]
+        return found[0]
+
+    async def typed(self, question: TextQuestion) -> str | None:
+        lines = question.lines(WIDTH)
+        return cast("str | None", self._reply(question.title, *lines, question.example))
+
+    async def confirmed(self, *confirmations: Confirmation) -> bool:
+        lines: list[Line | str] = []
+        for each in confirmations:
+            lines += [each.title, *each.body(WIDTH), *each.checks]
+        reply = self._reply(*lines)
+        self.plans.append(self.shown[-1])
+        if not isinstance(reply, Run):
+            return False
+        chosen = confirmations[reply.way]
+        assert not chosen.barred, self.shown[-1]
+        self.ran.append("\n".join([said.text async for said in chosen.run(reply.typed)]))
+        return True
+
+    async def show(self, screen: Any) -> Any:
+        reply = self._reply(type(screen).__name__)
+        return reply(screen) if callable(reply) else reply

@@ -1,0 +1,93 @@
+"""The duty that keeps scrubs to their hours: it runs plans, as a console does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from zconsole.actions.executor import Executor
+from zconsole.actions.facts import MachineFacts
+from zconsole.actions.plan import Facts
+from zconsole.actions.refresh import situation_of
+from zconsole.actions.scrub_window import LOOK, MachineWindows, due
+from zconsole.errors import ZconsoleError
+from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.keeper import StandingDuty
+from zconsole.timeline.frame import Frame
+
+Frames = Callable[[], Awaitable[Sequence[Frame]]]
+"""The newest frame of every pool."""
+
+
+class WindowKeeper(StandingDuty):
+    """Does what is due about each window."""
+
+    name = "scrub hours"
+    ends_by = "zconsole scrub off POOL"
+
+    def __init__(
+        self,
+        records: MachineWindows,
+        lock: Path | None,
+        executor: Executor,
+        ask: MachineFacts,
+        frames: Frames,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(lock, clock)
+        self._records = records
+        self._executor = executor
+        self._ask = ask
+        self._frames = frames
+
+    def is_empty(self) -> bool:
+        """See StandingDuty."""
+        return not self._records.windows()
+
+    async def look(self) -> float:
+        """Look at every window once; what fails of one is tried again at the next look.
+
+        Raises ZconsoleError or OSError where the pools or the file can't be read now.
+        """
+        windows = await in_daemon_thread(self._records.windows)
+        frames = await self._frames()
+        for window in windows:
+            frame = next((f for f in frames if f.guid == window.guid), None)
+            if frame is None or frame.problem:
+                continue  # exported, or it does not answer: what is kept of it stays
+            try:
+                await self._one(window, frame)
+            except (OSError, ZconsoleError) as error:
+                self._said(f"{window.pool}: {error}")
+        return LOOK
+
+    async def _one(self, window: ScrubWindow, frame: Frame) -> None:
+        bare = situation_of(frame, Facts())
+        s = situation_of(frame, await self._ask(bare.pool, bare.suspended))
+        found = due(window, s, datetime.fromtimestamp(self._executor.clock(), UTC).astimezone())
+        after = None if found.over else replace(found.window, pool=s.pool.name)
+        if after != window and not await self._replaced(window, after):
+            return  # somebody changed it: look again
+        if found.over:
+            self._said(f"{window.pool}: the scrub has ended")
+        if after is None or found.plan is None or found.plan.refused is not None:
+            return
+        async for event in self._executor.run(found.plan):
+            if event.kind == "begun" and after not in await in_daemon_thread(self._records.windows):
+                self._said(f"{window.pool}: not run, as the hours were changed meanwhile")
+                return
+            self._said(f"{window.pool}: {event.kind} {event.text}")
+            if event.kind == "done":  # one that is over before the next look is not started again
+                await self._replaced(after, replace(after, begun=True))
+
+    def _said(self, text: str) -> None:
+        """Write down what was done, or why it could not be."""
+        log, t = self._executor.log, self._executor.clock()
+        log.note(t, "noted", kind="keeper", duty=self.name, result=text)
+
+    async def _replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
+        return await in_daemon_thread(self._records.replaced, before, after)

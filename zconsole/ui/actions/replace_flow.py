@@ -1,0 +1,235 @@
+"""Flows that give a device its place: replace one or several, attach one; who picks the device."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from zconsole.actions.candidates import Candidate, order, ranked, spares, unfit_spare
+from zconsole.actions.executor import ExecutionEvent
+from zconsole.actions.facts import with_temperatures
+from zconsole.actions.follow import leftover
+from zconsole.actions.growth import plan_attach
+from zconsole.actions.plan import Situation
+from zconsole.actions.replace import being_replaced, plan_batch, plan_replace
+from zconsole.actions.target import Swap, Target, failed, find, key_of
+from zconsole.errors import ZconsoleError
+from zconsole.hardware.device import Device
+from zconsole.pool.topology import FAILED
+from zconsole.ui.actions.plan_lines import (
+    candidate_about,
+    candidate_lines,
+    said_lines,
+    swap_lines,
+)
+from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
+from zconsole.ui.panes.reasons import way_out
+from zconsole.ui.widgets.draw import Line, Span
+
+BatchRan = Callable[[tuple[Swap, ...], Sequence[ExecutionEvent]], Awaitable[None]]
+"""Takes the replaces of a plan, and what carrying it out gave, however it ended."""
+
+OTHER = "other: type the path of a file or device"
+
+
+async def replace_flow(ui: FlowSession, key: str) -> bool:
+    """Pick the new device for a place, then its plan, healing or sequential.
+
+    Like every flow it goes back a step where a plan is only read; False when its first is left.
+    """
+    situation = ui.situation_shown()
+    target = _device(ui, situation, key)
+    title = f"REPLACE {_taken(situation, target, key)} WITH"
+    while (new := await _pick_device(ui, target, title)) is not None:
+        ways = (
+            partial(plan_replace, swap=Swap(target.key, new), sequential=sequential)
+            for sequential in (False, True)
+        )
+        if await ui.confirm(*ways, paths=(new,)):
+            return True
+    return False
+
+
+async def attach_flow(ui: FlowSession, key: str) -> bool:
+    """Pick the device to add to a mirror, a disk or a raidz."""
+    _, target = _vdev(ui, key)
+    while (new := await _pick_device(ui, target, f"ATTACH TO {target.name}")) is not None:
+        if await ui.confirm(partial(plan_attach, key=key, new=new), paths=(new,)):
+            return True
+    return False
+
+
+async def batch_flow(ui: FlowSession, key: str) -> bool:
+    """Give the devices of a vdev their new ones, one after another, then one plan for all."""
+    situation, target = _vdev(ui, key)
+    pool = situation.pool
+    keys = [key_of(pool, leaf) for leaf in target.top.leaves()]
+    olds = [old for key in keys if key and (old := find(pool, key)) is not None]
+    return await replace_together(ui, olds, target.top.name, {})
+
+
+async def replace_together(
+    ui: FlowSession,
+    olds: Sequence[Target],
+    where: str,
+    chosen: dict[str, str],
+    ran: BatchRan | None = None,
+) -> bool:
+    """Choose a new device for each of these, then one plan for all; False when it is left.
+
+    ``where`` they are, for the title; ``chosen``: the new devices by key, where some are chosen
+    already. ``ran`` is told what the plan did.
+    """
+    look = ui.look
+
+    def _lines(width: int) -> tuple[Line, ...]:
+        rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
+        return (*rows, (Span(f"  Plan these {len(chosen)}", "bold"),))
+
+    title = f"REPLACE DEVICES OF {look.text(where)}  Enter chooses"
+    places = PickList(title, _lines, start=len(olds) if chosen else 0)
+    while (row := await ui.pick(places)) is not None:
+        if row == len(olds):
+            swaps = tuple(Swap(old, new) for old, new in chosen.items())
+            ways = (partial(plan_batch, swaps=swaps, sequential=q) for q in (False, True))
+            told = None if ran is None else partial(ran, swaps)
+            if await ui.confirm(*ways, paths=tuple(chosen.values()), ran=told):
+                return True
+            continue
+        old = olds[row]
+        taken = frozenset(new for key, new in chosen.items() if key != old.key)
+        new = await _pick_device(ui, old, f"REPLACE {old.name} WITH", taken)
+        if new is not None:
+            chosen[old.key] = new
+            places.picked = row + 1
+    return False
+
+
+def _taken(situation: Situation, target: Target, key: str) -> str:
+    """The device that is replaced; why that one, where the cursor is on another row."""
+    if target.key == key:
+        return target.name
+    row = find(situation.pool, key)
+    where = row.name if row is not None else situation.pool.name
+    return f"{target.name} ({target.vdev.state}: the failed device of {where})"
+
+
+async def _pick_device(
+    ui: FlowSession, target: Target, title: str, taken: frozenset[str] = frozenset()
+) -> str | None:
+    """The path of the device chosen from the machine's, the pool's spares, or typed.
+
+    The machine's disks, and how warm they are, are asked for while the list is shown.
+    """
+    listed: list[Candidate] | None = None
+    look = ui.look
+
+    def _lines(width: int) -> tuple[Line, ...]:
+        if listed is None:
+            return ()
+        return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "key"),))
+
+    async def _fill() -> int:
+        nonlocal listed
+        if listed is None:
+            listed = await _candidates(ui, await ui.situation_now(), target, taken)
+        return 0
+
+    devices = PickList(
+        look.text(title),
+        _lines,
+        about=lambda index, width: candidate_about(listed or (), index, look, width),
+        fill=_fill,
+        behind=lambda: [n for n, each in enumerate(listed or ()) if not each.usable],
+        rest="that can't be used here",
+    )
+    while (row := await ui.pick(devices)) is not None:
+        if listed is not None and row < len(listed):
+            return listed[row].device.path
+        if path := await ask_path(ui):
+            return path
+    return None
+
+
+async def _candidates(
+    ui: FlowSession, situation: Situation, target: Target, taken: frozenset[str]
+) -> list[Candidate]:
+    """The machine's devices, then the pool's spares; what cannot be used comes last."""
+    warm = await with_temperatures(ui.backend.runner, situation.facts.devices)
+    free = spares(situation.pool)
+    listed = [
+        candidate
+        for candidate in ranked(situation.pool, target, replace(situation.facts, devices=warm))
+        if candidate.device.path not in taken and candidate.device.path not in free
+    ]
+    listed += [
+        Candidate(
+            Device(path, model="hot spare of this pool", size=spare.size_bytes),
+            (problem,) if (problem := unfit_spare(spare, target)) else (),
+        )
+        for path, spare in free.items()
+    ]
+    return sorted(listed, key=order)
+
+
+async def ask_path(ui: FlowSession) -> str | None:
+    """The path typed, None when left."""
+
+    def _absolute(path: str) -> str:
+        if not path.startswith("/"):
+            raise ZconsoleError(f"{path}: not an absolute path")
+        return path
+
+    asked = Span("Absolute path of a file or device, for a disk /dev/disk/by-id/…", "dim")
+    return await ui.ask(TextQuestion("PATH", partial(said_lines, [asked], ui.look)), _absolute)
+
+
+def _vdev(ui: FlowSession, key: str) -> tuple[Situation, Target]:
+    """The pool on show, and its vdev at the cursor. Raises ZconsoleError without."""
+    situation = ui.situation_shown()
+    target = find(situation.pool, key)
+    if target is None:
+        raise ZconsoleError("select a vdev of the pool first")
+    return situation, target
+
+
+def _device(ui: FlowSession, situation: Situation, key: str) -> Target:
+    """The device a replace is about: the one at the cursor, or the only failed one below it.
+
+    Of a spare or replacing group it is the one that failed.
+    """
+    target = find(situation.pool, key)
+    if target is not None and target.vdev.children and leftover(target.vdev):
+        first = key_of(situation.pool, target.vdev.children[0])
+        target = find(situation.pool, first) if first else None
+    if target is not None and not target.vdev.children:
+        return target
+    return _only_failed(ui, situation, target)
+
+
+def _only_failed(ui: FlowSession, situation: Situation, below: Target | None) -> Target:
+    """The one failed device of a vdev or the pool. Raises ZconsoleError unless it is one."""
+    found = failed(situation.pool, below.key if below else None)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise ZconsoleError(_why_none(ui, situation, below))
+    names = ", ".join(target.name for target in found)
+    raise ZconsoleError(f"{names} have failed: select one of them")
+
+
+def _why_none(ui: FlowSession, situation: Situation, below: Target | None) -> str:
+    """Why no failed device waits for a replacement, and what to do instead."""
+    if ui.frame is not None and (way := way_out(ui.frame, ui.look, 80)):
+        return f"{situation.pool.name} is suspended: {way}"
+    where, root = (below.name, below.vdev) if below else (situation.pool.name, situation.pool.root)
+    lost = [leaf for leaf in root.leaves() if leaf.state in FAILED]
+    groups = [
+        v for v in root.walk() if v.kind == "replacing" and any(x in lost for x in v.leaves())
+    ]
+    if said := "; ".join(being_replaced(situation, group) for group in groups):
+        way = ui.look.keys.way("swap")
+        return f"{said}. {way} follows it; to replace another, select a device"
+    what = f"has failed{' without a replacement' * bool(lost)}"
+    return f"no device of {where} {what}. Select a device to replace"

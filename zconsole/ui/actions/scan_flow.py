@@ -1,0 +1,96 @@
+"""What can be done with scrubs and resilvers: their menu, and what is asked for some of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+
+from zconsole.actions.plan import Situation
+from zconsole.actions.scrub import (
+    EXAMPLE,
+    plan_pause,
+    plan_resilver,
+    plan_scrub,
+    plan_scrub_dates,
+    plan_scrub_new,
+    plan_stop,
+    plan_stop_resilver,
+    read_dates,
+)
+from zconsole.actions.scrub_window import (
+    plan_beside_window,
+    plan_window,
+    plan_window_off,
+    read_hours,
+    window_of,
+)
+from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.ui.actions.menu import Entry, run_menu
+from zconsole.ui.actions.plan_lines import said_lines
+from zconsole.ui.actions.session import FlowSession, TextQuestion
+from zconsole.ui.widgets.draw import Span
+
+_DATES = (
+    Span("Blocks written in this time are read, in the time zone of this machine.", "dim"),
+    Span("The first or the last date may be left out: 2026-11-01, to 2026-11-20", "dim"),
+)
+_HOURS = (
+    Span("The scrub runs between these times of the day, and is paused outside them.", "dim"),
+    Span('Its progress is kept. In the time zone of this machine; "off" drops the hours.', "dim"),
+)
+
+
+async def scans_flow(ui: FlowSession, key: str) -> None:
+    """List what can be done with the scans of the pool on show, and do it."""
+    await run_menu(ui, "Scrub and resilver", lambda now: scan_entries(now, ui.windows), key)
+
+
+def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[Entry, ...]:
+    """What can be done with scrubs and resilvers, always in this order; ``windows``: hours set."""
+    window = window_of(situation, windows)
+    hours = f" (set: {window.hours})" if window else ""
+    begin = partial(plan_beside_window, windows=windows)
+    again = not situation.active("resilver") and plan_resilver(situation).refused is None
+    entries = [
+        Entry("Start or resume a scrub", (begin,)),
+        Entry("Pause the scrub", (plan_pause,)),
+        Entry("Stop the scrub", (plan_stop,)),
+        Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
+        Entry("Scrub only what is new", (plan_scrub_new,)),
+        Entry("Scrub a range of dates", (plan_scrub_dates,), dates_flow),
+        Entry(f"Scrub only in some hours{hours}", (plan_window,), window_flow),
+        Entry("Scrub at any hour again", (partial(plan_window_off, windows=windows),)),
+        Entry("Restart the resilver", (plan_resilver,), wanted=again),
+        Entry("Pause or stop the resilver", (plan_stop_resilver,)),
+    ]
+    return tuple(entry.judged(situation) for entry in entries)
+
+
+async def dates_flow(ui: FlowSession, _: str) -> bool:
+    """Ask for the dates of a scrub, then show its plan; False when left."""
+    now = datetime.fromtimestamp(ui.backend.clock(), UTC)
+    lines = partial(said_lines, _DATES, ui.look)
+    question = TextQuestion("SCRUB WHAT WAS WRITTEN FROM … TO", lines, EXAMPLE)
+    while (dates := await ui.ask(question, lambda answer: read_dates(answer, now))) is not None:
+        if await ui.confirm(partial(plan_scrub_dates, dates=dates)):
+            return True
+    return False
+
+
+async def window_flow(ui: FlowSession, _: str) -> bool:
+    """Ask for the hours of a scrub, then show the plan; False when left."""
+    guid = ui.frame.guid if ui.frame else None
+    now = next((window.hours for window in ui.windows if window.guid == guid), "")
+    said = Span(f"Set now: {now}" if now else "No hours are set now.", "bold")
+    lines = partial(said_lines, (said, *_HOURS), ui.look)
+    question = TextQuestion("SCRUB ONLY IN THESE HOURS", lines, "for example 22:00-06:00")
+
+    def _read(answer: str) -> str:
+        return "" if answer == "off" else read_hours(answer)
+
+    while (hours := await ui.ask(question, _read)) is not None:
+        await ui.read_windows()
+        drop = partial(plan_window_off, windows=ui.windows)
+        if await ui.confirm(partial(plan_window, hours=hours) if hours else drop):
+            return True
+    return False

@@ -1,0 +1,495 @@
+"""The session of the flows: it asks, shows plans, has them confirmed, runs and follows them.
+
+A flow is a coroutine that gets the session and the key of the row at the cursor. It imports neither
+the app nor the controller that starts it; a test gives it a session that answers by a script.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from textual.screen import Screen
+
+from zconsole.actions.backend import ActionBackend
+from zconsole.actions.executor import ExecutionEvent, Executor
+from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts, Situation
+from zconsole.actions.refresh import PATIENCE, Refresher, is_answer, situation_of
+from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.pool.model import Event
+from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.timeline.feed import Feed, Update
+from zconsole.timeline.frame import DONE, OUTCOME, Frame
+from zconsole.tunables.autopilot import Status
+from zconsole.tunables.control import Past
+from zconsole.tunables.holds import Scans
+from zconsole.ui.actions.effects import EffectWatch
+from zconsole.ui.actions.plan_lines import plan_lines, said_lines
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
+from zconsole.ui.dialogs.screens import About, AskScreen, Behind, Fill, Lines, Offers, PickScreen
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.rebalance.job_watch import JobWatch, News
+from zconsole.ui.swap.swap_watch import SwapWatch
+from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.widgets.draw import Span
+
+if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+
+Answer = TypeVar("Answer")
+Planner = Callable[[Situation], ActionPlan]
+Ran = Callable[[Sequence[ExecutionEvent]], Awaitable[None]]
+"""Takes what carrying out a plan gave, however it ended."""
+
+HURRY = 0.5
+"""Seconds between samples while an action waits for a fresh one."""
+
+_ROLES = {
+    "begun": "bold",
+    "output": "",
+    "skipped": "dim",
+    "warning": "warning",
+    "failed": "error",
+    "refused": "error",
+    "done": "good",
+}
+
+
+@dataclass(slots=True)
+class PickList:
+    """A list to pick from; asked again, it begins where something was picked."""
+
+    title: str
+    lines: Lines
+    start: int = 0
+    about: About | None = None
+    """Without it the lines say all there is."""
+    fill: Fill | None = None
+    """Finds out what the lines do not say yet, and where to begin then. Raises ZconsoleError."""
+    behind: Behind = tuple
+    """The lines that stand behind one, as what can't be picked; ``rest``: what they are."""
+    rest: str = ""
+    offers: Callable[[int], Offers] = lambda _: ()
+    """What can be copied of the line at an index."""
+    topics: Sequence[tuple[str, str]] = ()
+    """What the help says of each line."""
+    picked: int | None = None
+
+
+@dataclass(slots=True)
+class TextQuestion:
+    """A question that is answered by typing; asked again, what was typed can be corrected."""
+
+    title: str
+    lines: Lines
+    example: str = ""
+    typed: str = ""
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """A plan that is being carried out, and how many of its commands have begun."""
+
+    plan: ActionPlan
+    begun: int = 0
+
+
+class FollowUp:
+    """Sees every round of frames before the console shows it: fresh frames, and ends of plans."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._rounds = 0
+        self._came = asyncio.Event()
+        """Set by the next round."""
+        self._frames: dict[str, Frame] = {}
+        self._following: list[tuple[ActionPlan, Facts, float]] = []
+        """Plans on their way to their end, and when their commands were done."""
+        self._scanning: set[str] = set()
+        self._done: list[tuple[str, Event]] = []
+
+    def take(self, update: Update) -> None:
+        """Take in a round: whoever waits for a fresh frame goes on."""
+        self._rounds += 1
+        self._frames = {frame.pool: frame for frame in update.frames}
+        self._came.set()
+        self._came = asyncio.Event()
+
+    async def fresh(self, pool: str, since: float) -> Frame:
+        """The first frame of a pool by a look that began after ``since`` (steady clock).
+
+        When it was delivered doesn't count: the read of a slow pool goes on over several rounds.
+        Where no good one comes in time, it is the newest there is; ``looked`` and ``problem``
+        tell. Raises UnavailableError when the pool is not imported any more.
+        """
+        asked = self._rounds
+        # Where no answer comes in time, what there is says how old it is.
+        with self._feed.hurried(HURRY), suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                while not self._is_answered(pool, since, asked):
+                    await self._came.wait()
+        frame = self._frames.get(pool)
+        if frame is None or frame.absent:
+            raise UnavailableError(f"{pool} is no longer imported")
+        return frame
+
+    def _is_answered(self, pool: str, since: float, asked: int) -> bool:
+        frame = self._frames.get(pool)
+        if frame is None:  # a round that was under way may be older than the question
+            return self._rounds >= asked + 2
+        problem = None if frame.absent else frame.problem
+        return is_answer(frame.looked, problem, frame.suspended, since)
+
+    def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
+        """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""
+        if plan.supersedes:
+            ended = (plan.pool, plan.action)
+            self._following = [f for f in self._following if (f[0].pool, f[0].action) != ended]
+        if plan.follow is not None:
+            self._following.append((plan, facts, t))
+
+    def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
+        """The followed plans whose end the newest frames show; each is reported once."""
+        for followed in list(self._following):
+            plan, facts, t = followed
+            frame = self._frames.get(plan.pool)
+            if frame is None or plan.follow is None or frame.root is None:
+                continue
+            if frame.t - (frame.stale_seconds or 0.0) <= t:
+                continue
+            outcome = plan.follow(situation_of(frame, facts))
+            if outcome is not None:
+                self._following.remove(followed)
+                yield plan, outcome
+
+    def scans_over(self) -> Iterator[Frame]:
+        """The pools whose last running scan has just ended."""
+        for pool, frame in self._frames.items():
+            running = any(view.scan.active for view in frame.scans)
+            if running:
+                self._scanning.add(pool)
+            elif pool in self._scanning and not frame.problem:
+                self._scanning.discard(pool)
+                yield frame
+
+    def did(
+        self, pool: str, t: float, text: str, name: str = DONE, severity: str = "notice"
+    ) -> None:
+        """Keep what was done to a pool, or came of that, for its events."""
+        self._done.append((pool, Event(t, name, text, severity, origin="console")))
+
+    def events(self, pool: str) -> Iterator[Event]:
+        """What was done to a pool from here."""
+        return (event for where, event in self._done if where == pool)
+
+
+class FlowSession:
+    """The app that shows a flow's screens, and what acts on the pools it shows."""
+
+    def __init__(
+        self, app: ThemedApp, feed: Feed, backend: ActionBackend, swaps: SwapWatch
+    ) -> None:
+        self.app = app
+        self.feed = feed
+        self.backend = backend
+        self.swaps = swaps
+        """The open checklists of disk swaps."""
+        self.jobs = JobWatch(backend.rebalance_backend, self._heard)
+        """The jobs of rebalances."""
+        self.follow_up = FollowUp(feed)
+        self.effects = EffectWatch()
+        self.under_way: list[UnderWay] = []
+        """Plans being carried out now."""
+        self.told: dict[tuple[str, str], str] = {}
+        """How the last one ended, in the words that were said, by pool and action."""
+        self.past = Past()
+        """What was set from consoles, as of the newest reading."""
+        self.windows: tuple[ScrubWindow, ...] = ()
+        """The hours of scrubs, as of the newest reading."""
+        self.held: Status | None = None
+        """What the autopilot does, as of the newest reading."""
+
+    # What is on show
+
+    @property
+    def frame(self) -> Frame | None:
+        """The newest frame of the pool on show."""
+        return self.app.view_state.frame
+
+    def frame_of(self, pool: str) -> Frame | None:
+        """The newest frame of a pool."""
+        return next((frame for frame in self.app.view_state.frames if frame.pool == pool), None)
+
+    @property
+    def look(self) -> DisplayFormat:
+        """How sizes and times are written now."""
+        return self.app.view_state.look
+
+    @property
+    def denied(self) -> str:
+        """Why nothing may be changed now; empty when it may."""
+        state = self.app.view_state
+        return state.why_denied(state.source, self.backend.denied)
+
+    def situation_shown(self) -> Situation:
+        """The pool on show as the screen has it, without any facts. Raises ZconsoleError."""
+        if self.frame is None:
+            raise ZconsoleError("no pool was sampled yet; try again in a moment")
+        return situation_of(self.frame, Facts())
+
+    async def situation_now(
+        self, paths: tuple[str, ...] = (), shown: Situation | None = None
+    ) -> Situation:
+        """The pool on show, or as it was ``shown``, with facts asked for now.
+
+        Raises ZconsoleError without a pool.
+        """
+        bare = shown or self.situation_shown()
+        return replace(bare, facts=await self.backend.ask(bare.pool, bare.suspended, paths))
+
+    def scans(self, ended: Iterable[str] = ()) -> Scans:
+        """What the newest round shows of scans; ``ended``: pools whose scan was seen to end.
+
+        A pool that does not answer may scan, and so may one that was not asked for.
+        """
+        state = self.app.view_state
+        known = {
+            frame.guid or frame.pool: frame
+            for frame in state.frames
+            if frame.absent or not frame.problem
+        }
+        active = {
+            key: any(view.scan.active for view in frame.scans) and not frame.absent
+            for key, frame in known.items()
+        }
+        return Scans(
+            {key: known[key].pool for key, runs in active.items() if runs},
+            {key: known[key].pool for key, runs in active.items() if not runs},
+            tuple(key for key in ended if not active.get(key)),
+            whole=not state.options.pools and len(known) == len(state.frames),
+        )
+
+    def show_swaps(self) -> None:
+        """Show the open checklists of swaps as they are now, without waiting for a sample."""
+        state = self.app.view_state
+        if (update := self.feed.joined()) is not None:
+            state.latest = state.listed(update)
+        self.app.paint()
+
+    # What is kept on the machine
+
+    async def read_windows(self) -> None:
+        """Read the hours of scrubs again; those of before where that cannot be."""
+        with suppress(OSError, ZconsoleError):
+            self.windows = await in_daemon_thread(self.backend.windows.windows)
+
+    async def read_held(self) -> None:
+        """Read what the autopilot of the machine does; nothing where none runs."""
+        with suppress(OSError, ZconsoleError):
+            self.held = await self.backend.autopilots.status()
+
+    async def read_past(self) -> None:
+        """Read what was set from consoles, again."""
+        self.past = await in_daemon_thread(self.backend.control.past)
+
+    # The conversation
+
+    async def show(self, screen: Screen[Answer]) -> Answer | None:
+        """Show a screen until it is left; what it returns."""
+        return await self.app.push_screen_wait(screen)
+
+    async def pick(self, choice: PickList) -> int | None:
+        """The index of the line picked, None when the list is left. Raises as its ``fill``."""
+
+        async def _fill(fill: Fill) -> int:
+            start = await fill()
+            return start if choice.picked is None else choice.picked
+
+        screen = PickScreen(
+            choice.title,
+            choice.lines,
+            start=choice.start if choice.picked is None else choice.picked,
+            wide=True,
+            about=choice.about,
+            topics=choice.topics,
+            fill=None if choice.fill is None else partial(_fill, choice.fill),
+            offers=choice.offers,
+            behind=choice.behind,
+            rest=choice.rest,
+        )
+        picked = await self.show(screen)
+        if screen.failed is not None:
+            raise screen.failed
+        choice.picked = choice.picked if picked is None else picked
+        return picked
+
+    async def ask(self, question: TextQuestion, read: Callable[[str], Answer]) -> Answer | None:
+        """What ``read`` makes of the answer; None when the question is left.
+
+        Asked again where it raises OSError or ZconsoleError.
+        """
+        while (typed := await self.typed(question)) is not None:
+            question.typed = typed
+            try:
+                return read(typed)
+            except (OSError, ZconsoleError) as error:
+                self.complain(error)
+        return None
+
+    async def typed(self, question: TextQuestion) -> str | None:
+        """The answer as it is typed, None when the question is left."""
+        title, lines = question.title, question.lines
+        return await self.show(AskScreen(title, lines, question.example, question.typed))
+
+    async def confirm(
+        self, *ways: Planner, paths: tuple[str, ...] = (), ran: Ran | None = None
+    ) -> bool:
+        """Show the plan, in each of its ways, and let it be run; False when it was only read.
+
+        ``paths``: devices that it names; ``ran`` is told what it did.
+        """
+        situation = await self.situation_now(paths)
+        plans = [way(situation) for way in ways]
+        # The first is what Enter would run: not one that is refused, nor one that meets a bug.
+        plans.sort(key=lambda plan: bool(plan.refused or plan.hazards))
+        able = [plan for plan in plans if plan.refused is None]
+        if plans[0] in able and not plans[0].hazards:
+            plans = able
+        elif not able:
+            plans = plans[:1]
+        facts = situation.facts
+        return await self.confirmed(*(self.confirmation(plan, facts, paths, ran) for plan in plans))
+
+    async def confirm_change(
+        self,
+        title: str,
+        said: Sequence[Span],
+        run: Callable[[str | None], AsyncIterator[Span]],
+        command: str,
+        typed: str | None = None,
+    ) -> bool:
+        """Have something confirmed that is no plan; ``command`` does the same by hand."""
+        denied, look = self.denied, self.look
+        lines = [*said, Span(denied, "error")] if denied else said
+        return await self.confirmed(
+            Confirmation(
+                title,
+                lambda width: said_lines(lines, look, width),
+                run,
+                typed=typed,
+                barred=bool(denied),
+                commands=(command,),
+            )
+        )
+
+    async def confirmed(self, *confirmations: Confirmation) -> bool:
+        """Whether one of these ways was run; else they were only read."""
+        screen = ConfirmScreen(confirmations, self.look)
+        await self.show(screen)
+        return screen.confirmed
+
+    def complain(self, problem: Exception | str) -> None:
+        """Show what went wrong, as it is."""
+        self.app.notify(str(problem), severity="error", markup=False)
+
+    def tell(self, pool: str, text: str, *, ok: bool = True) -> None:
+        """Say what became of something, and keep it among the events for who looks later."""
+        self.follow_up.did(pool, self.backend.clock(), text, OUTCOME, "notice" if ok else "error")
+        severity: SeverityLevel = "information" if ok else "error"
+        self.app.notify(text, timeout=20, markup=False, severity=severity)
+
+    def _heard(self, pool: str, news: News) -> None:
+        """Put what happened to a job among the events of its pool."""
+        severity = "warning" if news.severity == "warning" else "notice"
+        self.follow_up.did(pool, self.backend.clock(), news.text, OUTCOME, severity)
+
+    # Plans
+
+    def refresher(self, paths: tuple[str, ...] = ()) -> Refresher:
+        """Sees a pool anew, by the next good frame of it."""
+        return Refresher(self.follow_up.fresh, self.backend.ask, paths)
+
+    def executor(self, paths: tuple[str, ...] = ()) -> Executor:
+        """Runs plans by the backend; it runs none where nothing may be changed."""
+        return self.backend.executor(self.refresher(paths), self.denied)
+
+    def confirmation(
+        self,
+        plan: ActionPlan,
+        facts: Facts,
+        paths: tuple[str, ...] = (),
+        ran: Ran | None = None,
+    ) -> Confirmation:
+        """A plan to be confirmed; ``ran`` is told what it did."""
+        denied = self.denied
+        return Confirmation(
+            plan.title,
+            lambda width: plan_lines(plan, denied, self.look, width),
+            partial(self._carry_out, plan, facts, self.executor(paths), ran),
+            plan.needs_typed,
+            barred=plan.refused is not None or bool(denied),
+            commands=tuple(step.command for step in plan.steps),
+            checks=() if plan.refused else plan.checks,
+        )
+
+    async def _carry_out(
+        self,
+        plan: ActionPlan,
+        facts: Facts,
+        executor: Executor,
+        ran: Ran | None,
+        typed: str | None,
+    ) -> AsyncIterator[Span]:
+        """Run a plan and say what happens; then watch for its end."""
+        kind, t, follow_up = "", self.backend.clock(), self.follow_up
+        events: list[ExecutionEvent] = []
+        self.under_way.append(now := UnderWay(plan))
+        try:
+            async for event in executor.run(plan, typed):
+                kind = event.kind
+                events.append(event)
+                now.begun += kind in ("begun", "skipped")
+                for said in _said(event, plan):
+                    yield said
+        except ZconsoleError as error:
+            yield Span(str(error), "error")
+            return
+        finally:
+            if ran is not None:
+                await ran(events)
+            self.under_way.remove(now)
+            if now.begun and kind == "done":
+                follow_up.did(plan.pool, t, plan.title)
+            elif now.begun:  # not on the timeline
+                follow_up.did(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
+        if kind == "done" and (past := self.told.pop((plan.pool, plan.action), "")):
+            self.app.unsay(past)  # as that a scrub is paused, which runs again
+        if kind == "done" and plan.follow is not None:
+            follow_up.follow(plan, facts, self.backend.clock())
+            if plan.action == "replace" or (plan.action, plan.begins) == ("attach", "resilver"):
+                self.app.await_filled()
+            if plan.begins:
+                yield Span(f"The console tells you when the {plan.begins} ends.", "dim")
+
+    def ended(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
+        """Report how a plan that was followed has ended."""
+        self.executor().ended(plan, outcome)
+        said = outcome.text if outcome.ok else f"{plan.title}: {outcome.text}"
+        if plan.action == "scrub":  # of devices, what became of one goes on being true
+            self.told[plan.pool, plan.action] = said
+        self.tell(plan.pool, said, ok=outcome.ok)
+
+
+def _said(event: ExecutionEvent, plan: ActionPlan) -> list[Span]:
+    role = _ROLES.get(event.kind, "")
+    done = "Started." if plan.begins else "Done."
+    words = {"begun": f"$ {event.text}", "done": done, "skipped": f"Not needed: {event.text}"}
+    said = [Span(words.get(event.kind, event.text), role)]
+    if event.kind == "failed" and event.step is not None:
+        said = [Span("Failed. No further command was run.", role)]
+    return [*said, Span(event.meaning, "warning")] if event.meaning else said

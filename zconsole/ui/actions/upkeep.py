@@ -1,0 +1,349 @@
+"""What a console does beside its flows: it looks at what consoles and jobs keep, and tells of it.
+
+It joins that to the frames, reports how actions ended, restores what is due, and asks before the
+console is quit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from zconsole.actions.growth import plan_expand, space_gained
+from zconsole.actions.scrub_window import hours_words
+from zconsole.actions.target import key_of
+from zconsole.errors import ExitCode, ZconsoleError
+from zconsole.pool.model import Activity
+from zconsole.pool.topology import data_vdevs
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.timeline.feed import Update
+from zconsole.timeline.frame import AUTOPILOT, SET_HERE, ActivityView, Additions, Frame
+from zconsole.tunables.control import Past, Restored
+from zconsole.tunables.holds import (
+    LEFT_BY,
+    Hold,
+    Scans,
+    Setter,
+    autopilot_promise,
+    grouped,
+    is_due,
+    restored_later,
+)
+from zconsole.tunables.pilot import scanning
+from zconsole.ui.actions.plan_lines import said_lines
+from zconsole.ui.actions.session import FlowSession, UnderWay
+from zconsole.ui.background import begin, begin_next
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
+from zconsole.ui.display_format import percent
+from zconsole.ui.rebalance.job_watch import told_of
+from zconsole.ui.widgets.draw import Span
+from zconsole.units import counted, latency
+
+if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+
+
+ALL_POOLS_SECONDS = 60.0
+"""How often a console of some pools asks for the scans of others before it restores tunables."""
+LOOK_SECONDS = 5.0
+"""How often it looks for what other consoles set, and for jobs, while it knows of none at work."""
+READ_SECONDS = 60.0
+"""How often it reads all of that though no change was seen: a read may have failed, and files that
+are written in place show none."""
+_REACHED = 6
+"""Cells of a latency."""
+
+
+class LeaveScreen(ConfirmScreen):
+    """Asks whether to quit, and says what goes on then, and what does not."""
+
+
+class Upkeep:
+    """Looks after what is kept on the machine, and joins it to the frames of its feed."""
+
+    def __init__(self, session: FlowSession) -> None:
+        self.session = session
+        self._looked = self._read = float("-inf")
+        """When it last looked, and last read everything, in steady seconds."""
+        self._mark: object = None
+        """What told changes when it last read everything."""
+        self._asked_all = float("-inf")
+        """When it last asked for all pools, in steady seconds."""
+        self._ended: set[str] = set()
+        """Pools whose scan has ended since the tunables were looked at."""
+        self._told_left = ""
+        """What was said last of tunables that were to be restored and are not."""
+
+    def take(self, update: Update) -> None:
+        """See a round before it is shown: report what ended, look at what consoles and jobs do."""
+        session = self.session
+        app, follow_up = session.app, session.follow_up
+        follow_up.take(update)
+        session.effects.take(update)
+        for plan, outcome in follow_up.ended():
+            session.ended(plan, outcome)
+            if outcome.ok and plan.action == "replace":
+                offer = partial(self._offer_growth, plan.pool)
+                begin(app, offer, group="growth", exit_on_error=False)
+        if over := [frame.guid or frame.pool for frame in follow_up.scans_over()]:
+            self._ended.update(over)
+            begin_next(app, self.look_at_tunables, "tuned")
+        if self._is_time():
+            if session.backend.change_mark is None:
+                self._read_kept(update)
+            else:
+                begin_next(app, partial(self._look, update), "look")
+
+    # What is joined to the frames
+
+    def additions(self, frame: Frame) -> Additions:
+        """What consoles and jobs do to a pool, for its frame."""
+        session, pool = self.session, frame.pool
+        jobs, swaps = session.jobs.shown(pool), session.swaps.shown(frame)
+        hours = tuple(
+            ActivityView(Activity("scrub hours", window.hours, note=hours_words(window)))
+            for window in session.windows
+            if window.guid == frame.guid
+        )
+        set_here = session.effects.events(pool, session.past.changes)
+        events = (*set_here, *session.follow_up.events(pool))
+        holds = session.past.holds  # what an autopilot sets has a flag of its own
+        count = sum(holds[name].by is not Setter.AUTOPILOT for name in session.past.in_place)
+        return Additions(
+            activities=(*jobs, *swaps, *hours, *self._autopilot(frame), *self._set_here(frame)),
+            events=tuple(event for event in events if event.t <= frame.t),
+            flags=(f"{counted(count, 'tunable').upper()} SET",) if count else (),
+            pulled=session.swaps.pulled(pool),
+        )
+
+    def _autopilot(self, frame: Frame) -> tuple[ActivityView, ...]:
+        """The autopilot that steers the scan of a pool, among the work on it."""
+        session, held = self.session, self.session.held
+        if held is None or (held.pools and frame.seen.name not in held.pools):
+            return ()
+        waits, pace = session.effects.waits(), held.pace
+        if held.misses(waits, frame.t):
+            lost = session.effects.lost(frame)
+            pace = f"unreachable, rate -{percent(lost, 0)}" if lost else "scan can't go slower"
+        note = f"{pace}; {session.look.keys.way('tunables', 'hold-latency')} stops it"
+        # In a fixed width, so that what stands behind it does not move.
+        reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"
+        state = f"target {held.held}, now {reached}"
+        return (ActivityView(Activity(AUTOPILOT, state, note=note), flag="AUTOPILOT"),)
+
+    def _set_here(self, frame: Frame) -> tuple[ActivityView, ...]:
+        """The tunables that were set, while no scan tells of them."""
+        names = self.session.past.in_place
+        if not names or any(view.scan.active for view in frame.scans):
+            return ()
+        note = f"{len(names)} ({self.session.look.keys.way('tunables')} lists them)"
+        return (ActivityView(Activity("tunables", SET_HERE, note=note)),)
+
+    # Looking
+
+    def look_soon(self) -> None:
+        """Look at all of it with the next round: a flow has done something."""
+        self._looked = self._read = float("-inf")
+
+    def _is_time(self) -> bool:
+        """Whether to look now: each look costs as much as a sample, and mostly finds nothing."""
+        now = self.session.backend.steady()
+        idle = self.session.app.main_on_top and not self.session.jobs.live
+        if idle and 0 <= now - self._looked < LOOK_SECONDS:
+            return False
+        self._looked = now
+        return True
+
+    async def _look(self, update: Update) -> None:
+        """Read what is kept where it may have changed, else only what changes by itself.
+
+        On most machines nothing is kept: one thread asks for the times of a few directories.
+        """
+        backend = self.session.backend
+        mark = await in_daemon_thread(backend.change_mark) if backend.change_mark else None
+        now = backend.steady()
+        changed = mark is None or mark != self._mark or now - self._read >= READ_SECONDS
+        if changed and self.session.app.main_on_top:  # else not all of it is read
+            self._mark, self._read = mark, now
+        self._read_kept(update, changed)
+
+    def _read_kept(self, update: Update, changed: bool = True) -> None:
+        """Read what consoles and jobs left; without a change only of what they know something."""
+        app, session = self.session.app, self.session
+        if changed or session.past != Past():
+            begin_next(app, self.look_at_tunables, "tuned")
+        if changed or session.held is not None:
+            begin_next(app, session.read_held, "autopilot")
+        if changed or self.session.jobs.may_change({frame.pool for frame in update.frames}):
+            begin_next(app, partial(self._look_at_jobs, update), "jobs")
+        if app.main_on_top:  # the one place that shows them
+            if changed or session.swaps.may_change:
+                begin_next(app, self._look_at_swaps, "swaps")
+            if changed:
+                begin_next(app, session.read_windows, "windows")
+
+    async def _look_at_jobs(self, update: Update) -> None:
+        for frame in update.frames:
+            for news in await self.session.jobs.look(frame.pool):
+                self.session.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
+
+    async def _look_at_swaps(self) -> None:
+        if text := await self.session.swaps.look():
+            said = self.session.look.said(text)
+            self.session.app.notify(said, severity="warning", timeout=15, markup=False)
+
+    async def look_at_tunables(self) -> None:
+        """Restore tunables that are due, and say so; say what a console left that is gone."""
+        session, backend = self.session, self.session.backend
+        await session.read_past()
+        ended, scans, holds = set(self._ended), session.scans(self._ended), session.past.holds
+        left = {name: hold for name, hold in holds.items() if hold.is_left}
+        if left and session.app.view_state.options.pools and not session.denied:
+            scans = await self._of_all(scans)
+        due = [name for name, hold in holds.items() if is_due(hold, scans)]
+        if not session.denied and (due or left):
+            try:
+                done = await in_daemon_thread(
+                    partial(backend.control.settle, backend.clock(), scans)
+                )
+            except (OSError, ZconsoleError) as error:
+                keys = session.look.keys.way("tunables", "restore")
+                self._tell_left(f"{', '.join(due)} not restored: {error}. To retry: {keys}.", True)
+                return
+            await session.read_past()
+            if said := _settled(done, holds):
+                session.app.notify(said, timeout=20, markup=False)
+            left = {name: hold for name, hold in left.items() if name in session.past.holds}
+        stays = [f"{', '.join(names)}: {text}" for text, names in grouped(left, scans).items()]
+        if stays and session.denied:
+            by_hand = "To restore now: zconsole tunables restore"
+            stays.append(f"not by this console ({session.denied}). {by_hand}")
+        self._tell_left("; ".join(stays))
+        self._ended -= ended
+
+    async def _of_all(self, scans: Scans) -> Scans:
+        """What is known of scans once this console of some pools has asked about the others."""
+        now = self.session.backend.steady()
+        if scans.running or 0 <= now - self._asked_all < ALL_POOLS_SECONDS:
+            return scans
+        self._asked_all = now
+        pools, whole = await self.session.backend.every_pool()
+        return replace(scans, whole=True) if whole and not scanning(pools) else scans
+
+    def _tell_left(self, text: str, failed: bool = False) -> None:
+        """Tell of tunables that are not restored; once, not at every look."""
+        if text and text != self._told_left:
+            severity: SeverityLevel = "error" if failed else "warning"
+            self.session.app.notify(text, severity=severity, timeout=20, markup=False)
+        self._told_left = text
+
+    async def tidy_lights(self) -> None:
+        """Put back lights whose time is over, light the others again after a reboot; say which."""
+        if self.session.denied:
+            return
+        try:
+            said = await in_daemon_thread(self.session.backend.lights.tidy)
+        except (OSError, ZconsoleError) as error:
+            said = (f"lights of bays: {error}",)
+        try:
+            await in_daemon_thread(self.session.backend.windows.resume)
+        except (OSError, ZconsoleError) as error:
+            said = (*said, f"hours of scrubs: {error}")
+        for text in said:
+            self.session.app.notify(text, timeout=15, markup=False)
+
+    async def _offer_growth(self, pool: str) -> None:
+        """After the last disk of a vdev was replaced by a larger one: say what it could gain."""
+        session = self.session
+        situation = await session.refresher()(pool, session.backend.steady())
+        for top in data_vdevs(situation.pool.root):
+            key = key_of(situation.pool, top)
+            plan = plan_expand(situation, key) if key else None
+            if plan is not None and plan.refused is None and space_gained(situation, top):
+                key = session.look.keys.way("actions")
+                gain = f"{plan.title}: {plan.consequences[0]}. Select it, then press {key}."
+                session.tell(pool, gain)
+
+    # Quitting
+
+    def asks_to_leave(self, code: ExitCode) -> bool:
+        """Ask whether to quit, with ``code``, where something is left behind; whether it does.
+
+        Over the question itself it doesn't: whoever presses the keys again means it.
+        """
+        app, look = self.session.app, self.session.look
+        behind = self.left_behind()
+        if not behind or isinstance(app.screen, LeaveScreen):
+            return False
+
+        async def _quit(_: str | None) -> AsyncIterator[Span]:
+            app.exit(return_code=code)
+            yield Span("")
+
+        body = partial(said_lines, behind, look)
+        confirmation = Confirmation("Quit?", body, _quit, verb="Quit")
+        app.push_screen(LeaveScreen([confirmation], look))
+        return True
+
+    def left_behind(self) -> tuple[Span, ...]:
+        """What quitting now means for plans, an autopilot, tunables set from here, and jobs.
+
+        Empty when nothing is left behind.
+        """
+        session = self.session
+        said = [line for each in session.under_way for line in _of_plan(each)]
+        if (held := session.held) is not None:
+            then = autopilot_promise(bool(held.watch))
+            said.append(Span(f"The autopilot (latency target {held.held}) {then}."))
+        own = {name: session.past.holds[name] for name in session.past.own}
+        for later, names in grouped(own, session.scans(), restored_later).items():
+            said.extend(self._kept(later, names, any(own[name].until for name in names)))
+        for job in session.jobs.live:
+            goes_on = "goes on in the background"
+            then = self._then(f"ends with this demo; a real one {goes_on}", goes_on)
+            text = f"{told_of(job.job)}is {job.state}; it {then}. B shows it, X there stops it."
+            said.append(Span(text))
+        return tuple(said)
+
+    def _kept(self, later: str, names: Sequence[str], at_end: bool) -> Iterator[Span]:
+        """Tunables that this console holds and leaves in place when it ends."""
+        one, way = len(names) == 1, self.session.look.keys.way
+        stays = f"{counted(len(names), 'tunable')} set here stay{'s' * one} changed; {later}"
+        yield Span(self._then(f"{stays} (not in this demo: it ends)", stays) + ".", "warning")
+        at_end_too = f" when the scan ends: {way('tunables', 'restore-at-end')};" * (not at_end)
+        yield Span(
+            f"To restore {'it' if one else 'them'}: {way('tunables', 'restore')};{at_end_too}"
+            " later: zconsole tunables restore."
+        )
+        yield Span(", ".join(names))
+
+    def _then(self, in_demo: str, otherwise: str) -> str:
+        """What becomes of something when the console ends: a demo's machine ends with it."""
+        source = self.session.app.view_state.source
+        return in_demo if source is not None and "DEMO" in source.flags else otherwise
+
+
+def _of_plan(each: UnderWay) -> Iterator[Span]:
+    """What becomes of a plan that is being carried out."""
+    yield Span(f"{each.plan.title} is running.", "bold")
+    steps = each.plan.steps
+    if each.begun:
+        yield Span(f"$ {steps[each.begun - 1].command}", "bold")
+        yield Span("It continues without the console; you won't be notified when it finishes.")
+    rest = steps[each.begun :]
+    if rest:
+        yield Span(f"Won't run; run by hand ({len(rest)}):", "warning")
+        yield from (Span(f"$ {step.command}", "bold") for step in rest)
+
+
+def _settled(restored: Sequence[Restored], before: Mapping[str, Hold]) -> str:
+    """What was restored, in one message."""
+    own = [each for each in restored if before[each.name].own]
+    lines = [f"{each.name} {each.text}" for each in own]
+    for gone in dict.fromkeys(LEFT_BY.values()):
+        left = [r for r in restored if r not in own and LEFT_BY[before[r.name].by] == gone]
+        texts = ", ".join(f"{each.name} {each.text}" for each in left)
+        lines += [f"Left by {gone} that is gone: {texts}"] if left else []
+    return "\n".join(lines)
