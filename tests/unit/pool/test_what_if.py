@@ -276,8 +276,7 @@ def test_a_slip_of_the_hand_is_refused_at_once(word):
 @rows(
     ("old", "add", "aim", "busy"),
     [
-        # Measured on live pools of 2.3.9, few writes and many: 1 to 2 and 7 %, 15 and 21, 76 and
-        # 52.
+        # Live pools of 2.3.9, with few and with many writes: 1 to 2 and 7 %, 15 and 21, 76 and 52.
         (raidz("raidz2-0", 10, 10, 0.01), "mirror:2x1T", 0.01, 0.09),
         (raidz("raidz1-0", 5, 5, 3.6, parity=1), "mirror:2x1T", 0.15, 0.17),
         (raidz("raidz1-0", 5, 5, 3.5, parity=1), "raidz1:5x1T", 0.77, 0.50),

@@ -365,7 +365,7 @@ async def test_a_kernel_whose_tunables_cannot_be_read_is_refused(kernel):
 
 
 def autopilots(kernel: Kernel, mark: str, ask: Callable[..., object]) -> Autopilots:
-    """What the console of a mark has."""
+    """Return the autopilots as the console with this mark sees them."""
     status = partial(autopilot.status, kernel.state, LockedStore(kernel.state))
     return Autopilots(kernel.console(mark), mark, ask, lambda: False, status)
 
