@@ -1,11 +1,11 @@
 """How good the estimates are on recordings, against zpool's own: ``python -m tests.bench.eta DIR``.
 
 Every scan (function, vdev, start) that finished in a recording is judged by its samples between
-5 % and 95 % of its elapsed time, those while it was paused left out. The error of an estimate is
-|eta - true| / max(eta, true), and 1 where there is none. While it is "measuring", zpool's figure is
-what is shown, and so is judged; there is no range then. Paired with zpool's own estimate: the
-ratio of the mean errors a scan; then their geometric mean, how often the true end lay within the
-range, and the median width of the range as a share of the time that was left.
+5 % and 95 % of its elapsed time, without those while it was paused. The error of an estimate is
+|eta - true| / max(eta, true), and 1 if there is none. During "measuring", the console shows zpool's
+figure, so that is judged; there is no range then. Printed are, for each scan, the ratio of our mean
+error to that of zpool's own estimate; then the geometric mean of these ratios, how often the true
+end was within the range, and the median width of the range as a share of the remaining time.
 """
 
 from __future__ import annotations

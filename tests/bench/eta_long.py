@@ -1,9 +1,10 @@
 """ETAs of long simulated scans, against three others: ``python -m tests.bench.eta_long``.
 
-Forty seeded scans of 8 hours to 20 days (``tests.bench.long_scans``). At 10, 25 and 50 % of the
-time that can be predicted, the error |eta - true| / max(eta, true) of ours, and of the same from
-zpool's average over the pass, from the last 30 minutes, and from an exponentially smoothed rate.
-``--past`` tells each scan's successor as well, once the first was watched.
+The scans are forty seeded ones of 8 hours to 20 days (``tests.bench.long_scans``). At 10, 25 and
+50 % of the predictable time, the error |eta - true| / max(eta, true) is computed for our ETA and
+for three others: from zpool's average over the pass, from the last 30 minutes, and from an
+exponentially smoothed rate. With ``--past``, the next scan of each pool is judged as well, after
+the first one was watched.
 """
 
 from __future__ import annotations

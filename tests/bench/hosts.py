@@ -2,12 +2,12 @@
 
     python -m tests.bench.hosts [COLUMNSxLINES] [SECONDS] [--hosts N] [--bad] [--show]
 
-No machine is needed: an ``ssh`` on PATH stands in, which answers each host's commands from a saved
-pool whose scan proceeds. So what ssh itself takes is not in the figures (its processes are below
-the console's, and counted apart), nor is the way to a host, but for ``LATENCY`` seconds a command.
-With ``--bad`` five of the hosts are not well: one refuses, one hangs, one is slow, one prints
-nonsense and one is lost midway; the others' samples a second tell whether they are held up. With
-``--show`` the directory of the stand-in stays, with the command to look at the console.
+No machines are needed: a fake ``ssh`` on PATH answers each host's commands from a saved pool whose
+scan advances. So the figures don't include ssh itself (its processes are children of the console's,
+and counted separately) or the network, except for ``LATENCY`` seconds per command. With ``--bad``,
+five of the hosts are broken: one refuses, one hangs, one is slow, one prints nonsense and one is
+lost partway; the others' samples per second show whether they are delayed. With ``--show``, the
+directory of the fake is kept, and the command to look at the console is printed.
 """
 
 from __future__ import annotations

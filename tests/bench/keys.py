@@ -2,9 +2,9 @@
 
 ``python -m tests.bench.keys [--leaves N] [--pools P] [--keys K]``: a console on 80×24 that samples
 ``large`` pools once a second; a thread presses keys that move its cursor, each while a tick is
-worked on. Prints milliseconds from the key to the paint that follows it: of CPU (what it would take
-on a machine of its own, but for pauses) and as they went by; then those of the first round from its
-raw forms to its paint.
+being processed. Prints the milliseconds from a key to the paint that follows it: of CPU (the time
+that it would take on an idle machine, without pauses) and of real time; then those of the first
+round, from its raw forms to its paint.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python -m tests.bench.live_cpu [POOL] [--idle N] [--seconds S] [--rounds R]
 
-As root, on a machine with OpenZFS: of the pools that are there, with resilvers that outlast the
-measurement, or of N idle ones on files that are made for it and destroyed. Both commands run by
-turns on a terminal of 80x24, for S (60) seconds a turn after they have started, R (3) turns each.
-Counted is what the kernel has counted for the command and all processes below it, those that have
-ended too. The medians of milliseconds a second are printed.
+Run it as root, on a machine with OpenZFS. It uses the existing pools, with resilvers that outlast
+the measurement, or N idle pools on files, which are created and destroyed. Both commands run in
+turn on a terminal of 80x24, for S (60) seconds per turn after they have started, R (3) turns each.
+The kernel's CPU time of the command and all its descendants counts, including those that have
+ended. The medians of CPU milliseconds per second are printed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Run on the filesystem to be measured: ``python -m tests.bench.rebalance DIR [--rounds N]
 [--files N] [--loop N] [--large MIB] [--rewrite MIB] [--walk N]``. Prints medians; both sides end
 with one sync of the filesystem. Dropping caches for the large file needs root. The job itself is
-timed, without the plan before it, which the others have not; the whole command is told too.
+timed, without the plan before it, which the others don't have; the whole command is printed too.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python -m tests.bench.sample_cost POOL [SAMPLES]
 
 Compares a libzfs sample (helper process, decoding and rates included) with spawning
-`zpool status -jP` and `zpool iostat -HpPlqv`. Ways alternate sample by sample with a pause
-between, as samples do in use: in a tight loop caches stay warm, which favours whatever is smallest.
-Their order is another in every round, as the one before leaves caches behind.
+`zpool status -jP` and `zpool iostat -HpPlqv`. The ways alternate, with a pause between two
+samples as in real use: in a tight loop caches stay warm, which favors whatever is smallest. Their
+order differs in every round, because each way leaves warm caches for the next.
 The medians of CPU milliseconds are printed.
 """
 

@@ -1,4 +1,4 @@
-"""Bytes written to the terminal a refresh, at a size, with every row changing.
+"""Bytes written to the terminal per refresh, at a size, with every row changing.
 
     python -m tests.bench.terminal_bytes [COLUMNSxLINES] [SECONDS] [-- COMMAND …]
 

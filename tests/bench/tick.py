@@ -1,18 +1,18 @@
 """A tick of the demo's pool of 1,000 leaves: CPU of sample, model, frame and paint; memory.
 
-``python -m tests.bench.tick [--hours H] [--samples N]`` prints milliseconds of CPU a step (the
-medians of 40 ticks), and the process's largest memory after H simulated hours (24 unless told).
+``python -m tests.bench.tick [--hours H] [--samples N]`` prints the CPU milliseconds of each step
+(medians of 40 ticks), and the process's peak memory after H simulated hours (24 by default).
 
-``--leaves N [--pools P] [--ticks T]`` takes packed configs of so many leaves (``large``) instead,
-which another process counts on: the tick of a live console and its helper, memory without what
-simulates, and the time of a fixed loop of Python, by which figures of busy and quiet machines can
-be compared.
+``--leaves N [--pools P] [--ticks T]`` uses packed configs with N leaves (``large``) instead, which
+another process advances: this measures the tick of a live console and its helper, memory without
+the simulation, and the time of a fixed loop of Python, by which figures from busy and idle machines
+can be compared.
 
-A day at 1 Hz would be two hours of CPU time. Nothing that is kept of a pool counts seconds: it is
-rings and lists bounded by a number of samples, the longest of 600 points of a scan (the longest of
-all, 1,000 figures of a scan's report and 3,600 of the console's own, are a few numbers each). So
-the day is taken in N samples (2,400) as far apart as that makes them, and memory is told at each
-quarter: it must not go on growing once every ring is full.
+A day at 1 Hz would take two hours of CPU time. The history of a pool does not depend on seconds: it
+consists of rings and lists with a maximum number of samples. The longest has 600 points of a scan;
+longer ones (1,000 figures of a scan's report, 3,600 of the console's own) have only a few numbers
+each. So the day is divided into N samples (2,400), and memory is printed at each quarter: it must
+not grow any more once every ring is full.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`python -m tests.lock.leave [NAME ...]`: leave state as this version does, and keep it.
+"""`python -m tests.lock.leave [NAME ...]`: leave state as this version does, and archive it.
 
-For each name an archive in tests/fixtures/state, in a folder of this version: a process of
-zconsole began something and was killed. What has an archive is not made again; a later version
-adds its own folder, and `tests.lock.state` opens them all. What is left on ZFS takes a machine that
-has it: `python -m tests.vm left`.
+For each name, an archive is made in tests/fixtures/state, in a directory of this version: a process
+of zconsole started something and was killed. Existing archives are not made again; a later version
+adds its own directory, and `tests.lock.state` opens them all. State on ZFS needs a machine that has
+it: `python -m tests.vm left`.
 """
 
 from __future__ import annotations

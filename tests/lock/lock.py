@@ -99,7 +99,7 @@ def check(
             continue
         text = texts.get(name)
         lost = text is None or text.startswith(RAISED)
-        line = None if lost else meant.of(lines, part, name)  # nobody intends to lose a case
+        line = None if lost else meant.of(lines, part, name)  # a missing case is never intended
         if line is None:
             found.failed.append(name)
         else:

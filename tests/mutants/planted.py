@@ -4,8 +4,8 @@ The seed chooses them: in each package some, of all operators in turn. Those of 
 the code has them; others take the places of those it has no more. They stand in a copy of the tree
 on the disk, so that every process that a test begins has them, too. The first test that fails
 counts, and the first case of the lock that differs, of those that run a line of what is changed.
-Never seen so: what only a virtual machine runs, code of modules outside functions, and what runs in
-a process that may not write the map of lines (another user, a mount namespace of its own).
+Never seen this way: what only a virtual machine runs, code of modules outside functions, and what
+runs in a process that may not write the map of lines (another user, its own mount namespace).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plan and run one action inside a guest, as the console does; prints JSON lines.
 
-python -m tests.vm.act [--plan] [--typed TEXT] [--follow] POOL ACTION [ARGUMENT…]; devices of the
-pool by name, path or GUID.
+``python -m tests.vm.act [--plan] [--typed TEXT] [--follow] POOL ACTION [ARGUMENT…]``; devices of
+the pool are given by name, path or GUID.
 """
 
 from __future__ import annotations

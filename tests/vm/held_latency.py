@@ -1,10 +1,10 @@
 """`python -m tests.vm.held_latency`: how well the autopilot holds a latency on a live kernel.
 
-A scrub of a mirror whose disks do so many operations a second, beside applications that think,
-read and wait (`inside/applications.py`). First each fixed setting for a while; the target is
-between the latencies of the gentlest and of the fastest. Then the autopilot. What is printed is
-what the applications themselves measured. Wanted: 9 of 10 minutes with a p95 within 1.2 times the
-target, and the scan done within 1.3 times the time of the fastest fixed setting that meets it.
+A mirror with disks of limited operations per second is scrubbed while applications think, read and
+wait (`inside/applications.py`). First, each fixed setting runs for a while; the target is between
+the latencies of the gentlest and of the fastest. Then the autopilot runs. The latencies printed are
+those that the applications measured. The goals are 9 of 10 minutes with a p95 within 1.2 times the
+target, and a scan time within 1.3 times that of the fastest fixed setting that meets it.
 """
 
 from __future__ import annotations

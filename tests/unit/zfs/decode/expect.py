@@ -1,7 +1,7 @@
 """Compares what the decoder reads with a sample's hand-written ``.expect.json``.
 
-``ZCONSOLE_CORPUS=dir pytest tests/unit/decode`` runs it on another directory of samples laid out
-alike. The conventions are those of ``tests/fixtures/corpus/README.md``.
+``ZCONSOLE_CORPUS=dir pytest tests/unit/zfs/decode`` runs it on another directory of samples with
+the same layout. ``tests/fixtures/corpus/README.md`` has the conventions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The forms of one pool in one state, captured together, agree with each other.
 
-``ZCONSOLE_CAPTURES=dir pytest tests/unit/decode`` runs it on another directory.
+``ZCONSOLE_CAPTURES=dir pytest tests/unit/zfs/decode`` runs it on another directory.
 """
 
 from __future__ import annotations
