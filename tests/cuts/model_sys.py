@@ -138,6 +138,7 @@ class ModelSys(Sys):
 
     def handle(self, fd: int) -> bytes:
         self._enter("handle")
+        # Unlike an inode number, a handle never names another file later.
         return b"%d" % self._at(fd)
 
     def lstat(self, directory: int, name: bytes) -> Any:
@@ -203,6 +204,7 @@ class ModelSys(Sys):
     def fchown(self, fd: int, uid: int, gid: int) -> None:
         self._enter("fchown")
         identity, inode = self._at(fd), self._inode(fd)
+        # The kernel clears these bits when the owner changes (chown(2)).
         mode = inode.mode & ~(stat.S_ISUID | stat.S_ISGID)
         changed = self._touched(identity, uid=uid, gid=gid, mode=mode)
         self._do("fchown", changed, *self._without_capability(identity))
@@ -273,6 +275,7 @@ class ModelSys(Sys):
             refuse(errno.EEXIST)
         tick, identity = self.clock.tick, max(self.disk.inodes) + 1
         inode = Inode(self._number(), stat.S_IFREG | mode, atime=tick, mtime=tick, ctime=tick)
+        # New files inherit a default ACL (acl(5)).
         if DEFAULT_ACL in above.xattrs:
             inode.xattrs[ACL] = above.xattrs[DEFAULT_ACL]
         named = self._names(directory, (name, identity))
@@ -282,6 +285,7 @@ class ModelSys(Sys):
 
     def _number(self) -> int:
         """Return the number for a new inode."""
+        # A number stays in use while its inode is open or has a name.
         opened = {file.identity for file in self.open_files.files.values()}
         inodes = self.disk.inodes.items()
         used = {i.number for each, i in inodes if each in opened or self.disk.links[each]}
@@ -299,6 +303,7 @@ class ModelSys(Sys):
     def link_fd(self, fd: int, directory: int, name: bytes) -> None:
         self._enter("link_fd")
         identity = self._at(fd)
+        # linkat(2) refuses an inode that has lost its last name.
         if not self.disk.links[identity]:
             refuse(errno.ENOENT)
         self._link(directory, name, identity)
@@ -330,6 +335,7 @@ class ModelSys(Sys):
         at = self._at(directory)
         names = self._names(at, (name, two), (other, one))
         self._do("exchange", *names, self._touched(one), self._touched(two))
+        # The kernel reports an exchange as two moves, each with its own cookie (fs/namei.c).
         ways = (("from", name, 1), ("to", other, 1), ("from", other, 2), ("to", name, 2))
         self.open_files.tell(at, ways)
 

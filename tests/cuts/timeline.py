@@ -110,9 +110,11 @@ class Timeline:
         pending = self._pending(cut)
         for effect in _surviving(pending, mode, choose):
             disk.apply(effect)
+        # Pages reach the disk in any order: each may be lost on its own unless it was synced.
         kept = pending.pages if mode == KILL else _kept(pending.pages, choose)
         for page in (*pending.synced_pages, *kept):
             disk.apply(page)
+        # No filesystem leaves two inodes with one number.
         if not disk.tidy():
             return None
         return Crash(disk, journal, mode != KILL, MODES[mode])
@@ -174,6 +176,7 @@ def _file_synced(pending: _Pending, identity: int) -> _Pending:
     pending.kept_chains[chain] = sum(_chain(effect) == chain for _, effect in pending.effects)
     synced = [page for page in pending.pages if page.identity == identity]
     return pending._replace(
+        # On a journaling filesystem, fsync commits all metadata changed before it.
         kept_calls=pending.calls,
         pages=[page for page in pending.pages if page.identity != identity],
         synced_pages=[*pending.synced_pages, *synced],

@@ -207,6 +207,7 @@ def serve() -> None:
 
 def _become(asked: Mapping[str, Any], out: int, err: int) -> None:
     """Run a command and exit."""
+    # EX_SOFTWARE (sysexits.h), unless the command sets another one.
     code = 70
     try:
         signal.alarm(PATIENCE)
@@ -228,6 +229,7 @@ def _become(asked: Mapping[str, Any], out: int, err: int) -> None:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+        # Not sys.exit(): exit handlers and open files belong to the parent.
         os._exit(code)
 
 

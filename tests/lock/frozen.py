@@ -90,6 +90,7 @@ class Clock:
 
     def wait(self, seconds: float | None, events: Iterable[tuple[int, int]] = ()) -> None:
         """Wait until some time has passed, or for events of poll(2)."""
+        # An eventfd, so that an alarm in another thread can wake poll.
         wake, poll = os.eventfd(0), _poll()
         for descriptor, mask in ((wake, select.POLLIN), *events):
             poll.register(descriptor, mask)
@@ -124,12 +125,14 @@ def _replace_clocks(clock: Clock) -> None:
     time.clock_gettime = lambda kind: (wall if kind == time.CLOCK_REALTIME else steady)()
     time.clock_gettime_ns = lambda kind: round(time.clock_gettime(kind) * 1e9)
     time.sleep = clock.wait
+    # Without an argument, C's own functions would read the real clock.
     for name in ("localtime", "gmtime", "ctime"):
         own = getattr(time, name)
         setattr(time, name, partial(lambda own, t=None: own(wall() if t is None else t), own))
     form = time.strftime
     time.strftime = lambda text, t=None: form(text, time.localtime() if t is None else t)
 
+    # Methods of C types cannot be replaced, so the classes are.
     class Date(datetime.date):
         @classmethod
         def today(cls) -> Any:
@@ -222,6 +225,7 @@ def _replace_conditions(clock: Clock) -> None:
     def _wait(self: Any, timeout: float | None = None) -> bool:
         if timeout is None:
             return own(self)
+        # The same steps as in the standard library, with an alarm instead of a timeout.
         waiter = threading.Lock()
         waiter.acquire()
         self._waiters.append(waiter)
@@ -238,6 +242,7 @@ def _replace_conditions(clock: Clock) -> None:
         return notified
 
     threading.Condition.wait = _wait  # type: ignore[method-assign,assignment]
+    # threading has bound its own name for it (Condition.wait_for).
     threading._time = time.monotonic  # type: ignore[attr-defined]
 
 
@@ -294,6 +299,7 @@ def serve(asking: socket.socket) -> None:
     _replace_clocks(clock)
     _replace_conditions(clock)
     _import_everything()
+    # A collection would write to all objects, and so copy the pages that forks share.
     gc.freeze()
     while True:
         message, files, *_ = socket.recv_fds(asking, 1 << 16, 2)

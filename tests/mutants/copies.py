@@ -52,6 +52,7 @@ class Map:
         reached = self._file.read_bytes()
         with self._file.open("r+b") as file:  # keep its length: other processes have it mapped
             file.write(bytes(len(reached)))
+        # Until this call, a line that was reported is not reported again.
         lines.again()
         ends = [*list(self._begins.values())[1:], len(reached)]
         found: Lines = {}
@@ -95,6 +96,7 @@ def inside(tree: Path, trial: Callable[[], Any], seconds: float) -> Any:
     def _moved() -> Any:
         os.chdir(tree)
         sys.path[:] = [str(tree), *(each for each in sys.path if each not in ("", str(TREE)))]
+        # These came from the original tree, and must be imported from the copy.
         for name in [each for each in sys.modules if each.split(".")[0] in ("zconsole", "tests")]:
             del sys.modules[name]
         return trial()

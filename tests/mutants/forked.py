@@ -62,6 +62,7 @@ def forked(trial: Callable[[], Any], seconds: float) -> Any:
 
 def _child(trial: Callable[[], Any], answer: int) -> None:
     try:
+        # A process group of its own, so that everything it starts can be killed with it.
         os.setsid()
         quiet = os.open(os.devnull, os.O_RDWR)
         for standard in range(3):
@@ -72,6 +73,7 @@ def _child(trial: Callable[[], Any], answer: int) -> None:
     except BaseException:
         told = json.dumps({"raised": traceback.format_exc()})
     os.pwrite(answer, told.encode(), 0)
+    # Not sys.exit(): exit handlers belong to the parent.
     os._exit(0)
 
 

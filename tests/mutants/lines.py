@@ -46,6 +46,7 @@ def _monitor(reached: mmap.mmap, begin: Any) -> None:
     def _started(code: CodeType, _offset: int) -> Any:
         if begin(code) is not None:
             watching.set_local_events(TOOL, code, watching.events.LINE)
+        # Each function and line is reported once; after that, code runs at full speed.
         return watching.DISABLE
 
     def _line(code: CodeType, line: int) -> Any:

@@ -143,6 +143,7 @@ def recorded(files: Iterable[str], jobs: int) -> Iterator[Reached]:
     found.touch()
     through = {test for test, *_ in _rows(found, whole=False) if "::" not in test}
     if missing := [file for file in files if file not in through]:
+        # Large files first, so that the parts take about the same time.
         missing.sort(key=lambda file: -(TREE / file).stat().st_size)
         parts = [missing[at::jobs] for at in range(jobs)]
         list(side_by_side(jobs, partial(_record, found), parts))

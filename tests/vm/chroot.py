@@ -89,6 +89,7 @@ def debootstrap(release: Release, root: Path, progress: Progress) -> Chroot:
 
 def _configure(chroot: Chroot, release: Release) -> None:
     """Set up apt and dpkg inside the tree."""
+    # 101 forbids every action, so that packages start no services (invoke-rc.d(8)).
     chroot.write("usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", 0o755)
     chroot.write("etc/dpkg/dpkg.cfg.d/build", "force-unsafe-io\npath-exclude=/usr/share/man/*\n")
     chroot.write("etc/apt/apt.conf.d/90build", _apt_settings(release))

@@ -103,6 +103,7 @@ def drawn(trial: Trial) -> Chance:
     listed, chance = faults(), random.Random(trial.name)
     layout = chance.choice(listed["pools"][trial.during])
     disks = tuple(int(word[1:]) for word in layout.split() if re.fullmatch(r"d\d", word))
+    # The last disk is being replaced in these, so it cannot be the victim.
     kept = disks[:-1] if trial.during in ("resilver", "rebuild") else disks
     low, high = listed["faults"][trial.fault].get("strength", (0, 0))
     return Chance(layout, disks, chance.choice(kept), chance.randint(low, high))
@@ -147,6 +148,7 @@ class Stage:
         pattern, words = _RUNNING[self.trial.during]
         little_in_flight(self.pool)
         self._slow_down()
+        # Held until the fault is in place: the scan could end before it.
         self._hold(True)
         replaced = (f"d{self.chance.disks[-1]}", f"d{NEW}")
         self.pool.zpool(*words, *(() if self.trial.during == "scrub" else replaced))
@@ -156,6 +158,7 @@ class Stage:
         self._inject(seen)
         self._hold(False)
         self._handle_disks()
+        # A disk that is gone for good has left the scan held.
         self._hold(False)
         self._wait("/root/code")
         self._read(seen)
@@ -170,6 +173,7 @@ class Stage:
         disks = self.chance.disks
         share = len(disks) - parity(self.chance.layout, len(disks))
         seconds = SCAN_SECONDS + HANDLING_SECONDS * RETURNS.get(self.trial.fault, 0)
+        # Each disk holds 1/share of the data, and should take ``seconds`` to scan.
         rate = FILES * FILE_MB * MIB // share // seconds
         if self.trial.fault == "crawls":
             self.pool.slow(self.chance.victim, bps=self.chance.strength << 10)

@@ -217,6 +217,7 @@ class Machine:
         self.ssh.wait()
         self.run("for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >$cpu; done")
         self.run(_QUIET_UDEV)
+        # Saved here, and restored after each test.
         self.run(f"cd {_PARAMETERS} && grep -sH '' * >{_DEFAULTS}")
 
     def recover(self) -> None:
