@@ -131,6 +131,7 @@ class Hosts:
         for path, document in self._scans.items():
             fresh = json.loads(json.dumps(document))
             _advance(fresh["pools"]["tank"]["scan_stats"], self._began, passed)
+            # Replaced in one step, because a fake ssh may be reading the file.
             other = path.with_suffix(".new")
             other.write_text(json.dumps(fresh))
             other.replace(path)

@@ -83,6 +83,7 @@ def beside(*steps: Step, own_mounts: bool = False) -> Iterator[Other]:
         with os.fdopen(answers, "rb") as heard:
             yield Other(orders, heard, process)
     finally:
+        # Its end of the pipe then reads nothing, and the process ends.
         os.close(orders)
         os.waitpid(process, 0)
 

@@ -81,6 +81,7 @@ class FaultySys(Sys):
         self, name: str, call: Callable[..., Any], numbers: Iterator[int]
     ) -> Callable[..., Any]:
         def counted(*args: Any, **kwargs: Any) -> Any:
+            # Threads of the engine may still run: their calls must have no effect any more.
             if self.dead:
                 raise Killed
             number = next(numbers)  # atomic: a sync runs in a thread of its own

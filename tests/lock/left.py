@@ -48,6 +48,7 @@ def pack(area: Path, to: Path) -> None:
     with tarfile.open(to, "w:xz", preset=9) as tar:
         _add(tar, NOTE, json.dumps(note).encode())
         for path in sorted(area.rglob("*")):
+            # SQLite rebuilds this index from the write-ahead log (sqlite.org/walformat.html).
             if path.name.endswith("-shm"):
                 continue
             tar.add(path, str(path.relative_to(area)), recursive=False, filter=_plain)
@@ -60,6 +61,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    # The same bytes whoever packs them, and whenever.
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry
@@ -93,6 +95,7 @@ def _settle_files(area: Path, entries: Mapping[str, Any], shift: float) -> None:
     """
     last = 0
     for name, (_, mode, atime, mtime, ctime) in sorted(entries.items(), key=lambda e: e[1][4]):
+        # Nobody can set a ctime: changes that were apart are made apart by waiting.
         if ctime - last > APART:
             time.sleep(APART / 1e9 * 2)
         last = ctime
@@ -109,6 +112,7 @@ def _settle_journal(journal: Path, note: Mapping[str, Any], area: Path, shift: f
     paths = {here[name].st_ino: area / name for name in note["entries"]}
 
     def number(before: int | None) -> int | None:
+        # An inode without a file here was gone when the archive was made.
         return numbers.get(before, before + GONE) if before else before
 
     def handle(before: bytes, inode: int | None) -> bytes:
@@ -139,6 +143,7 @@ def handle_of(path: Path) -> bytes:
     """Return a file's handle (name_to_handle_at(2)); empty if the filesystem has none."""
     found = ctypes.create_string_buffer(_HANDLE.pack(128, 0), 8 + 128)
     mount, libc = ctypes.c_int(), ctypes.CDLL(None)
+    # -100 is AT_FDCWD (linux/fcntl.h).
     if libc.name_to_handle_at(-100, os.fsencode(path), found, ctypes.byref(mount), 0) == -1:
         return b""
     return found.raw[: 8 + _HANDLE.unpack_from(found)[0]]
@@ -152,4 +157,5 @@ def _filesystem(path: Path) -> str:
         kind, source = words[words.index("-") + 1 :][:2]
         if path.is_relative_to(words[4]):
             mounts.append((len(words[4]), f"{kind}:{source}:"))
+    # Of the mounts that contain the path, the innermost has the longest name.
     return max(mounts, key=lambda mount: mount[0])[1]

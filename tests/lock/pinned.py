@@ -90,5 +90,6 @@ def _program() -> tuple[Any, Path]:
         patch.object(os, user, lambda: USER).start()
     # After whatever the interpreter needs the real clock for.
     main = import_module("zconsole.cli.main").main
+    # The directory is deleted with its holder, so keep that as long as the entry point.
     main.holder = holder
     return main, scratch

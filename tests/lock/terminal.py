@@ -183,6 +183,7 @@ class Terminal:
     ) -> None:
         """Start zconsole; ``files`` are copied to its home, ``early`` is typed before it loads."""
         self.home = Path(tempfile.mkdtemp(prefix="lock-", dir="/tmp"))
+        # As long as the random name, so that lines wrap the same way in every run.
         self._alias = "lock-".ljust(len(self.home.name), "x")
         for file in files:
             shutil.copy(file, self.home)
@@ -293,6 +294,7 @@ class Terminal:
             if self.process.poll() is not None:
                 data += self._read()
                 break
+            # Two equal looks without output in between: nothing has run (`frozen.tasks`).
             if after and not came and before == after:
                 break
             before = after
