@@ -1,4 +1,4 @@
-"""A text that names an act: by its command, and in the console by the keys that do it."""
+"""Text that mentions an action: by its command, or in the console by the keys that do it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 
 class KeyedText(str):
-    """A text as the command line says it, with how the console says it.
+    """A string for the command line, with a second form for the console.
 
-    What is made of it by formatting is the command line's text; ``+`` keeps both.
+    Formatting it yields the plain command-line text; ``+`` keeps both forms.
     """
 
     by_key: str
-    """With ``{keys}`` for the keys that lead to the act."""
+    """The console's form, with ``{keys}`` in place of the keys that do the action."""
     titles: tuple[str, ...]
-    """What the table of keys calls those."""
+    """Titles of these keys in the table of keys."""
 
     def __new__(cls, command: str, by_key: str, *titles: str) -> KeyedText:
-        """``command`` is the text where there are no keys."""
+        """Create the text; ``command`` is the form without keys."""
         made = super().__new__(cls, command)
         made.by_key, made.titles = by_key, titles
         return made
@@ -32,5 +32,5 @@ class KeyedText(str):
         return (str(self), self.by_key, *self.titles)
 
     def told(self, way: Callable[..., str]) -> str:
-        """As the console says it; ``way`` gives the keys of these titles, in words."""
+        """Return the console's form; ``way`` returns the keys of these titles in words."""
         return self.by_key.replace("{keys}", way(*self.titles))

@@ -1,1 +1,1 @@
-"""Actions on live pools: a pure plan first, then a confirmed, audited, followed run of it."""
+"""Actions on live pools: a plan made by a pure function, then a confirmed and audited run."""

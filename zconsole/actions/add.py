@@ -1,8 +1,8 @@
 """Adding a vdev, log, cache or spare to a pool (zpool-add(8); zpool_do_add in zpool_main.c).
 
-Never with ``-f``: what zpool would refuse is refused here, with what can be done instead; and where
-zpool no longer checks, as in a pool whose vdevs don't match each other, redundancy is still asked
-for. ``zpool add -n`` is no step of the plan: zpool makes the same checks before it touches a disk.
+``-f`` is never used: what zpool would refuse is refused here, with alternatives. Redundancy is
+required even where zpool no longer checks it, as in a pool whose vdevs don't match each other. The
+plan has no step with ``zpool add -n``, as zpool makes the same checks before it touches a disk.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ from zconsole.units import counted, percent, size
 
 
 def plan_add(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> ActionPlan:
-    """Add devices to a pool as one vdev, or as logs, caches or spares; the paths of ``devices``."""
+    """Plan to add devices to a pool as one vdev, or as logs, caches or spares.
+
+    ``devices``: their absolute paths.
+    """
     title = f"Add a {layout.name} of {counted(len(devices), 'device')} to {situation.pool.name}"
     if why := _senseless(situation, layout, devices):
         return refuse("add", title, situation, why)
@@ -71,6 +74,7 @@ def plan_add(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> 
             *(_free(layout, path) for path in devices),
             _like_the_pool(layout, devices),
         ),
+        # Only what can never be removed again is worth the typing.
         needs_typed=situation.pool.name if stays else None,
         alternatives=alternatives(situation, layout, devices),
         follow=when(
@@ -82,7 +86,7 @@ def plan_add(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> 
 
 
 def _senseless(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> str | None:
-    """What is wrong with the question itself."""
+    """Return why the request makes no sense for any pool; None if it does."""
     if layout.vclass != "normal" and layout.kind.startswith("raidz"):
         return f"ZFS has no {layout.vclass} of raidz: use a mirror"
     if layout.vclass in ("cache", "spare") and layout.kind != "disk":
@@ -95,7 +99,7 @@ def _senseless(situation: Situation, layout: Layout, devices: tuple[str, ...]) -
 
 
 def _on_one_disk(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> str | None:
-    """Which devices are the same one, a disk and its partition, or no redundancy for each other."""
+    """Return which devices are the same, or share a disk and so give no redundancy; else None."""
     facts = situation.facts
     found = [facts.named(path) or Device(path) for path in devices]
     for each, other in permutations(found, 2):
@@ -109,7 +113,7 @@ def _on_one_disk(situation: Situation, layout: Layout, devices: tuple[str, ...])
 
 
 def _same_vdevs(situation: Situation) -> Precondition:
-    """Nobody else has added or removed a vdev meanwhile."""
+    """Require that no vdev was added or removed since planning."""
 
     def _top_level(at: Situation) -> set[str]:
         return {f"{vdev.vclass} {vdev.guid or vdev.name}" for vdev in at.pool.root.children}
@@ -123,7 +127,7 @@ def _same_vdevs(situation: Situation) -> Precondition:
 
 
 def _suitable(layout: Layout, devices: int) -> tuple[Precondition, ...]:
-    """What a vdev that holds data must be: as redundant as the pool, and of a feature it has."""
+    """Require of a data vdev that it is as redundant as the pool, and its feature is enabled."""
     if not layout.holds_data:
         return ()
     feature = must.feature("allocation_classes", f"a {layout.vclass} vdev", (0, 8))
@@ -134,7 +138,7 @@ def _suitable(layout: Layout, devices: int) -> tuple[Precondition, ...]:
 
 
 def _too_weak(situation: Situation, layout: Layout, new: Replication) -> str | None:
-    """Why its loss would be likelier than that of the pool's other vdevs."""
+    """Return why the new vdev would be lost more easily than the others; None if it wouldn't."""
     wanted = least_redundant(situation.pool.root)
     if new.survives >= wanted:
         return None
@@ -149,7 +153,7 @@ def _too_weak(situation: Situation, layout: Layout, new: Replication) -> str | N
 
 
 def _free(layout: Layout, path: str) -> Precondition:
-    """The device is there, holds nothing and is in use by nothing, as far as the machine tells."""
+    """Require that the device is present, empty and unused, as far as the machine tells."""
 
     def _check(situation: Situation) -> str | None:
         device = situation.facts.named(path)
@@ -162,12 +166,15 @@ def _free(layout: Layout, path: str) -> Precondition:
 
 
 def _like_the_pool(layout: Layout, devices: tuple[str, ...]) -> Precondition:
-    """It needs no ``-f`` (check_replication), and the kernel takes it (spa_vdev_add, spa.c)."""
+    """Require a layout that needs no ``-f`` (check_replication) and that the kernel accepts.
+
+    The kernel's checks are in spa_vdev_add (spa.c).
+    """
 
     def _check(situation: Situation) -> str | None:
         if not layout.holds_data:
             return None
-        # What a removal leaves behind is in no sample; the feature stays active for good
+        # Samples don't show the remains of a removal, but the feature stays active for good
         # (zpool-features(7)).
         removed = situation.facts.features.get("device_removal") == "active"
         if layout.kind.startswith("raidz") and removed:
@@ -181,13 +188,13 @@ def _like_the_pool(layout: Layout, devices: tuple[str, ...]) -> Precondition:
 
 
 UNEQUAL = 0.05
-"""Share by which disks of a new vdev may differ in size from the others' before that is said."""
+"""Relative difference in disk size from the other vdevs above which it is mentioned."""
 NAMED_VDEVS = 3
-"""Vdevs whose share of new writes is named."""
+"""Number of vdevs whose share of new writes is named."""
 
 
 def meaning(layout: Layout) -> tuple[str, ...]:
-    """What it is for, and what its loss means."""
+    """Return what a vdev class is for, and what its loss means."""
     return {
         "normal": ("adds space; data already written stays where it is",),
         "special": (
@@ -206,7 +213,7 @@ def meaning(layout: Layout) -> tuple[str, ...]:
 
 
 def alignment(situation: Situation, layout: Layout, devices: Sequence[Device]) -> Iterator[str]:
-    """The ashift of what is added, and why."""
+    """Yield the ashift of the new vdev, and why."""
     wanted = wanted_shift(situation, layout)
     if layout.vclass in ("cache", "spare"):
         return
@@ -221,11 +228,12 @@ def alignment(situation: Situation, layout: Layout, devices: Sequence[Device]) -
 def balance_effects(
     situation: Situation, kind: str, devices: int, sizes: Sequence[int]
 ) -> tuple[str, ...]:
-    """How space, new writes and balance change; empty where sizes are unknown."""
+    """Return how space, new writes and balance change; a note instead where sizes are unknown."""
     root = situation.pool.root
     known = all(v.size_bytes and v.alloc_bytes is not None for v in data_vdevs(root))
     if len(sizes) < devices or not known:
         return ("how space and new writes change is unknown: not all sizes are known",)
+    # ZFS uses every disk of a vdev up to the size of the smallest, less its labels.
     shape = Shape(kind, devices, max(0, min(sizes) - LABELS))
     version = ".".join(map(str, situation.facts.version)) or None
     view = outlook(root, grown(root, (shape,), {}), version)
@@ -234,7 +242,7 @@ def balance_effects(
     if len(others) > NAMED_VDEVS:
         shares += f", {len(others) - NAMED_VDEVS} more vdevs the rest"
     if view.busy_share is not None:
-        shares += f"; about {percent(view.busy_share, 0)} to it while they keep all disks busy"
+        shares += f"; about {percent(view.busy_share, 0)} to it with all disks busy"
     spread = f"fill of the vdevs differs by {percent(view.after.spread)} then"
     spread += f" ({percent(view.before.spread)} now)"
     if view.rewrite_bytes:
@@ -250,15 +258,15 @@ def balance_effects(
 
 
 def _free_words(found: Balance) -> str:
-    """What is free after parity, in all."""
+    """Return the usable free space of all vdevs, in words."""
     known = [vdev.usable_free_bytes for vdev in found.vdevs]
     return "unknown" if None in known else size(sum(filter(None, known)))
 
 
 def permanent(situation: Situation, layout: Layout) -> str | None:
-    """Why it could never be removed again; None where zpool remove could (vdev_removal.c).
+    """Return why the vdev can never be removed; None if zpool remove could (vdev_removal.c).
 
-    What is unknown counts as possible.
+    Anything unknown counts as removable.
     """
     if not layout.holds_data:
         return None
@@ -278,7 +286,7 @@ def permanent(situation: Situation, layout: Layout) -> str | None:
 
 
 def removable(situation: Situation, layout: Layout) -> str:
-    """How it can be taken out again, where it can (zpool-remove(8))."""
+    """Return how a vdev that can be removed is removed (zpool-remove(8))."""
     later = " only once the checkpoint is discarded" if has_checkpoint(situation.pool) else ""
     if not layout.holds_data:
         return f"zpool remove {'can take' if later else 'takes'} it out again{later}"
@@ -292,9 +300,9 @@ def removable(situation: Situation, layout: Layout) -> str:
 def warnings(
     situation: Situation, layout: Layout, devices: tuple[str, ...], sizes: Sequence[int]
 ) -> Iterator[str]:
-    """What an operator should look at before."""
+    """Yield warnings for the operator."""
     if has_checkpoint(situation.pool):
-        # What a rewind would undo: zpoolconcepts(7), Pool checkpoint.
+        # A rewind undoes the add: zpoolconcepts(7), Pool checkpoint.
         only = ", the only way to undo it," if permanent(situation, layout) else ""
         yield (
             f"the pool has a checkpoint: a rewind to it takes this out again{only} and loses all"
@@ -332,7 +340,7 @@ def warnings(
 
 
 def _differences(root: Vdev, new: Replication, sizes: Sequence[int]) -> Iterator[str]:
-    """How the new vdev differs in width and size of disks from the pool's vdevs."""
+    """Yield how the new vdev differs in width and disk size from the pool's vdevs."""
     tops = [v for v in data_vdevs(root) if v.vclass == "normal"]
     widths = sorted({replication_of(top).width for top in tops})
     if widths != [new.width]:
@@ -350,7 +358,7 @@ def _differences(root: Vdev, new: Replication, sizes: Sequence[int]) -> Iterator
 
 
 def alternatives(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> tuple[str, ...]:
-    """What to do where this cannot be added: what people mean who add a lone disk."""
+    """Return alternatives; for a lone disk those that are probably meant."""
     if not layout.holds_data:
         return ()
     tops = [v for v in data_vdevs(situation.pool.root) if v.vclass == "normal"]
@@ -363,7 +371,7 @@ def alternatives(situation: Situation, layout: Layout, devices: tuple[str, ...])
 
 
 def _for_a_disk(situation: Situation, tops: Sequence[Vdev]) -> Iterator[str]:
-    """What one disk can do for the pool's redundancy."""
+    """Yield ways in which one disk improves the pool's redundancy."""
     for target in failed(situation.pool):
         yield f"replace {target.name} ({target.vdev.state}) with it"
     if (single := next((v for v in tops if not v.children), None)) is not None:

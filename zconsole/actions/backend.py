@@ -1,4 +1,4 @@
-"""Everything a console needs to act: on this machine, or on a simulated one."""
+"""The dependencies of actions: for this machine, or for a simulated one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ class Autopilots:
 def make_way(control: Control, t: float) -> None:
     """Restore what a killed autopilot left, at ``t``.
 
-    Raises UsageError where a person has set what the next one would set: they are not taken over.
+    Raises UsageError if the operator has set a tunable that the autopilot would set: such settings
+    are not taken over.
     """
     control.settle(t)
     settings = map(control.setting, LEVERS)
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
 
 
 async def live_pools() -> tuple[tuple[Pool, ...], bool]:
-    """The pools of this machine that answer now, and whether those are all."""
+    """Read the pools of this machine that answer, and whether these are all."""
     source = LiveSource()
     try:
         return await every_pool(source)
@@ -88,11 +89,11 @@ async def live_pools() -> tuple[tuple[Pool, ...], bool]:
 
 
 FROZEN = 3600.0
-"""Seconds after which frozen scans go on, whatever the console does."""
+"""Seconds after which frozen scans continue, even if the console has died."""
 
 
 def live_rebalance() -> RebalanceBackend:
-    """Rebalance on this machine."""
+    """Return the rebalance backend of this machine."""
     from zconsole.rebalance.live_backend import LiveRebalance
 
     return LiveRebalance()
@@ -100,10 +101,10 @@ def live_rebalance() -> RebalanceBackend:
 
 @dataclass(frozen=True, slots=True)
 class ActionBackend:
-    """What acts; made anew for each console."""
+    """The dependencies of actions; created for each console."""
 
     runner: CommandRunner
-    """Asks the machine; what does not answer in time is ended."""
+    """Runs queries, which are killed at their deadline."""
     command_runner: CommandRunner
     """Runs what a plan says; that is never cut short."""
     ask: MachineFacts
@@ -112,19 +113,21 @@ class ActionBackend:
     control: Control
     autopilots: Autopilots
     denied: str = ""
-    """Why nothing may be changed here, whatever the source says; empty when it may."""
+    """Why nothing may be changed here, even if the source allows it; empty when it may."""
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = steady_clock
-    """The clock by which samples say when they began."""
+    """The clock of the samples' start times."""
     rebalance_backend: Callable[[], RebalanceBackend] = live_rebalance
     """Makes the console's side of rebalance; loaded once it is wanted."""
     lights: MachineLights = field(default_factory=MachineLights)
     windows: MachineWindows = field(default_factory=MachineWindows)
     every_pool: Callable[[], Awaitable[tuple[tuple[Pool, ...], bool]]] = live_pools
-    """The pools of the machine that answer, for a console that shows some, and whether all do."""
+    """Reads all pools that answer, for a console that shows some, and whether these are all."""
     change_mark: Callable[[], object] | None = None
-    """Asks, without reading any of it, whether what is kept of consoles and jobs may have changed:
-    see ``state_dir.change_mark``. None: it has to be read."""
+    """Returns a mark that changes when records of consoles or jobs may have changed.
+
+    It does not read them (see ``state_dir.change_mark``). None: they have to be read.
+    """
 
     async def freeze(self, name: str, value: int) -> None:
         """Set a guarded tunable for as long as this console lives. Raises ZconsoleError."""
@@ -132,7 +135,10 @@ class ActionBackend:
         await in_daemon_thread(partial(self.autopilots.ask, **order))
 
     def executor(self, refresh: Refresher, denied: str = "") -> Executor:
-        """Runs plans by all of this; ``denied``: why it runs none, besides ``self.denied``."""
+        """Create an executor of plans.
+
+        ``denied``: why it may run none, in addition to ``self.denied``.
+        """
         return Executor(
             self.command_runner,
             refresh,
@@ -146,12 +152,12 @@ class ActionBackend:
 
 
 def live_backend(read_only: bool) -> ActionBackend:
-    """What acts on this machine; one that may not write says why in ``denied``."""
+    """Create the backend of this machine; ``denied`` says why it may not write, if so."""
     runner = ProcessRunner()
     parameters = Parameters()
     denied = "read-only" if read_only else "" if os.geteuid() == 0 else "not root"
-    # Made and checked whenever something is written there: a directory that is unusable or hangs
-    # must not keep anybody from clearing a pool.
+    # The directory is created and checked only when something is written: an unusable or hanging
+    # one must not keep the operator from clearing a pool.
     directory = state_dir(create=False)
     log = audit_log()
     mark = process_mark(os.getpid())

@@ -1,4 +1,4 @@
-"""Which devices of the machine can take a vdev's place, and why the others cannot."""
+"""Devices of the machine that can replace a vdev, and why the others can't."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from zconsole.system.printable import clean
 from zconsole.units import size
 
 PARTITIONING = 11 * 1024**2
-"""What zpool's own partitioning of a whole disk can cost: alignment and the 8 MiB part9."""
+"""Bytes that zpool's own partitioning of a whole disk may take: alignment and 8 MiB part9."""
 
 
 FAILED_DISK, OLD_DISK = "this is the failed disk", "this is the disk to replace"
-"""Why a device cannot take its own place: zpool refuses a disk that has the pool's label."""
+"""Reasons why a device can't replace itself: zpool refuses a disk with the pool's label."""
 
 
 class Objection(NamedTuple):
-    """What speaks against a device for a place."""
+    """A reason against using a device in a place."""
 
     text: str
     fatal: bool = True
-    """Whether it cannot work."""
+    """Whether it makes the device unusable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A device judged for one place in one pool."""
+    """A device, judged for one place in one pool."""
 
     device: Device
     problems: tuple[str, ...] = ()
-    """Why it cannot work; empty when it can."""
+    """Why it can't be used; empty if it can."""
     cautions: tuple[str, ...] = ()
     is_old: bool = False
-    """Whether it is the very device that is to be replaced."""
+    """Whether it is the device to be replaced itself."""
 
     @property
     def usable(self) -> bool:
-        """Whether zpool would take it, as far as is known."""
+        """Whether zpool would accept it, as far as is known."""
         return not self.problems
 
 
 def ranked(pool: Pool, target: Target, facts: Facts) -> tuple[Candidate, ...]:
-    """Every device of the machine: usable ones first, the best fit by size first among them.
+    """Return every device of the machine: usable ones first, sorted by best fit in size.
 
-    The device that is to be replaced comes last.
+    The device to be replaced comes last.
     """
     judged = [judge_device(pool, target, device, facts) for device in facts.devices]
     return tuple(sorted(judged, key=_fit))
 
 
 def judge_device(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
-    """One device for this place, with every reason against it."""
+    """Judge one device for this place, with every reason against it."""
     found = (
         *_in_use(pool, target, device),
         *_only_by_a_spare(target),
@@ -69,13 +69,14 @@ def judge_device(pool: Pool, target: Target, device: Device, facts: Facts) -> Ca
 
 
 def _judged(device: Device, found: Sequence[Objection]) -> Candidate:
+    """Build the candidate from the objections to a device."""
     problems = tuple(each.text for each in found if each.fatal)
     cautions = tuple(each.text for each in found if not each.fatal)
     return Candidate(device, problems, cautions, problems[:1] in ((FAILED_DISK,), (OLD_DISK,)))
 
 
 def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
-    """One device for a vdev that is to be added, laid out for ``ashift`` where that is known."""
+    """Judge one device for a new vdev, with this ``ashift`` if it is known."""
     small = Objection("size unknown", fatal=False)
     if device.size is not None:
         small = Objection(f"too small: {size(device.size)}, a vdev needs {size(LEAST_DEVICE)}")
@@ -88,7 +89,7 @@ def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
 
 
 def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, ...]:
-    """What speaks against a device that was chosen, though it may work."""
+    """Return the cautions about a device that was chosen, though it may work."""
     device = facts.named(new)
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
@@ -106,18 +107,18 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
 
 
 def ashift_of(target: Target) -> int | None:
-    """The alignment shift of the top-level vdev the place belongs to; None when unknown."""
+    """Return the ashift of the top-level vdev of the place; None when unknown."""
     if target.top.ashift:
         return target.top.ashift
     return next((leaf.ashift for leaf in target.top.leaves() if leaf.ashift), None)
 
 
 def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
-    """``-o ashift`` where zpool would otherwise ask for more than the vdev has.
+    """Return ``-o ashift`` if zpool would otherwise ask for more than the vdev has.
 
-    It passes on the pool's ashift property (zpool_do_attach_or_replace, zpool_main.c), else some
-    releases choose by the new device's sectors, and the kernel refuses a higher alignment than
-    the vdev's.
+    zpool passes on the pool's ashift property (zpool_do_attach_or_replace, zpool_main.c); without
+    it, some releases choose by the new device's sectors, and the kernel refuses a higher alignment
+    than the vdev's.
     """
     ashift, wanted = ashift_of(target), facts.properties.get("ashift", "0")
     device = facts.named(new)
@@ -129,16 +130,18 @@ def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
 
 
 def order(candidate: Candidate) -> tuple[bool, bool]:
-    """A key to sort by: what can be used first, the device that is to be replaced last."""
+    """Return a sort key: usable devices first, the device to be replaced last."""
     return candidate.is_old, not candidate.usable
 
 
 def _fit(candidate: Candidate) -> tuple[bool, bool, int, int, str]:
+    """Return a sort key: as ``order``, then fewest cautions, then the smallest size."""
     device = candidate.device
     return (*order(candidate), len(candidate.cautions), device.size or 0, device.path)
 
 
 def _size(target: Target, device: Device, facts: Facts) -> Iterator[Objection]:
+    """Yield objections to a device's size."""
     least = least_bytes(target.top)
     if least is None or device.size is None:
         yield Objection("size unknown: it may be too small", fatal=False)
@@ -146,7 +149,7 @@ def _size(target: Target, device: Device, facts: Facts) -> Iterator[Objection]:
     if device.size < least:
         yield Objection(f"too small: {size(device.size)}, this place needs {size(least)}")
         return
-    # Another disk of the size of the smallest whole disk that the vdev has fits as that one did.
+    # A disk of the same size as the vdev's smallest whole disk fits as that one did.
     siblings = (facts.disk(leaf.path) for leaf in target.top.leaves() if leaf.path)
     sizes = (each.size for each in siblings if each is not None and each.size)
     usable = device.size - (PARTITIONING if device.kind == "disk" else 0)
@@ -156,9 +159,13 @@ def _size(target: Target, device: Device, facts: Facts) -> Iterator[Objection]:
 
 
 def _under(ashift: int | None, name: str, device: Device, so: str) -> Iterator[Objection]:
-    """What speaks against a device's sectors in ``name``, laid out for ``ashift``, and so what."""
+    """Yield objections to a device's sectors in ``name``, which has this ``ashift``.
+
+    ``so``: what follows from sectors that are too large, in words.
+    """
     if ashift is None:
         return
+    # The kernel refuses an alignment above that of the vdev (spa_vdev_attach, spa.c).
     if device.logical and device.logical > 1 << ashift:
         yield Objection(
             f"its sectors are {device.logical} bytes, {name} is laid out for"
@@ -170,7 +177,7 @@ def _under(ashift: int | None, name: str, device: Device, so: str) -> Iterator[O
 
 
 def _on_one_disk(target: Target, device: Device, facts: Facts) -> Iterator[Objection]:
-    """What speaks against a part of a disk that the vdev, or the place itself, is on."""
+    """Yield objections to a partition of a disk that the vdev, or the place itself, is on."""
     if device.kind == "disk":
         return
     disks = facts.disks_under(device)
@@ -189,11 +196,12 @@ def _on_one_disk(target: Target, device: Device, facts: Facts) -> Iterator[Objec
 
 
 def _in_use(pool: Pool, target: Target | None, device: Device) -> Iterator[Objection]:
+    """Yield objections to a device that is in use, or that holds data."""
     member = find_path(pool, (device.path, device.node, *device.aliases))
     own = member is not None and target is not None and member.key == target.key
     state = target.vdev.state if own and target is not None else "ONLINE"
     in_place = state != "ONLINE"
-    # A new disk put where the old one was has the old one's path, but not the pool's label.
+    # A new disk in the old one's bay has the old one's path, but not the pool's label.
     if in_place and device.contents.zfs_pool == pool.name:
         yield Objection(OLD_DISK if state == "OFFLINE" else FAILED_DISK)
         return
@@ -212,7 +220,7 @@ def _in_use(pool: Pool, target: Target | None, device: Device) -> Iterator[Objec
 
 
 def held(pool: Pool, device: Device) -> list[str]:
-    """What zpool would refuse to overwrite without being forced, which is never done here."""
+    """Return why zpool would refuse to overwrite a device without ``-f``, which is never used."""
     found = device.contents
     said = [
         f"holds {name}; zpool does not overwrite that unless forced: if you don't"
@@ -233,16 +241,17 @@ def held(pool: Pool, device: Device) -> list[str]:
 
 
 def spares(pool: Pool) -> dict[str, Vdev]:
-    """The pool's hot spares that are free to be used, by the name to give to zpool.
+    """Return the pool's available hot spares by the name to give to zpool.
 
-    That is the whole disk's path, or the name of a distributed spare.
+    The name is the whole disk's path, or the name of a distributed spare.
     """
     free = (v for v in pool.root.children if v.vclass == "spare" and v.state == "AVAIL")
+    # A spare that is a whole disk is listed by the partition that zpool made on it.
     return {(v.path or v.name).removesuffix("-part1"): v for v in free}
 
 
 def unfit_spare(spare: Vdev, target: Target) -> str | None:
-    """Why zpool would not let a hot spare stand in there (spa_vdev_attach, spa.c)."""
+    """Return why zpool would refuse a hot spare in this place (spa_vdev_attach, spa.c), or None."""
     if target.top.vclass == "log":
         return "a hot spare cannot replace a log device"
     # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
@@ -256,7 +265,10 @@ def unfit_spare(spare: Vdev, target: Target) -> str | None:
 
 
 def _only_by_a_spare(target: Target) -> Iterator[Objection]:
-    """Why a disk cannot take the place of a spare in use (zpool_vdev_attach, libzfs_pool.c)."""
+    """Yield the objection that only a spare's original can be replaced, not the spare in use.
+
+    From zpool_vdev_attach, libzfs_pool.c.
+    """
     group = target.group
     if group is not None and group.kind == "spare" and group.children[0] is not target.vdev:
         original = next(group.children[0].leaves()).called

@@ -1,7 +1,8 @@
 """Discarding the checkpoint of a pool (zpool-checkpoint(8)).
 
-While one exists no resilver lets go of what it replaced, and ``zpool`` refuses replace, attach and
-detach. What the kernel refuses: spa_checkpoint_discard_check, spa_checkpoint.c (2.3.9).
+While a checkpoint exists, no resilver removes the replaced device, and ``zpool`` refuses replace,
+attach and detach. The kernel's checks are in spa_checkpoint_discard_check, spa_checkpoint.c
+(2.3.9).
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from zconsole.units import size
 
 
 def plan_discard(situation: Situation) -> ActionPlan:
-    """Discard the checkpoint of the pool; one-way."""
+    """Plan to discard the checkpoint of the pool, which can't be undone."""
     held = situation.pool.checkpoint.total_bytes if situation.pool.checkpoint else None
     much = f", {size(held)}" if held else ""
-    # A checkpoint keeps a resilver from its end.
+    # A checkpoint keeps a resilver from removing the old device.
     unended = left_behind(situation.pool.root) and not situation.active("resilver")
     then = "afterwards, restart the resilver (zpool resilver): only then the old disk leaves"
     plan = ActionPlan(

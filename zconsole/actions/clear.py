@@ -13,13 +13,13 @@ from zconsole.pool.topology import APART, DATA, FAILED, data_vdevs
 
 
 def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
-    """Zero the error counters of the pool or one device; resumes a suspended pool."""
+    """Plan to zero the error counters of the pool or one device; resumes a suspended pool."""
     target = find(situation.pool, key) if key else None
     if key and target is None:
         return refuse("clear", "Clear errors", situation, must.NOT_THERE)
     argv = situation.zpool("clear", operands=(target.argument,) if target else ())
     below = target.vdev if target else situation.pool.root
-    # One that is OFFLINE stays so; all others are opened again (vdev_clear, vdev.c).
+    # A device that is OFFLINE stays so; all others are reopened (vdev_clear, vdev.c).
     away = (v for v in below.leaves() if v.state in FAILED and v.vclass not in APART)
     returns = any(v.state != "OFFLINE" for v in away)
     whose = target.name if target else situation.pool.name
@@ -40,6 +40,8 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
         preconditions=(
             Precondition("no other host may have imported the pool", _of_other_host),
             Precondition("enough devices are back and their labels readable", _not_back),
+            # A device that returns changes the scans, so these must be the ones in the
+            # consequences.
             *((must.same_scans(situation),) * (returns and not situation.suspended)),
         ),
         alternatives=_back_first(situation),
@@ -56,7 +58,7 @@ def _clear_effects(situation: Situation) -> tuple[str, ...]:
             "reopens the devices; if they answer, waiting writes continue",
             "what a device missed is resilvered onto it",
         )
-    # A scan that ends rotates the list (spa_errlog_rotate, called in dsl_scan.c alone).
+    # The list is only rotated when a scan ends (spa_errlog_rotate, called in dsl_scan.c alone).
     stays = "the list of damaged files stays until a scrub has completed"
     return (
         "sets all error counters to 0, and retries a faulted device",
@@ -80,15 +82,16 @@ def _suspended_warnings(situation: Situation) -> tuple[str, ...]:
 
 
 def _of_other_host(situation: Situation) -> str | None:
-    """Why another host may have imported the suspended pool."""
+    """Return why another host may have imported the suspended pool; None if nothing says so."""
     suspension = situation.pool.suspension if situation.suspended else None
     return must.OTHER_HOST if suspension == MULTIHOST else None
 
 
 def _not_back(situation: Situation) -> str | None:
-    """Why too few devices of a suspended pool are there, with labels that are this pool's.
+    """Return why too few devices of a suspended pool are back with this pool's labels; else None.
 
-    One that is being replaced is left out where others are missing: those are to be brought back.
+    A device that is being replaced is not named if others are missing: those are to be brought
+    back.
     """
     if not situation.suspended:
         return None
@@ -106,14 +109,14 @@ def _is_replaced(member: Vdev) -> bool:
 
 
 def _missing(situation: Situation, member: Vdev) -> str:
-    """Why no device in a place is usable yet; empty where one is, or was not looked at."""
+    """Return why no device of a vdev member is usable yet; empty if one is, or was not checked."""
     data = (leaf for leaf in member.leaves() if not (leaf.shared or leaf.unfilled))
     problems = [_away(situation, leaf) for leaf in data]
     return "; ".join(filter(None, problems)) if None not in problems else ""
 
 
 def _away(situation: Situation, leaf: Vdev) -> str | None:
-    """Why a leaf of a suspended pool is not usable yet; None when it is, or was not looked at."""
+    """Return why a suspended pool's leaf is not usable yet; None if it is or was not checked."""
     label = situation.facts.labels.get(key_of(situation.pool, leaf) or "")
     if label == "":
         return f"{leaf.called} is not back: no label can be read at {leaf.path}"
@@ -123,6 +126,7 @@ def _away(situation: Situation, leaf: Vdev) -> str | None:
 
 
 def _back_first(situation: Situation) -> tuple[str, ...]:
+    """Return what to do first to resume a suspended pool."""
     if not situation.suspended:
         return ()
     if situation.pool.suspension == MULTIHOST:

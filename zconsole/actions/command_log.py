@@ -1,4 +1,4 @@
-"""What was run from consoles, of the records of the audit log: command, result, time."""
+"""Commands run from consoles, from the records of the audit log: command, result, time."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 
 DONE = "done"
 AUTOPILOT = "autopilot"
-"""Who sets tunables to hold a latency, and the first word of what it did."""
+"""The user shown for tunables set to hold a latency, and the first word of its entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedCommand:
-    """Something that was run, or set."""
+    """A command that was run, or a tunable that was set."""
 
     t: float
-    """Epoch seconds at which it ended; at which it began where no end was written."""
+    """Epoch seconds of its end, or of its start if no end was logged."""
     command: str
     ok: bool | None
-    """Whether it succeeded; None while that is not known."""
+    """Whether it succeeded; None while unknown."""
     result: str
     user: str = ""
-    """Who ran it, the one behind sudo first."""
+    """The user who ran it; with sudo, the original user."""
 
 
 def logged_commands(records: Iterable[Mapping[str, Any]]) -> tuple[LoggedCommand, ...]:
-    """Commands, tunables and jobs, newest first; one that only began is there without a result."""
+    """Return commands, tunables and jobs, newest first; unfinished ones have no result yet."""
     found: list[LoggedCommand] = []
     open_at: dict[str, int] = {}
     for record in records:
@@ -37,6 +37,7 @@ def logged_commands(records: Iterable[Mapping[str, Any]]) -> tuple[LoggedCommand
             continue
         if event == "ended" and (at := open_at.pop(command, None)) is not None:
             del found[at]
+            # The entries behind the deleted one have moved up.
             open_at = {each: n - (n > at) for each, n in open_at.items()}
         elif event == "begun":
             open_at[command] = len(found)
@@ -46,7 +47,7 @@ def logged_commands(records: Iterable[Mapping[str, Any]]) -> tuple[LoggedCommand
 
 def _logged(record: Mapping[str, Any], command: str, *, ended: bool) -> LoggedCommand:
     ok = record.get("ok") is True if ended else None
-    if record.get("kind") == "autopilot":  # each of its lines stands for itself
+    if record.get("kind") == "autopilot":  # each record of an autopilot is an entry of its own
         ok = not str(record.get("result", "")).startswith("failed")
         return LoggedCommand(float(record["t"]), command, ok, AUTOPILOT)
     result = str(record.get("result", "")) if ended else "no result yet"
@@ -59,7 +60,7 @@ def _logged(record: Mapping[str, Any], command: str, *, ended: bool) -> LoggedCo
 
 
 def _command(record: Mapping[str, Any]) -> str:
-    """The command quoted for a shell; of tunables the one that sets the same."""
+    """Return the command quoted for a shell; for tunables, the command that would set them."""
     kind, argv, values = record.get("kind"), record.get("argv"), record.get("values")
     if kind == AUTOPILOT:
         if record.get("event") == "begun":
@@ -74,14 +75,14 @@ def _command(record: Mapping[str, Any]) -> str:
         return order
     if kind in ("command", "job") and isinstance(argv, list):
         words = [str(word) for word in argv]
-        if kind == "job":  # a console starts it as a module
+        if kind == "job":  # a console starts it as a python module
             words[:1] = ["zconsole"]
         return shlex.join(words)
     return ""
 
 
 def _order(record: Mapping[str, Any]) -> str:
-    """What was asked of a job at work; empty for its run: a console's own words tell nothing."""
+    """Return the command given to a running job; empty for the record of its own run."""
     action, job = record.get("action"), record.get("job")
     if not isinstance(job, str):
         return ""

@@ -1,4 +1,4 @@
-"""Preconditions that plans share; each says in words why it does not hold."""
+"""Preconditions shared by plans; each says in words why it fails."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ OTHER_HOST = (
     "multihost writes failed: another host may have imported the pool, and a clear is refused or"
     " hangs. Make sure that no other host has it, then reboot and import it"
 )
-"""Of a pool that ZFS suspended to keep two hosts from writing to it (ZFS-8000-MM)."""
+"""Text for a pool that multihost suspended, to keep two hosts from writing (ZFS-8000-MM)."""
 
 
 def _suspended(situation: Situation) -> str | None:
+    """Return why a suspended pool takes no command, and what to do; None for other pools."""
     if not situation.suspended:
         return None
     if situation.pool.suspension == MULTIHOST:
@@ -39,7 +40,7 @@ ANSWERING = Precondition("the pool is not suspended", _suspended)
 
 
 def present(target: Target) -> Precondition:
-    """The device the plan is about is still in the pool, and still of the same kind."""
+    """Require that the plan's device is still in the pool, in the same kind of place."""
 
     def _check(situation: Situation) -> str | None:
         now = find(situation.pool, target.key)
@@ -69,7 +70,7 @@ def present(target: Target) -> Precondition:
 def of_device(
     target: Target, text: str, why_not: Callable[[Situation, Target], str | None]
 ) -> Precondition:
-    """Something that must hold for a device as it is now; ``why_not`` says why it doesn't."""
+    """Build a condition on a device's present state; ``why_not`` returns why it fails."""
 
     def _check(situation: Situation) -> str | None:
         now = find(situation.pool, target.key)
@@ -79,7 +80,7 @@ def of_device(
 
 
 def same_scans(situation: Situation) -> Precondition:
-    """What runs on the pool is what ran when the consequences were written."""
+    """Require that no scan started, ended or changed state since the consequences were written."""
     planned = {(*scan.key, scan.state) for scan in situation.running}
 
     def _check(now: Situation) -> str | None:
@@ -93,7 +94,7 @@ def same_scans(situation: Situation) -> Precondition:
 
 
 def checkpoint_doubt(situation: Situation) -> tuple[str, ...]:
-    """What a checkpoint means for a resilver that would start."""
+    """Return the doubt about a resilver in a pool with a checkpoint; () without one."""
     if not has_checkpoint(situation.pool):
         return ()
     return (
@@ -103,7 +104,7 @@ def checkpoint_doubt(situation: Situation) -> tuple[str, ...]:
 
 
 def _checkpointed(situation: Situation) -> str | None:
-    """Why there is a checkpoint in the way (spa_vdev_attach, spa_vdev_detach in spa.c)."""
+    """Return why a checkpoint is in the way (spa_vdev_attach, spa_vdev_detach in spa.c)."""
     if situation.pool.checkpoint is None:
         return None
     if situation.pool.checkpoint.discarding:
@@ -118,7 +119,7 @@ NO_CHECKPOINT = Precondition("no checkpoint exists", _checkpointed)
 
 
 def no_activity(kind: str, words: str) -> Precondition:
-    """No removal or expansion runs, which makes the kernel answer "busy"."""
+    """Require that no removal or expansion runs: the kernel would answer "busy"."""
 
     def _check(situation: Situation) -> str | None:
         found = any(
@@ -130,7 +131,7 @@ def no_activity(kind: str, words: str) -> Precondition:
 
 
 def nothing_runs(*functions: str, paused: bool = True) -> Precondition:
-    """None of these scans is running, nor paused unless ``paused`` is False."""
+    """Require that none of these scans runs; a paused scan counts unless ``paused`` is False."""
 
     def _check(situation: Situation) -> str | None:
         counted = (scan for scan in situation.running if paused or scan.state == "running")
@@ -143,10 +144,11 @@ def nothing_runs(*functions: str, paused: bool = True) -> Precondition:
 
 
 def feature(name: str, what: str, since: Version) -> Precondition:
-    """A pool feature, known ``since`` a release, is enabled; benefit of the doubt if unknown."""
+    """Require a pool feature, available ``since`` a release; unknown counts as enabled."""
     words = ".".join(map(str, since))
 
     def _check(situation: Situation) -> str | None:
+        # An older release does not list the feature at all, which alone would count as unknown.
         if why := release(what, since).check(situation):
             return why
         if situation.facts.has(name) is False:
@@ -157,7 +159,7 @@ def feature(name: str, what: str, since: Version) -> Precondition:
 
 
 def release(what: str, since: Version) -> Precondition:
-    """The kernel module has it ``since`` a release; benefit of the doubt if unknown."""
+    """Require a kernel module of at least release ``since``; an unknown release is accepted."""
     words = ".".join(map(str, since))
 
     def _check(situation: Situation) -> str | None:
@@ -171,9 +173,9 @@ def release(what: str, since: Version) -> Precondition:
 
 
 def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> Precondition:
-    """The new device can work in this place, as far as the machine can tell.
+    """Require that the new device fits this place, as far as the machine can tell.
 
-    ``spare_serves``: one of the pool's free hot spares may be it.
+    ``spare_serves``: it may be one of the pool's free hot spares.
     """
 
     def _why_not(fresh: Situation, now: Target) -> str | None:
@@ -181,6 +183,7 @@ def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> 
             problem = unfit_spare(spare, now)
             return f"{new}: {problem}" if problem else None
         device = fresh.facts.named(new)
+        # Without any device the list could not be read, which says nothing about this one.
         if device is None:
             return f"{new} is not a device of this machine" if fresh.facts.devices else None
         problems = judge_device(fresh.pool, now, device, fresh.facts).problems
@@ -192,12 +195,12 @@ def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> 
 
 
 def same_device(situation: Situation, path: str) -> Precondition:
-    """The device that ``path`` names is the one it names in ``situation``.
+    """Require that ``path`` names the same device as in ``situation``.
 
-    A path is only a place: another disk in the same bay, or a rename by udev, gives it a new
-    device. What the kernel and udev tell devices apart by is compared, where it was known; of a
-    hot spare its GUID too. A disk swapped between the fresh sample and zpool's own opening of the
-    path, the time in which the audit log is written, is not noticed.
+    A path may name a place: another disk in the same bay, or a rename by udev, gives it a new
+    device. The identifiers from kernel and udev are compared where they were known, for a hot spare
+    its GUID, too. A disk swapped between the fresh sample and zpool's own opening of the path,
+    while the audit log is written, is not noticed.
     """
     known = _known(situation, path)
 
@@ -223,7 +226,7 @@ def same_device(situation: Situation, path: str) -> Precondition:
 
 
 def _known(situation: Situation, path: str) -> Mapping[str, str]:
-    """What tells the device from others, as far as the pool, the kernel and udev know it."""
+    """Return what identifies the device, as far as pool, kernel and udev know it."""
     device, spare = situation.facts.named(path) or Device(path), spares(situation.pool).get(path)
     found = {
         "serial": device.serial,
@@ -236,9 +239,9 @@ def _known(situation: Situation, path: str) -> Mapping[str, str]:
 
 
 def outdated(now: Situation, since: float, urgent: bool) -> str | None:
-    """Why a situation is no ground to act on: seen before ``since``, or with a problem.
+    """Return why a situation can't be acted on: begun before ``since``, or with a problem.
 
-    What is urgent runs by what was known last, if the newest sample could not be had.
+    An urgent plan may run on the last known state if the newest sample failed.
     """
     if now.looked is None or now.looked <= since:
         return f"{now.pool.name} was not sampled after you confirmed; try again"

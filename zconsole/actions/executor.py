@@ -1,4 +1,4 @@
-"""Running a confirmed plan: checked again on a fresh sample, without a shell, audited."""
+"""Running a confirmed plan: rechecked on a fresh sample, without a shell, logged for audit."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ from zconsole.system.process import Completed, DeadlineError
 
 TABLE = Path(__file__).parents[1] / "share" / "refusals.toml"
 MEANINGS: Mapping[str, str] = tomllib.loads(TABLE.read_text("utf-8"))
-"""Part of zpool's message to what it means and what to do; the first that is found counts.
+"""Explanation and advice for each part of a zpool message; the first that is found counts.
 
 The raw text is always kept beside it.
 """
 DEADLINE = 600.0
-"""Seconds a command may take: a replace waits for the pool to write its configuration."""
+"""Seconds a command may take: a replace waits until the pool has written its configuration."""
 LIGHT = 60.0
-"""Seconds switching a light may take: an enclosure's processor that died never answers."""
+"""Seconds for switching a light: an enclosure whose processor died never answers."""
 
 UNANSWERED = "It may still take effect: check the pool before doing anything else."
 DONE = "done"
-"""The result of a command that did what it was to do."""
+"""The result of a command that succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionEvent:
-    """Something that happened while a plan ran; ``text`` is as printed, uncleaned."""
+    """An event of a run; ``text`` is as printed, uncleaned."""
 
     kind: str
-    """refused, begun, output, skipped, failed, warning or done."""
+    """One of "refused", "begun", "output", "skipped", "failed", "warning" or "done"."""
     text: str
     step: Step | None = None
     meaning: str | None = None
-    """What zpool's refusal means, in the operator's words."""
+    """Explanation of zpool's refusal for the operator."""
 
 
 @dataclass(slots=True)
 class Executor:
-    """Runs plans against one machine, or one simulated pool."""
+    """Runs plans on one machine, or on one simulated pool."""
 
     runner: CommandRunner
     refresh: Refresher
@@ -77,13 +77,12 @@ class Executor:
     async def run(
         self, plan: ActionPlan, typed: str | None = None
     ) -> AsyncIterator[ExecutionEvent]:
-        """Run the plan's commands one after another; ends at the first that fails.
+        """Run the plan's commands one after another until one fails.
 
         ``typed`` is what the operator typed to confirm. The last event is ``done``, ``failed`` or
-        ``refused``; canceled, it leaves the command under way to itself and runs no further one.
-        Before each command the pool is sampled anew: a sample begun before the operator
-        confirmed, or before the last command ended, doesn't count. A command that failed is never
-        tried again.
+        ``refused``. When canceled, the running command is left running, and no further one is run.
+        Before each command the pool is sampled anew: a sample begun before the operator confirmed,
+        or before the last command ended, doesn't count. A command that failed is never tried again.
         """
         if why := self._barred(plan, typed):
             yield ExecutionEvent("refused", why)
@@ -102,11 +101,12 @@ class Executor:
         yield ExecutionEvent("done", plan.title)
 
     def ended(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
-        """Write down how a followed action ended; nobody waits for that line."""
+        """Log how a followed action ended, without waiting for the write."""
         fields = {**plan.identity, "ok": outcome.ok, "text": outcome.text}
         self.log.note(self.clock(), "ended", kind="action", **fields)
 
     def _barred(self, plan: ActionPlan, typed: str | None) -> str | None:
+        """Return why the plan may not run at all; None if it may."""
         if self.denied:
             return self.denied
         if plan.refused is not None:
@@ -120,7 +120,8 @@ class Executor:
     async def _one(
         self, plan: ActionPlan, step: Step, record: RunRecord, first: bool
     ) -> AsyncIterator[ExecutionEvent]:
-        """Everything about one command: a fresh sample, its lines in the log, what it printed."""
+        """Run one step: fresh sample, checks, audit records before and after, and its output."""
+        # Taken before the pool is read: only a sample that begins later counts.
         since = self.steady()
         try:
             now = await self.refresh(plan.pool, since)
@@ -133,8 +134,11 @@ class Executor:
             yield ExecutionEvent("skipped", needless, step)
             return
         why = why or self._unmet(plan, step, now, first)
+        # Evidence is saved before the first command erases it.
         if why is None and first and plan.saves_evidence:
             why = await record.evidence(now)
+        # The record is written first: a command that can't be logged is not run, unless it is
+        # urgent.
         if why := why or await record.begun(step):
             yield ExecutionEvent("refused", why, step)
             return
@@ -147,20 +151,19 @@ class Executor:
             yield event
 
     def _unmet(self, plan: ActionPlan, step: Step, now: Situation, first: bool) -> str | None:
-        """Why this step may not run on this pool as it is now."""
+        """Return why this step may not run on the pool as it is now; None if it may."""
         same = same_pool(plan.pool, plan.guid)
         rest = plan.preconditions if first else ()
         return failing((same, *rest, *step.requires), now)
 
     async def _other_pool(self, plan: ActionPlan, now: Situation, urgent: bool) -> str | None:
-        """Why the name is not this plan's pool any more, asked just before the command.
+        """Return why the name is not this plan's pool any more, asked just before the command.
 
         zpool takes a pool by name only. Between this answer and zpool's own look-up lie a few
-        milliseconds in which the pool could be exported and another one imported under its name.
-        Where a command names a device it does so by GUID, if known, and fails on another pool (one
-        that expands can't, see ``disk_path``); a scrub, ``clear`` or ``set`` would run there. A
-        suspended pool is not asked, since zpool would hang: it can be exported by nobody else
-        either.
+        milliseconds in which the pool could be exported and another one imported under its name. A
+        command that names a device by GUID fails on another pool (one that expands can't use the
+        GUID, see ``disk_path``); a scrub, ``clear`` or ``set`` would run there. A suspended pool is
+        not asked, since zpool would hang; nobody can export it either.
         """
         if plan.guid is None or now.suspended:
             return None
@@ -172,6 +175,7 @@ class Executor:
         return another_pool(plan.pool, found, plan.guid)
 
     async def _step(self, step: Step, record: RunRecord) -> AsyncIterator[ExecutionEvent]:
+        """Run the command of a step and log its result."""
         try:
             completed = await self._command(step)
         except asyncio.CancelledError:
@@ -197,6 +201,7 @@ class Executor:
             yield event
 
     async def _command(self, step: Step) -> Completed:
+        """Run a step's command, or switch its light or window. Raises DeadlineError, OSError."""
         if step.light is not None:
             switch = partial(self.lights.switch, step.light)
         elif step.window is not None:
@@ -204,6 +209,7 @@ class Executor:
         else:
             return await self.runner.run(step.argv, DEADLINE)
         try:
+            # A thread that hangs on an enclosure can't be stopped; it is left alone.
             async with asyncio.timeout(LIGHT):
                 said = await in_daemon_thread(switch)
         except TimeoutError:
@@ -214,7 +220,7 @@ class Executor:
 
 
 def _said(completed: Completed, step: Step) -> Iterator[ExecutionEvent]:
-    """What a command printed, and what that means."""
+    """Yield a command's output and its explanation as events."""
     text = (completed.stderr + completed.stdout).strip()
     yield from (ExecutionEvent("output", line, step) for line in text.splitlines())
     if completed.returncode != 0:
@@ -226,20 +232,20 @@ def _said(completed: Completed, step: Step) -> Iterator[ExecutionEvent]:
 
 @dataclass(slots=True)
 class RunRecord:
-    """The lines of one run in the audit log: of each command, before and after, and of the plan."""
+    """The audit records of one run: before and after each command, and of the whole plan."""
 
     log: Log
     clock: Callable[[], float]
     plan: ActionPlan
     urgent: bool = False
-    """Whether nothing may wait for a line, or be refused for the want of one."""
+    """Whether the run must not wait for a record, nor be refused if one can't be written."""
     steps: list[dict[str, Any]] = field(default_factory=list)
-    """What became of each command so far."""
+    """The results of the commands so far."""
 
     async def evidence(self, situation: Situation) -> str | None:
-        """Save what clearing would erase; why it could not be saved, None once it is.
+        """Log what clearing would erase; return why that failed, or None.
 
-        Counters of every vdev, the error list, the status message.
+        That is the counters of every vdev, the error list and the status message.
         """
         pool = situation.pool
         fields = {
@@ -265,21 +271,21 @@ class RunRecord:
         return await self._write("evidence", fields)
 
     async def begun(self, step: Step) -> str | None:
-        """Write down a command that is about to run; why it could not be, None once it is."""
+        """Log a command that is about to run; return why that failed, or None."""
         return await self._write("begun", self._of(step))
 
     async def ended(self, step: Step, result: str, **fields: Any) -> str | None:
-        """Write down what became of a command; why it could not be, None once it is."""
+        """Log the result of a command; return why that failed, or None."""
         self.steps.append({"argv": list(step.argv), **fields})
         line = {**self._of(step), **fields, "ok": result == DONE, "result": result}
         return await self._write("ended", line)
 
     async def over(self, result: str) -> str | None:
-        """Write down the whole plan; why it could not be, None once it is."""
+        """Log the whole plan with its result; return why that failed, or None."""
         return await self._write("action", self._summary(result))
 
     def left_running(self, step: Step, result: str) -> None:
-        """The same two lines for a console that is being quit: nothing is waited for."""
+        """Log a command's end and the plan for a console that is quitting, without waiting."""
         self.steps.append({"argv": list(step.argv)})
         self.log.note(self.clock(), "ended", **self._of(step), ok=False, result=result)
         self.log.note(self.clock(), "action", **self._summary(result))
@@ -302,5 +308,5 @@ class RunRecord:
 
 
 def explain(text: str) -> str | None:
-    """What a message of zpool means in the operator's words; None for one that is not known."""
+    """Return the explanation of a zpool message; None if it is not a known one."""
     return next((meaning for part, meaning in MEANINGS.items() if part in text), None)

@@ -1,4 +1,4 @@
-"""The facts a plan needs, asked of zpool, /sys and the machine's devices."""
+"""Facts that a plan needs, read from zpool, /sys and the machine's devices."""
 
 from __future__ import annotations
 
@@ -23,14 +23,19 @@ ANSWER = 10.0
 """Seconds zpool or zdb may take to answer a question."""
 
 DISKS = 30.0
-"""… and reading the machine's disks: a few milliseconds, unless they or the processors are busy."""
+"""Seconds for reading the machine's disks.
+
+It takes a few milliseconds unless the disks or the processors are busy.
+"""
 
 AT_ONCE = 32
-"""Labels read side by side: those of a shelf that is gone are given up one deadline later, not one
-after another."""
+"""Labels read at the same time.
+
+The labels of a shelf that is gone then time out together, not one after another.
+"""
 
 DECIDING = ("zfs_resilver_defer_percent", "zfs_resilver_disable_defer")
-"""Module parameters on which the fate of a running resilver depends."""
+"""Module parameters that decide what happens to a running resilver."""
 
 
 class MachineFacts:
@@ -47,7 +52,7 @@ class MachineFacts:
         self._parameters = parameters
         self._find = find
         self._reading: Future[tuple[Device, ...]] | None = None
-        """The newest reading of the machine's disks: while it hangs, no other is begun."""
+        """The newest reading of the machine's disks; no other one is begun while it hangs."""
 
     async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
         """Return all that can be found out now; what cannot stays unknown, nothing raises.
@@ -76,11 +81,11 @@ class MachineFacts:
         )
 
     async def _devices(self, files: tuple[str, ...]) -> tuple[Device, ...]:
-        """The machine's disks and these files; none where /sys or a server does not answer."""
+        """Read the machine's disks and these files; empty if /sys or a server does not answer."""
         try:
             async with asyncio.timeout(DISKS):
                 while self._reading is not None and not self._reading.done():
-                    # What it finds may be older than this question.
+                    # Wait for it, but do not use it: its result may be older than this question.
                     await asyncio.wait((asyncio.wrap_future(self._reading),))
                 reading = self._reading = begun(partial(self._find, files))
                 return await asyncio.wrap_future(reading)
@@ -96,7 +101,7 @@ class MachineFacts:
 async def with_temperatures(
     runner: CommandRunner, devices: tuple[Device, ...]
 ) -> tuple[Device, ...]:
-    """The devices with what smartctl says of their disks' temperature; else as they were."""
+    """Return the devices with temperatures from smartctl, where it tells them."""
 
     async def _warm(device: Device) -> Device:
         found = await smart_of(runner, device.path) if device.kind == "disk" else None
@@ -106,25 +111,27 @@ async def with_temperatures(
 
 
 def label_of(text: str) -> str:
-    """The pool GUID in ``zdb -l`` output; empty when no label could be read."""
+    """Return the pool GUID in ``zdb -l`` output; empty when no label could be read."""
     match = re.search(r"^[ \t]*pool_guid: (\d+)$", text, re.MULTILINE)
     return match[1] if match else ""
 
 
 async def _properties(runner: CommandRunner, pool: str) -> dict[str, str]:
+    """Return all properties of a pool by name; empty without an answer."""
     argv = ("zpool", "get", "-Hp", "-o", "property,value", "all", pool)
     rows = (line.split("\t") for line in (await _ask(runner, argv) or "").splitlines())
     return {row[0]: row[1] for row in rows if len(row) == 2}
 
 
 async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
-    """For every leaf with a path: the pool GUID on its label, empty when not readable.
+    """Return the pool GUID on each leaf's label by leaf key; empty when not readable.
 
-    Nothing of a leaf of which zdb told nothing: it isn't there, or did not answer.
+    Leaves for which zdb gave no answer are left out: zdb is missing or timed out.
     """
     paths = {
         key_of(pool, leaf) or leaf.path: leaf.path
         for leaf in pool.root.leaves()
+        # A pool resumes without its cache devices.
         if leaf.path and leaf.vclass != "cache"
     }
     turn = asyncio.Semaphore(AT_ONCE)
@@ -140,7 +147,7 @@ async def _labels(runner: CommandRunner, pool: Pool) -> dict[str, str]:
 
 
 async def _ask(runner: CommandRunner, argv: tuple[str, ...]) -> str | None:
-    """What a command prints; None when it is not there or does not answer in time."""
+    """Return a command's output; None if it is missing or does not answer in time."""
     try:
         return (await runner.run(argv, ANSWER)).stdout
     except (OSError, DeadlineError):

@@ -1,4 +1,7 @@
-"""Knowing from samples when an action has ended, and how."""
+"""Detecting from samples when an action has ended, and how.
+
+The public functions return a ``Follow``, which is called with every new situation of the pool.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from zconsole.units import counted
 
 
 def replaced(situation: Situation, swaps: tuple[Swap, ...]) -> Follow:
-    """Ends when every old device is gone and its successor judged, or its group stays."""
+    """Follow replaces until every old device is gone and the new ones are judged.
+
+    Also ends if a group stays after the resilver, which is a failure.
+    """
     spared = {w.old for w in swaps if (t := find(situation.pool, w.old)) and t.group is not None}
 
     def _follow(now: Situation) -> ActionOutcome | None:
@@ -29,10 +35,10 @@ def replaced(situation: Situation, swaps: tuple[Swap, ...]) -> Follow:
 
 
 def scan_ended(situation: Situation, function: str) -> Follow:
-    """Ends when a scan of this function has finished or was canceled after ``situation``.
+    """Follow until a scan of this function has finished or was canceled after ``situation``.
 
-    One that ended before is no end of it, also where a rewound pool shows it again. A resilver
-    takes the place of a scrub, which is then over.
+    A scan that ended before doesn't count, also if a rewound pool shows it again. A resilver
+    discards a scrub, which is then over.
     """
     since = int(situation.t)  # the kernel's times are in whole seconds
     before = [scan for scan in situation.pool.scans if not scan.active]
@@ -63,12 +69,12 @@ def scan_ended(situation: Situation, function: str) -> Follow:
 
 
 def when(holds: Callable[[Situation], bool], text: str) -> Follow:
-    """Ends well as soon as something holds."""
+    """Follow until a condition holds, which is a success."""
     return lambda now: ActionOutcome(True, text) if holds(now) else None
 
 
 def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
-    """Ends well as soon as something holds for one vdev; badly when it has left the pool."""
+    """Follow until a condition holds for one vdev; a failure if the vdev leaves the pool."""
 
     def _follow(now: Situation) -> ActionOutcome | None:
         target = find(now.pool, key)
@@ -80,10 +86,11 @@ def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
 
 
 def onlined(situation: Situation, key: str, name: str) -> Follow:
-    """Ends once the device is ONLINE, and says whether what it missed is on it already.
+    """Follow until the device is ONLINE; the outcome tells whether it is complete already.
 
-    What zpool shows doesn't tell: it marks a device as resilvering only once the first bytes were
-    written to it. Only a repair begun after ``situation`` that has ended makes it complete.
+    zpool's output doesn't tell this: it marks a device as resilvering only once the first bytes
+    were written to it. The device is complete only after a repair that began after ``situation``
+    and has ended.
     """
     before = find(situation.pool, key)
     known_errors = before.vdev.errors.total if before else 0
@@ -112,7 +119,7 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
 
 
 def leftover(vdev: Vdev) -> str | None:
-    """What a replacing or spare group that stays after the resilver means; None for others."""
+    """Return what it means that a replacing or spare group stays after the resilver; else None."""
     if vdev.kind == "replacing":
         return (
             "a replacing group stays when the resilver ended with errors, or a checkpoint existed:"
@@ -128,13 +135,14 @@ def leftover(vdev: Vdev) -> str | None:
 
 
 def filled(situation: Situation, device: str, place: str) -> Follow:
-    """Ends when a device that a plan adds is filled; well if its resilver had no errors."""
+    """Follow until an added device is filled; a success if its resilver had no errors."""
     return lambda now: _filled(now, device, place, situation)
 
 
 def _one_replace(
     now: Situation, swap: Swap, spared: bool, before: Situation
 ) -> ActionOutcome | None:
+    """Return the outcome of one replace; None while it is under way."""
     old = find(now.pool, swap.old)
     if old is None:
         gone = ActionOutcome(
@@ -166,7 +174,7 @@ def _filled(
     before: Situation,
     absent: ActionOutcome | None = None,
 ) -> ActionOutcome | None:
-    """The outcome for a new device, by its state, its errors and how its resilver ended.
+    """Return the outcome for a new device, from its state, its errors and its resilver's end.
 
     ``absent`` is the outcome while the device is not in the pool.
     """
@@ -193,13 +201,13 @@ def _filled(
 
 
 def leaf_on(now: Situation, path: str) -> Target | None:
-    """Return the leaf on the device that a path names, by any link of it; None without one."""
+    """Return the leaf on the device of a path, which may be any link to it; None without one."""
     device = now.facts.named(path)
     return find_path(now.pool, (path, *((device.path, *device.aliases) if device else ())))
 
 
 def _trouble(ended: Scan, vdev: Vdev | None = None, known_errors: int = 0) -> str:
-    """What keeps a filled device from being called complete, to follow its place; else empty."""
+    """Return what is wrong with a filled device, to be appended to its place; empty if nothing."""
     if ended.state == "canceled":
         return f", but the {ended.name} was canceled"
     if ended.errors:
@@ -212,14 +220,14 @@ def _trouble(ended: Scan, vdev: Vdev | None = None, known_errors: int = 0) -> st
 
 
 def _ended_since(now: Situation, before: Situation) -> Scan | None:
-    """The newest resilver or rebuild, begun after ``before`` and over; else None."""
+    """Return the newest resilver or rebuild that began after ``before`` and ended; else None."""
     fills = [scan for scan in now.pool.scans if scan.function in ("resilver", "rebuild")]
     if not fills or any(scan.active for scan in fills):
         return None
     newest = max(fills, key=lambda scan: scan.end or 0.0)
     if newest.end is None or any(same_scan(known, newest) for known in before.pool.scans):
         return None
-    # Text tells the end alone. The kernel's times are in whole seconds.
+    # zpool's text output has only the end. The kernel's times are in whole seconds.
     begun = newest.end if newest.start is None else newest.start
     return newest if begun >= int(before.t) else None
 

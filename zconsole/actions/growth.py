@@ -24,11 +24,11 @@ from zconsole.pool.topology import FAILED, data_vdevs, is_group
 from zconsole.units import counted, size
 
 WORTH = 0.05
-"""Share by which the disks must exceed the vdev: less is rounding to metaslabs."""
+"""Relative gain from which expanding is worth it: anything less is rounding to metaslabs."""
 
 
 def plan_expand(situation: Situation, key: str) -> ActionPlan:
-    """Let every device of a vdev use its whole size (online -e); one-way."""
+    """Plan to let a vdev use the whole size of its devices (online -e); can't be undone."""
     target = find(situation.pool, key)
     if target is None:
         return refuse("expand", "Expand a vdev", situation, must.NOT_THERE)
@@ -68,17 +68,18 @@ def plan_expand(situation: Situation, key: str) -> ActionPlan:
             must.of_device(target, "all its disks are larger than their used part", _fully_used),
         ),
         needs_typed=top.name,
-        # Where it may have nothing to gain, nobody would see the end.
+        # With nothing known to gain, the end could not be seen.
         follow=when(_grown, f"{top.name} has grown") if gain else None,
     )
     return decide(plan, situation)
 
 
 def space_gained(situation: Situation, top: Vdev) -> int | None:
-    """Bytes a vdev would gain by expanding to its smallest disk; None when not known, 0 for none.
+    """Return the bytes that a vdev would gain by expanding to its smallest disk.
 
-    Sizes of the disks come from the machine; the layout's own from the sample. A disk that was
-    attached to a raidz counts once all is expanded onto it, and by itself.
+    None when unknown, 0 for no gain. Disk sizes come from the machine, the vdev's size from the
+    sample. While a raidz is being expanded onto an attached disk the gain is 0, as that space is
+    added by itself at the end.
     """
     expansions = [
         a for a in situation.pool.activities if a.kind == "expansion" and a.vdev == top.name
@@ -87,7 +88,7 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
         return 0
     sizes: list[int] = []
     for leaf in top.leaves():
-        # Of a whole disk, its path is that of the partition that zpool made, and makes larger.
+        # For a whole disk, the path is that of the partition that zpool made and will enlarge.
         part = partition_of(leaf) is not None
         device = (situation.facts.named if part else situation.facts.disk)(leaf.path or "")
         if device is None or device.size is None or (part and device.kind == "disk"):
@@ -96,18 +97,18 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
     if top.size_bytes is None or not sizes:
         return None
     width = 1 if top.kind in ("mirror", "disk", "file") else len(members(top))
-    width -= top.spares_left or 0  # distributed ones are no space (vdev_draid_min_asize)
+    width -= top.spares_left or 0  # distributed spares give no space
     gain = (min(sizes) - LABELS) * width - top.size_bytes
     return gain if gain > top.size_bytes * WORTH else 0
 
 
 def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
-    """Add a side to a mirror or single disk, or a disk to a raidz (a one-way expansion)."""
+    """Plan to attach a side to a mirror or single disk, or a disk to a raidz (not undoable)."""
     target = find(situation.pool, key)
     if target is None:
         return refuse("attach", "Attach a device", situation, must.NOT_THERE)
     raidz = target.vdev.kind.startswith("raidz")
-    # A raidz is named: a GUID of an interior vdev is not accepted everywhere.
+    # A raidz is given by name: not every release accepts the GUID of an interior vdev.
     device = target.vdev.name if target.vdev.children else target.argument
     shift = own_ashift(target, new, situation.facts)
     argv = situation.zpool("attach", *shift, operands=(device, new))
@@ -133,7 +134,7 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
             must.fits(situation, target, new, spare_serves=False),
             *(
                 (
-                    # An expansion is refused, or stalls, where a device is absent.
+                    # An expansion is refused, or stalls, if a device is absent.
                     must.of_device(target, "the vdev is complete", _incomplete),
                     must.feature("raidz_expansion", "raidz expansion", (2, 3)),
                     must.no_activity("expansion", "a raidz expansion"),
@@ -153,7 +154,7 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
 
 
 def _incomplete(_: Situation, now: Target) -> str | None:
-    """Why the vdev has no redundancy to grow with: a device is not online and complete."""
+    """Return which device of the vdev is not online and complete; None if all are."""
     lacking = next((v for v in now.top.leaves() if not is_complete(v)), None)
     if lacking is None and not any(is_group(v) for v in now.top.walk()):
         return None
@@ -163,13 +164,14 @@ def _incomplete(_: Situation, now: Target) -> str | None:
 
 
 def _fully_used(situation: Situation, now: Target) -> str | None:
-    """Why there is nothing to gain; None also where that is unknown."""
+    """Return why expanding gains nothing; None if it gains, or that is unknown."""
     if space_gained(situation, now.top) != 0:
         return None
     return f"{now.top.name} cannot grow: its smallest disk is fully used"
 
 
 def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
+    """Return the consequences of an attach."""
     if target.vdev.kind.startswith("raidz"):
         return (
             "raidz expansion: every block is moved once; this takes long and survives reboots",
@@ -184,7 +186,7 @@ def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
 
 
 def _takes_no_side(_: Situation, now: Target) -> str | None:
-    """Why it is no side of a mirror, no single disk and no raidz."""
+    """Return why nothing can be attached there: only mirrors, single disks and raidz grow."""
     if now.vdev.vclass in ("spare", "cache") or now.group is not None:
         return f"{now.name} cannot take another side"
     single = now.vdev is now.top and not now.vdev.children
@@ -195,7 +197,7 @@ def _takes_no_side(_: Situation, now: Target) -> str | None:
 
 
 def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
-    """Switch autoexpand: whether vdevs grow by themselves once all their disks are larger."""
+    """Plan to switch autoexpand, with which a vdev grows once all of its disks are larger."""
     value = "on" if on else "off"
 
     def _check(now: Situation) -> str | None:
@@ -207,7 +209,7 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
 
     gains = [(top, space_gained(situation, top)) for top in data_vdevs(situation.pool.root)]
     now = ", ".join(f"{top.name} by about {size(gain)}" for top, gain in gains if gain)
-    at_once = on and bool(now)  # ZFS asks ZED to (spa_async_autoexpand, spa.c)
+    at_once = on and bool(now)  # ZFS requests it through ZED (spa_async_autoexpand, spa.c)
     plan = ActionPlan(
         action="autoexpand",
         title=f"Switch autoexpand {value}",
@@ -229,7 +231,7 @@ def plan_autoexpand(situation: Situation, on: bool) -> ActionPlan:
 
 
 def _expanded(new: str, target: Target) -> Follow:
-    """Ends when a raidz has moved its blocks onto the new device, well if that had no errors."""
+    """Follow a raidz expansion until all blocks are moved; ok if the device had no errors."""
 
     def _follow(now: Situation) -> ActionOutcome | None:
         found = leaf_on(now, new)

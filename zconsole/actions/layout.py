@@ -1,4 +1,4 @@
-"""What a pool can be given: classes of vdevs with their layouts, and how they are aligned."""
+"""Layouts that can be added to a pool: vdev classes with their layouts and ashift."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ MOST_AUTO = 14
 
 
 class Layout(NamedTuple):
-    """What is to be added: a class of vdev, and how its devices are put together."""
+    """A vdev class with the layout of its devices."""
 
     vclass: str
     """normal, special, dedup, log, cache or spare."""
     kind: str = "disk"
-    """mirror, raidz1, raidz2, raidz3, or disk: each device by itself."""
+    """mirror, raidz1, raidz2, raidz3, or disk for separate devices."""
 
     @property
     def holds_data(self) -> bool:
-        """Whether the pool is lost with it."""
+        """Whether losing it loses the pool."""
         return self.vclass in ("normal", "special", "dedup")
 
     @property
     def least(self) -> int:
-        """The fewest devices that it can be made of."""
+        """The smallest number of devices."""
         return {"disk": 1, "mirror": 2}.get(self.kind) or int(self.kind[-1]) + 1
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of zpool-add(8) that stand before the devices."""
+        """The words of zpool-add(8) before the devices."""
         kind = () if self.kind == "disk" else (self.kind,)
         return (*(() if self.vclass == "normal" else (self.vclass,)), *kind)
 
     @property
     def name(self) -> str:
-        """What people call it: ``raidz2 vdev``, ``special mirror``, ``log``, ``spare``."""
+        """Name of the layout: ``raidz2 vdev``, ``special mirror``, ``log``, ``spare``."""
         if self.vclass == "normal":
             return f"{self.kind} vdev"
         return " ".join(self.words)
 
     def of(self, devices: int) -> Replication:
-        """Its layout with so many devices."""
+        """Return the redundancy of the layout with this number of devices."""
         if self.kind.startswith("raidz"):
             return Replication("raidz", devices, int(self.kind[-1]))
         return Replication(self.kind, devices if self.kind == "mirror" else 1)
 
 
 def layouts(situation: Situation) -> tuple[tuple[Layout, int], ...]:
-    """What this pool can be given, each with how many devices it needs; 0: any number."""
+    """Return the layouts that fit this pool, each with its number of devices; 0 is any number."""
     tops = [replication_of(v) for v in data_vdevs(situation.pool.root) if v.vclass == "normal"]
     kinds = [Layout("normal", f"{top.kind}{top.parity or ''}") for top in reversed(tops)]
     pairs = dict(zip(kinds, (top.width for top in reversed(tops)), strict=True))
@@ -74,13 +74,13 @@ def layouts(situation: Situation) -> tuple[tuple[Layout, int], ...]:
 
 
 def member_bytes(situation: Situation) -> int:
-    """About the size of the disks of the last normal-class vdev; 0 where it is unknown."""
+    """Return about the size of the last normal-class vdev's disks in bytes; 0 where unknown."""
     tops = [v for v in data_vdevs(situation.pool.root) if v.vclass == "normal"]
     return (least_bytes(tops[-1]) or 0) if tops else 0
 
 
 def wanted_shift(situation: Situation, layout: Layout) -> int | None:
-    """The ashift that it must have, that of all normal-class vdevs; None where those differ.
+    """Return the required ashift, that of all normal-class vdevs; None if these differ.
 
     A cache device may have any (spa_vdev_add, spa.c).
     """
@@ -90,7 +90,7 @@ def wanted_shift(situation: Situation, layout: Layout) -> int | None:
 
 
 def _own_shift(situation: Situation, devices: Sequence[Device]) -> int | None:
-    """The ashift that zpool add would choose: the pool's property, else by the sectors.
+    """Return the ashift that zpool add would choose: the pool's property, else by the sectors.
 
     None where the sectors are unknown (zpool_do_add; vdev_ashift_optimize, vdev.c).
     """
@@ -103,6 +103,7 @@ def _own_shift(situation: Situation, devices: Sequence[Device]) -> int | None:
 
 
 def _device_shift(device: Device) -> int | None:
+    """Return the ashift that ZFS would choose for a device; None where its sectors are unknown."""
     if device.kind == "file":
         return FILE_SHIFT
     if not device.logical or not device.physical:
@@ -114,10 +115,10 @@ def _device_shift(device: Device) -> int | None:
 def ashift_option(
     situation: Situation, layout: Layout, devices: Sequence[Device]
 ) -> tuple[str, ...]:
-    """``-o ashift`` where zpool would choose another than the pool's vdevs have.
+    """Return ``-o ashift`` if zpool would choose another than the pool's vdevs have.
 
-    OpenZFS 2.2 and later would refuse that without ``-f``; older releases would add it, and no
-    vdev of the pool could be removed any more.
+    OpenZFS 2.2 and later would refuse that without ``-f``; older releases would add it, and no vdev
+    of the pool could be removed any more.
     """
     wanted = wanted_shift(situation, layout)
     if wanted is None or layout.vclass == "spare" or _own_shift(situation, devices) == wanted:

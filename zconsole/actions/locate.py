@@ -1,7 +1,7 @@
-"""Showing where a disk is by the identify LED of its bay (ses(4)).
+"""Locating a disk by the identify LED of its bay (ses(4)).
 
-It is lit for a stated time, then what was found is put back (``hardware/light.py``). Without one,
-the serial number on the disk's label tells.
+The LED is on for a limited time, then its former state is restored (``hardware/light.py``). Without
+an LED, the serial number on the disk's label identifies the disk.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from zconsole.hardware.light import LASTING, LocateLights, slot_of
 from zconsole.pool.topology import FAILED
 
 ON_LABEL = "on its label after S/N or SN, beside a bar code"
-"""Where the serial number stands, on disks of every maker."""
+"""Where to find the serial number, on disks of every maker."""
 BY_SERIAL = f"the serial number tells which disk it is: it stands {ON_LABEL}"
 
 
 def plan_locate(situation: Situation, key: str, on: bool) -> ActionPlan:
-    """Switch the identify LED of a device's bay, where the enclosure has one (ses, sysfs)."""
+    """Plan to switch the identify LED of a device's bay, if the enclosure has one (ses, sysfs)."""
     target = find(situation.pool, key)
     title = f"Switch the locate LED {'on' if on else 'off'}"
     if target is None:
@@ -54,9 +54,9 @@ def plan_light(
     in_place: Precondition,
     doubts: tuple[str, ...] = (),
 ) -> ActionPlan:
-    """Switch the light of the bay of a device, which must have one (``Device.locate``).
+    """Plan to switch the light of a device's bay, which must have one (``Device.locate``).
 
-    ``in_place``: that the device is where it was, as far as it can be told.
+    ``in_place``: the condition that the device is still in that bay, as far as can be told.
     """
     word, fault = "on" if on else "off", "the fault LED is left alone"
     effects: tuple[str, ...] = (
@@ -77,14 +77,14 @@ def plan_light(
         consequences=effects,
         warnings=doubts,
         preconditions=(in_place,),
-        # A suspended pool is when somebody looks for the bay.
+        # Allowed for a suspended pool, too: that is when an operator looks for the bay.
         urgent=lambda _: True,
     )
     return decide(plan, situation)
 
 
 def plan_lights_off(situation: Situation) -> ActionPlan:
-    """Switch off every light that zconsole lit, of any pool."""
+    """Plan to switch off every light that zconsole switched on, for any pool."""
     plan = ActionPlan(
         "locate",
         "Switch off every light that zconsole switched on",
@@ -96,7 +96,7 @@ def plan_lights_off(situation: Situation) -> ActionPlan:
 
 
 def _another_disk(situation: Situation, target: Target, device: Device) -> tuple[str, ...]:
-    """That a failed device's path may name the disk that was put in after it."""
+    """Return the doubt that a failed device's path may name the disk inserted after it."""
     held = device.contents
     if target.vdev.state not in FAILED or held.unread or held.zfs_pool in ("", situation.pool.name):
         return ()
@@ -109,6 +109,8 @@ def _another_disk(situation: Situation, target: Target, device: Device) -> tuple
 
 
 def _same_bay(target: Target, led: str) -> Precondition:
+    """Require that the device is still in the bay of this LED."""
+
     def _check(situation: Situation) -> str | None:
         now = find(situation.pool, target.key)
         device = situation.device_of(now.vdev if now else target.vdev)
@@ -130,7 +132,7 @@ class MachineLights:
         if device is None:
             return "; ".join(lights.unlight_all()) or "no light was on"
         here = None if device.locate is None else slot_of(device.locate)
-        # Where the disk was when it was lit: another one may be there now.
+        # The bay where the disk was when it was lit: another disk may be there now.
         before = [
             lit.slot
             for lit in lights.lit()

@@ -1,4 +1,4 @@
-"""Taking one device off and on line, and detaching one side (zpool(8); vdev.c, spa.c)."""
+"""Taking a device offline and online, and detaching one side (zpool(8); vdev.c, spa.c)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zconsole.units import counted
 
 
 def plan_offline(situation: Situation, key: str, temporary: bool = False) -> ActionPlan:
-    """Take a device offline; ``temporary`` only until the next import or reboot."""
+    """Plan to take a device offline; ``temporary`` only until the next import or reboot."""
     target = find(situation.pool, key)
     if target is None:
         return refuse("offline", "Take a device offline", situation, must.NOT_THERE)
@@ -45,17 +45,17 @@ def plan_offline(situation: Situation, key: str, temporary: bool = False) -> Act
 
 
 def plan_online(situation: Situation, key: str, reopen: bool = False) -> ActionPlan:
-    """Put a device online again; it is resilvered with what it missed.
+    """Plan to put a device online; it is resilvered with what it missed.
 
-    ``reopen``: also one that is ONLINE. A disk that was out may be back under another device node
-    before the pool noticed: the command opens it anew (vdev_online in vdev.c).
+    ``reopen``: allowed also for a device that is ONLINE. A pulled disk may return under another
+    device node before the pool noticed; the command reopens it (vdev_online in vdev.c).
     """
     target = find(situation.pool, key)
     if target is None:
         return refuse("online", "Put a device online", situation, must.NOT_THERE)
     device = disk_path(situation.pool, target.vdev, situation.expands)
     argv = situation.zpool("online", operands=(device,))
-    # ZFS begins no resilver beside a rebuild (spa_async_thread, spa.c).
+    # ZFS starts no resilver during a rebuild (spa_async_thread, spa.c).
     after = ", after the rebuild that is running" if situation.active("rebuild") else ""
     plan = ActionPlan(
         action="online",
@@ -79,12 +79,12 @@ def plan_online(situation: Situation, key: str, reopen: bool = False) -> ActionP
 
 
 def plan_detach(situation: Situation, key: str) -> ActionPlan:
-    """Remove a side of a mirror, or one device of a replacing or spare group."""
+    """Plan to remove a side of a mirror, or one device of a replacing or spare group."""
     target = find(situation.pool, key)
     if target is None:
         return refuse("detach", "Detach a device", situation, must.NOT_THERE)
     argv = situation.zpool("detach", operands=(target.argument,))
-    # Why the group is still there, once nothing fills a device of it any more.
+    # Explain a group that is still there though nothing is being filled.
     meaning = leftover(target.group) if target.group is not None else None
     fills = situation.active("resilver") or situation.active("rebuild")
     plan = ActionPlan(
@@ -112,7 +112,7 @@ def plan_detach(situation: Situation, key: str) -> ActionPlan:
 
 
 def _left_without(target: Target) -> tuple[str, ...]:
-    """What that means meanwhile, and afterwards."""
+    """Return what being offline means meanwhile, and afterwards."""
     if target.vdev.vclass == "cache":
         return ("while it is offline, nothing is cached on it",)
     if _last_of_log(target):
@@ -125,18 +125,18 @@ def _left_without(target: Target) -> tuple[str, ...]:
 
 
 def _last_of_log(target: Target) -> bool:
-    """Whether no other side of its log is left: ZFS writes out what is on it first."""
+    """Return whether it is the last side of its log: ZFS writes out the log's data first."""
     log = target.top.vclass == "log"
     return log and not stands_in(target) and len(others_missing(target)) + 1 > parity(target.top)
 
 
 def _redundancy_without(target: Target) -> int:
-    """How many more devices of its top-level vdev may fail once it is offline or detached."""
+    """Return how many more devices may fail in the vdev once it is offline or detached."""
     return parity(target.top) - len(others_missing(target)) - (not stands_in(target))
 
 
 def _no_redundancy_left(target: Target) -> tuple[str, ...]:
-    """That it takes the last redundancy, where it does, and which of those that stay had errors."""
+    """Return a warning if it takes the last redundancy, naming remaining devices with errors."""
     if _redundancy_without(target) > 0 or not is_complete(target.vdev) or stands_in(target):
         return ()
     if target.vdev.vclass == "cache" or _last_of_log(target):
@@ -151,9 +151,9 @@ def _no_redundancy_left(target: Target) -> tuple[str, ...]:
 
 
 def _indispensable(_: Situation, now: Target) -> str | None:
-    """Why the vdev loses data without this device (else zpool says "no valid replicas").
+    """Return why the vdev loses data without this device (zpool: "no valid replicas"), or None.
 
-    A log and a cache may always go (vdev_offline_locked, vdev.c).
+    A log and a cache may always be taken offline (vdev_offline_locked, vdev.c).
     """
     if now.vdev.vclass == "spare" or now.vdev.kind == "dspare" or now.vdev.children:
         return f"{now.name} cannot be taken offline"
@@ -167,7 +167,7 @@ def _indispensable(_: Situation, now: Target) -> str | None:
 
 
 def _none_failed_since(target: Target) -> Precondition:
-    """The vdev still has the redundancy that the operator read in the plan and agreed to lose."""
+    """Require that the vdev still has the redundancy that the plan showed."""
     planned = len(others_missing(target))
 
     def _why_not(_: Situation, now: Target) -> str | None:
@@ -182,7 +182,10 @@ def _none_failed_since(target: Target) -> Precondition:
 
 
 def _not_out(_: Situation, now: Target) -> str | None:
-    """Why going online changes nothing: ZFS keeps out what it gave up for errors (vdev_open)."""
+    """Return why going online changes nothing; None if it does something.
+
+    ZFS keeps out a device that it gave up for errors (vdev_open).
+    """
     if now.vdev.children:
         return f"{now.name} is not a device: put one of its devices online"
     if now.vdev.state in ("FAULTED", "DEGRADED"):
@@ -191,7 +194,7 @@ def _not_out(_: Situation, now: Target) -> str | None:
 
 
 def _detach_effect(target: Target) -> str:
-    """What is left in its place, and what that means for a replace or a spare."""
+    """Return what stays in the place, and what that means for a replace or a spare."""
     group = target.group
     if group is None:
         sides = counted(len(target.top.children) - 1, "side")
@@ -206,7 +209,7 @@ def _detach_effect(target: Target) -> str:
 
 
 def _no_copy_left(situation: Situation, now: Target) -> str | None:
-    """Why it is no side of a mirror or group, or what stays holds less than what goes."""
+    """Return why it can't be detached: no side of a mirror or group, or the only complete copy."""
     if now.vdev.children:
         return f"{now.name} is not a device: detach one of its devices"
     if now.group is None and now.parent.kind != "mirror":
@@ -220,9 +223,9 @@ def _no_copy_left(situation: Situation, now: Target) -> str | None:
 
 
 def _newcomer_being_filled(situation: Situation, target: Target) -> bool:
-    """A device still being filled in a group: detaching it backs the replace or spare out.
+    """Return whether it is a group's new device being filled: detaching it backs out.
 
-    Nothing marks it while the resilver only walks metadata, so a running one is enough.
+    Nothing marks it while the resilver only scans metadata, so any running one is enough.
     """
     group = target.group
     if group is None or group.children[0] is target.vdev:

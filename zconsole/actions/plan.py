@@ -1,8 +1,8 @@
-"""What an action would do, before anybody does it: the exact commands and their consequences.
+"""Plans of actions: the exact commands and their consequences, before anything runs.
 
 A plan is made by a pure function from a ``Situation``. Its preconditions are checked when it is
-made, and again by the executor on a fresh situation, because ZED or another operator may act on
-the same pool at the same moment.
+made, and again by the executor on a fresh situation, because ZED or another operator may change the
+same pool at the same time.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from zconsole.pool.topology import data_vdevs, is_taken
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a plan needs to know beyond the sample; everything may be unknown."""
+    """Facts that a plan needs beyond the sample; each may be unknown."""
 
     version: Version = ()
     """OpenZFS version of the kernel module, ``(2, 3, 9)``; empty when unknown."""
     features: Mapping[str, str] = field(default_factory=dict)
-    """Feature name to disabled, enabled or active (``zpool get feature@…``)."""
+    """State of each pool feature: disabled, enabled or active (``zpool get feature@…``)."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Pool properties as ``zpool get -Hp`` prints them."""
     parameters: Mapping[str, int] = field(default_factory=dict)
     """Module parameters that decide what a replace does to a running resilver."""
     devices: tuple[Device, ...] = ()
-    """The machine's block devices, and any file or path asked for."""
+    """The machine's block devices, and any file or path named by the operator."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Leaf key to the pool GUID its label was read to hold; ``""``: not readable."""
+    """The pool GUID on each leaf's label, by leaf key; ``""`` if not readable."""
 
     def has(self, feature: str) -> bool | None:
-        """Whether a pool feature is enabled or active; None when that is not known."""
+        """Return whether a pool feature is enabled or active; None when unknown."""
         state = self.features.get(feature)
         return None if state is None else state in ("enabled", "active")
 
     def disk(self, path: str) -> Device | None:
-        """The disk, or file, that a path leads to, by any link of it or of a partition."""
+        """Return the disk or file of a path, which may be any link to it or its partitions."""
         return next((d for d in self.devices if path == d.path or path in d.aliases), None)
 
     def named(self, path: str) -> Device | None:
-        """The device that a path names: a partition by itself, else the whole disk, or a file."""
+        """Return the device that a path names: a partition, else the whole disk or a file."""
         disk = self.disk(path)
         parts = () if disk is None else disk.parts
         return next((part for part in parts if path in part.aliases), disk)
 
     def disks_under(self, device: Device) -> tuple[Device, ...]:
-        """The disk that a device is, or is on; all of those that a stacked one is made of."""
+        """Return the disks below a device: itself, its disk, or all disks of a stacked device."""
         found = (self.disk(path) for path in (device.path, *device.below))
         return tuple(disk for disk in found if disk is not None and disk.kind == "disk")
 
@@ -67,33 +67,34 @@ class Situation:
     t: float = 0.0
     """Epoch seconds of the sample."""
     suspended: bool = False
-    """Whether the pool waits for a device; its sample is then the last one that could be had."""
+    """Whether the pool is suspended; its sample is then the last one available."""
     looked: float | None = None
-    """Seconds of the steady clock when the newest sample of the pool was begun; None if unknown."""
+    """Start of the pool's newest sample in seconds of the steady clock; None if unknown."""
     problem: str | None = None
-    """Why that sample could not be had: all else here is older then."""
+    """Why the newest sample failed: everything else here is older then."""
 
     def zpool(self, verb: str, *words: str, operands: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """The argv of a zpool command on this pool, as ``zpool`` makes it."""
+        """Return the argv of a zpool command on this pool; see ``zpool`` for the rules."""
         return zpool(verb, *words, operands=(self.pool.name, *operands))
 
     @property
     def guid(self) -> str | None:
-        """The pool's GUID; None where no source tells it."""
+        """The pool's GUID; None if unknown."""
         return self.pool.guid or self.facts.properties.get("guid")
 
     @property
     def guids(self) -> frozenset[str]:
-        """The pool's GUID, as the sample and ``zpool get`` have it; they may differ."""
+        """The pool's GUIDs from the sample and from ``zpool get``, which may differ."""
         return frozenset(filter(None, (self.pool.guid, self.facts.properties.get("guid"))))
 
     @property
     def expands(self) -> bool:
-        """Whether a device that comes online takes all of its disk: autoexpand is not off."""
+        """Whether a device that comes online grows to its whole disk: autoexpand is not off."""
+        # Unknown counts as on, as a device's path works in both cases (see ``disk_path``).
         return self.facts.properties.get("autoexpand") != "off"
 
     def device_of(self, leaf: Vdev) -> Device | None:
-        """The machine's device below a leaf; None, too, where its path leads to another one now."""
+        """Return the device below a leaf; None if it is gone or the path leads to another disk."""
         device = self.facts.disk(leaf.path or "")
         if device is None or is_taken(leaf, self.pool.root, device.serial, device.wwn):
             return None
@@ -101,21 +102,21 @@ class Situation:
 
     @property
     def running(self) -> tuple[Scan, ...]:
-        """The scans that run or are paused."""
+        """The running and paused scans."""
         return tuple(scan for scan in self.pool.scans if scan.active)
 
     def active(self, function: str) -> Scan | None:
-        """The running or paused scan of this function, else None."""
+        """Return the running or paused scan of this function, else None."""
         return next((scan for scan in self.running if scan.function == function), None)
 
 
 Check = Callable[[Situation], str | None]
-"""Why something does not hold in a situation, in the operator's words; None when it holds."""
+"""Returns why a condition does not hold, in the operator's words; None if it holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """Something that must hold when the plan is made and still when it runs."""
+    """A condition that must hold when the plan is made and when it runs."""
 
     text: str
     check: Check
@@ -123,7 +124,7 @@ class Precondition:
 
 @dataclass(frozen=True, slots=True)
 class LightOrder:
-    """A disk's light to switch; without ``device`` all that were switched on here."""
+    """An order to switch a disk's light; without ``device``, all lights that zconsole lit."""
 
     on: bool
     device: Device | None = None
@@ -131,18 +132,18 @@ class LightOrder:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command of a plan, or one light to switch."""
+    """One command of a plan, or a light or scrub window to set."""
 
     argv: tuple[str, ...]
     why: str
     requires: tuple[Precondition, ...] = ()
-    """Checked on a fresh situation just before this step."""
+    """Conditions checked on a fresh situation just before this step."""
     skip: Check | None = None
-    """Why this step is not needed, on a fresh situation; None: it is."""
+    """Returns why this step is not needed in a fresh situation; None if it is needed."""
     light: LightOrder | None = None
-    """A light to switch instead of running ``argv`` (which then shows how by hand)."""
+    """A light to switch instead of running ``argv``, which then shows the manual command."""
     window: ScrubWindow | None = None
-    """The hours of a scrub to set instead, in the same way; empty hours: at any hour again."""
+    """A scrub window to set instead of running ``argv``; empty hours remove it."""
 
     @property
     def command(self) -> str:
@@ -159,63 +160,65 @@ class ActionOutcome:
 
 
 Follow = Callable[[Situation], ActionOutcome | None]
-"""The outcome once a situation shows the action's end, None while it is under way."""
+"""Returns the outcome once a situation shows the action's end; None until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionPlan:
-    """Everything an operator must know before saying yes."""
+    """Everything an operator must know before confirming an action."""
 
     action: str
-    """A word for the audit log: replace, scrub, detach."""
+    """The action's name in the audit log: replace, scrub, detach."""
     title: str
     steps: tuple[Step, ...]
     where: tuple[str, ...] = ()
-    """The disks its commands name, each with its bay and serial number; set by ``decide``."""
+    """The disks in its commands, with bay and serial number; set by ``decide``."""
     doubts: tuple[str, ...] = ()
-    """Why another device may be the one that is meant."""
+    """Reasons to think that another device is meant."""
     consequences: tuple[str, ...] = ()
     not_undone: tuple[str, ...] = ()
-    """What this will not undo, or cannot be undone."""
+    """Effects that can't be undone."""
     warnings: tuple[str, ...] = ()
     hazards: tuple[str, ...] = ()
-    """Known bugs of this OpenZFS that its commands meet; set by ``decide``."""
+    """Known bugs of this OpenZFS release that its commands may trigger; set by ``decide``."""
     preconditions: tuple[Precondition, ...] = ()
     needs_typed: str | None = None
     """The name to type before a destructive or one-way plan may run."""
     refused: str | None = None
-    """Why this cannot be done now; a refused plan is never run."""
+    """Why this can't be done now; a refused plan is never run."""
     alternatives: tuple[str, ...] = ()
-    """What can be done instead, and what it costs."""
+    """Alternatives, and what they cost."""
     follow: Follow | None = None
     begins: str = ""
-    """What its commands only begin and ``follow`` waits for: ``resilver``; empty: nothing."""
+    """The work that its commands start and ``follow`` waits for: ``resilver``; empty if none."""
     supersedes: bool = False
-    """Whether nobody wants to hear how earlier plans of the same action end: this one ends them."""
+    """Whether it ends earlier plans of the same action, whose outcome is then not announced."""
     saves_evidence: bool = False
-    """Whether counters and the error list go to the audit log first."""
+    """Whether error counters and the error list are saved to the audit log first."""
     pool: str = ""
-    """The name of the pool; ``decide`` sets it, and …"""
+    """Name of the pool; set by ``decide``."""
     guid: str | None = None
-    """… its GUID. None: no source tells it."""
+    """GUID of the pool, None if unknown; set by ``decide``."""
     urgent: Callable[[Situation], bool] = lambda _: False
-    """Whether it runs, in this situation, even where no log can be written or the newest sample of
-    the pool gave nothing: what brings a pool back must never be refused for that."""
+    """Returns whether it runs without a writable audit log and without a successful newest sample.
+
+    A command that brings a pool back must never be refused for these.
+    """
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """What must hold, in words: of the plan and of each step, everything once."""
+        """Texts of all preconditions, of the plan and of each step, without duplicates."""
         steps = (need.text for step in self.steps for need in step.requires)
         return tuple(dict.fromkeys((*(need.text for need in self.preconditions), *steps)))
 
     @property
     def identity(self) -> dict[str, str | None]:
-        """What each line of the audit log says of it."""
+        """Fields that identify the plan in each record of the audit log."""
         return {"action": self.action, "title": self.title, "pool": self.pool, "guid": self.guid}
 
 
 def failing(preconditions: tuple[Precondition, ...], situation: Situation) -> str | None:
-    """The reason of the first precondition that does not hold, None when all do."""
+    """Return the reason of the first precondition that fails, or None."""
     for precondition in preconditions:
         if reason := precondition.check(situation):
             return reason
@@ -223,10 +226,10 @@ def failing(preconditions: tuple[Precondition, ...], situation: Situation) -> st
 
 
 def decide(plan: ActionPlan, situation: Situation) -> ActionPlan:
-    """The plan for this very pool, refused with the first precondition that fails now.
+    """Return the plan bound to this pool, refused if a precondition fails now.
 
-    A step's own requirements count for the first step only: what later steps need is made by
-    the steps before them.
+    Only the first step's own requirements are checked: the later steps' are brought about by the
+    steps before them.
     """
     if plan.refused is not None:
         return plan
@@ -246,6 +249,7 @@ def decide(plan: ActionPlan, situation: Situation) -> ActionPlan:
 
 
 def _hazards(plan: ActionPlan, situation: Situation) -> tuple[str, ...]:
+    """Return the known bugs that the plan's commands may trigger in this OpenZFS release."""
     kinds = {vdev.kind for vdev in data_vdevs(situation.pool.root)}
     commands = (" ".join(step.argv[1:]) for step in plan.steps)
     found = (
@@ -255,7 +259,7 @@ def _hazards(plan: ActionPlan, situation: Situation) -> tuple[str, ...]:
 
 
 def same_pool(name: str, guid: str | None) -> Precondition:
-    """The pool of this name still has this GUID: another one may be imported under the name."""
+    """Require that the pool of this name has this GUID: another one may be imported under it."""
     if guid is None:
         text = f"{name}: GUID unknown, compared by name only"
         return Precondition(text, lambda _: None)
@@ -270,12 +274,12 @@ def same_pool(name: str, guid: str | None) -> Precondition:
 
 
 def another_pool(name: str, found: str, guid: str) -> str:
-    """That a pool of this name has the GUID ``found`` now, not that of the plan."""
+    """Return the message that the pool of this name has the GUID ``found``, not the plan's."""
     return f"another pool is named {name} now: GUID {found}, not {guid}; plan again"
 
 
 def _following(follow: Follow, same: Precondition) -> Follow:
-    """The same, and the end of it once another pool has the name."""
+    """Return a ``Follow`` that also ends once another pool has the name."""
 
     def _ended(now: Situation) -> ActionOutcome | None:
         why = same.check(now)
@@ -287,13 +291,13 @@ def _following(follow: Follow, same: Precondition) -> Follow:
 def refuse(
     action: str, title: str, situation: Situation, why: str, *alternatives: str
 ) -> ActionPlan:
-    """A plan that cannot be: it has no steps, only the reason and what can be done instead."""
+    """Return a refused plan without steps: only the reason and alternatives."""
     name = situation.pool.name
     return ActionPlan(action, title, (), pool=name, refused=why, alternatives=alternatives)
 
 
 def zpool(verb: str, *words: str, operands: tuple[str, ...]) -> tuple[str, ...]:
-    """The argv of a zpool command; ``--`` stands before operands that look like options.
+    """Return the argv of a zpool command; ``--`` stands before operands that look like options.
 
     getopt(3), which zpool uses for every verb, ends its options there.
     """
@@ -302,13 +306,13 @@ def zpool(verb: str, *words: str, operands: tuple[str, ...]) -> tuple[str, ...]:
 
 
 MOST_PLACES = 12
-"""Disks that are named; more than that nobody looks for at once."""
+"""Number of disks named in a plan; the rest is counted."""
 
 
 def places(words: Collection[str], situation: Situation) -> tuple[str, ...]:
-    """``sda: Slot 05, serial ZC1A2B3C`` for each disk that these words of commands name.
+    """Return ``sda: Slot 05, serial ZC1A2B3C`` for each disk named in these command words.
 
-    Empty where nothing tells the place nor the serial number.
+    Empty if neither place nor serial number is known.
     """
     found = tuple(dict.fromkeys(_places(words, situation)))
     more = (f"and {len(found) - MOST_PLACES} more",) if len(found) > MOST_PLACES else ()
@@ -316,14 +320,16 @@ def places(words: Collection[str], situation: Situation) -> tuple[str, ...]:
 
 
 def _places(words: Collection[str], situation: Situation) -> Iterator[str]:
+    """Yield the place and serial number of pool leaves, then of other devices, among the words."""
     told: set[Device] = set()
     devices = situation.facts.devices
     for leaf in situation.pool.root.leaves():
         path, device = leaf.path or leaf.name, situation.device_of(leaf)
+        # Commands name a whole disk, the sample the partition that zpool made on it.
         if not any(name in words for name in (leaf.guid, path, path.removesuffix("-part1"))):
             continue
         told |= {device} if device is not None else set()
-        # The sample remembers a disk that is gone; else what the machine tells now.
+        # The sample remembers a disk that is gone; otherwise use the machine's device.
         known = leaf.disk or (LeafDisk() if device is None else _of_device(device))
         serial = leaf.disk.serial if leaf.disk and device is None else ""
         out = bool(serial and devices) and all(each.serial != serial for each in devices)
@@ -335,13 +341,13 @@ def _places(words: Collection[str], situation: Situation) -> Iterator[str]:
 
 
 def called(path: str, situation: Situation) -> str:
-    """How people call the disk of this path: see ``LeafDisk.called``; of others the path."""
+    """Return the displayed name of a disk (``LeafDisk.called``); of other devices the path."""
     device = next((d for d in situation.facts.devices if d.path == path), None)
     return _of_device(device).called(path) if device is not None and device.bay else path
 
 
 def _said(name: str, disk: LeafDisk, more: str = "") -> Iterator[str]:
-    """Its place and serial number, where those tell more than its name; ``more`` behind them."""
+    """Yield a disk's place and serial number if they add to its name; ``more`` is appended."""
     if text := disk.words(name if disk.bay == name else ""):
         yield f"{name}: {text}{more}"
 

@@ -1,4 +1,4 @@
-"""Seeing a pool anew: a sample taken now, and the facts about its machine."""
+"""Reading a pool anew: a fresh sample, and the facts about its machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from zconsole.timeline.frame import Frame
 
 
 def situation_of(frame: Frame, facts: Facts) -> Situation:
-    """What the views show, as plans want it; the last good sample of a pool that is stuck."""
+    """Build the situation for plans from a frame; of a stuck pool, from its last good sample.
+
+    Raises UnavailableError if the pool was never sampled.
+    """
     if frame.sample is None:
         raise UnavailableError(f"{frame.pool}: {frame.problem or 'not sampled yet'}")
     return Situation(
@@ -23,24 +26,26 @@ def situation_of(frame: Frame, facts: Facts) -> Situation:
 
 
 PATIENCE = 15.0
-"""Seconds to wait for a sample younger than the question: a read that hangs takes five to be given
-up, and the next one as long."""
+"""Seconds to wait for a sample younger than the question.
+
+A read that hangs is given up after five seconds, and the next one as well.
+"""
 
 
 def is_answer(looked: float | None, problem: str | None, suspended: bool, since: float) -> bool:
-    """Whether a sample begun at ``looked`` says how the pool was after ``since``.
+    """Return whether a sample begun at ``looked`` shows the pool after ``since``.
 
-    Of a suspended pool, that it is suspended is all there is to be had.
+    For a suspended pool, being suspended is all that a sample can tell.
     """
     return looked is not None and looked > since and (problem is None or suspended)
 
 
 FreshFrame = Callable[[str, float], Awaitable[Frame]]
-"""The first frame of a pool whose sampling began after so many seconds of the steady clock."""
+"""Returns a pool's first frame sampled after a time, in seconds of the steady clock."""
 
 
 class Refresher:
-    """Sees a pool anew: by a frame of the console's own feed, with facts asked for now."""
+    """Reads a pool anew: a frame of the console's feed, with facts read now."""
 
     def __init__(self, fresh: FreshFrame, ask: MachineFacts, paths: tuple[str, ...] = ()) -> None:
         """``paths`` are devices the operator named, to be asked about too."""
@@ -49,10 +54,10 @@ class Refresher:
         self._paths = paths
 
     async def __call__(self, pool: str, since: float) -> Situation:
-        """The pool by a sample begun after ``since``, if one comes in time.
+        """Return the pool's situation from a sample begun after ``since``, if one comes in time.
 
-        ``since`` is in seconds of the steady clock; ``looked`` and ``problem`` of the situation
-        tell. Raises ZconsoleError without the pool.
+        ``since`` is in seconds of the steady clock; ``looked`` and ``problem`` of the result tell
+        whether it did. Raises UnavailableError without the pool.
         """
         now = situation_of(await self._fresh(pool, since), Facts())
         facts = await self._ask(now.pool, now.suspended, self._paths)
@@ -64,18 +69,18 @@ class Refresher:
 
 
 class RoundsOnDemand:
-    """The frames of a feed, sampled whenever they are asked for."""
+    """The frames of a feed, sampled on demand."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
 
     async def frames(self) -> Sequence[Frame]:
-        """A round taken now. Raises UnavailableError without ZFS."""
+        """Sample all pools now. Raises UnavailableError without ZFS."""
         update = await self._feed.sample()
         return update.frames if update is not None else ()
 
     async def fresh(self, pool: str, since: float) -> Frame:
-        """A frame of the pool sampled after ``since``, or the newest there is after a while.
+        """Return a frame of the pool sampled after ``since``, or the newest one after a timeout.
 
         Raises UnavailableError when the pool is not imported.
         """

@@ -1,6 +1,7 @@
-"""Replacing devices of a pool by others, one or several with one resilver; spares in use.
+"""Replacing devices of a pool, one or several with one resilver; spares in use.
 
-zpool-replace(8); spa_vdev_attach in module/zfs/spa.c and zpool_vdev_attach in libzfs_pool.c.
+Sources: zpool-replace(8); spa_vdev_attach in module/zfs/spa.c and zpool_vdev_attach in
+libzfs_pool.c.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
 from zconsole.pool.topology import FAILED, is_group
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file")
-"""Top-level layouts that can be rebuilt from space maps alone; the last two are single disks.
-One that is being replaced or spared already cannot (spa_vdev_attach, spa.c)."""
+"""Top-level layouts that can be rebuilt sequentially; the last two are single disks.
+
+A single disk that is being replaced or spared already can't (spa_vdev_attach, spa.c).
+"""
 
 SEQUENTIAL = (
     "sequential: restores redundancy sooner, as it reads the vdev in order, but checks no"
@@ -28,11 +31,14 @@ SEQUENTIAL = (
 )
 HEALING = "healing resilver: checks every block against its checksum while copying"
 LITTLE = 10.0
-"""Percent of a resilver worth throwing away to have one pass; OpenZFS 2.3's own default."""
+"""Percent of a resilver up to which a restart for one common pass is worth it.
+
+This is the default of zfs_resilver_defer_percent in OpenZFS 2.3.
+"""
 
 
 def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> ActionPlan:
-    """Replace a device of the pool by another; ``sequential`` rebuilds without checksums (-s)."""
+    """Plan to replace a device by another; ``sequential`` rebuilds without checksums (-s)."""
     target = find(situation.pool, swap.old)
     if target is None:
         return refuse("replace", "Replace a device", situation, must.NOT_THERE)
@@ -60,7 +66,7 @@ def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> 
 def plan_batch(
     situation: Situation, swaps: tuple[Swap, ...], sequential: bool = False
 ) -> ActionPlan:
-    """Replace several devices with one resilver: all at once, then one restart if any waits."""
+    """Plan to replace several devices with one resilver, restarted once if a device has to wait."""
     title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
     targets = [find(situation.pool, swap.old) for swap in swaps]
     found = tuple(t for t in targets if t is not None)
@@ -87,6 +93,7 @@ def plan_batch(
         preconditions=(
             must.same_scans(situation),
             *_common_conditions(sequential),
+            # All replaces are checked before the first one runs, so that none fails halfway.
             *(need for step in replaces for need in step.requires),
             _enough_left(found),
         ),
@@ -97,9 +104,9 @@ def plan_batch(
 
 
 def being_replaced(situation: Situation, group: Vdev) -> str:
-    """Who replaces whom in a replacing group, and how far: ``… by bay09 (45.7 %)``.
+    """Return who replaces whom in a replacing group, and the progress: ``… by bay09 (45.7 %)``.
 
-    Without the percent where that is unknown, or the new device still waits for its resilver.
+    Without the percentage if it is unknown, or if the new device still waits for its resilver.
     """
     old, *new = (next(vdev.leaves()) for vdev in group.children)
     said = f"{old.called} is already being replaced by {', '.join(leaf.called for leaf in new)}"
@@ -112,7 +119,7 @@ def being_replaced(situation: Situation, group: Vdev) -> str:
 
 
 def _joins(situation: Situation, target: Target) -> tuple[str, ...]:
-    """That a device which is being replaced already gets one more."""
+    """Return the doubt about adding one more disk to a replace that runs; () otherwise."""
     group = target.group
     if group is None or group.kind != "replacing":
         return ()
@@ -123,7 +130,7 @@ def _joins(situation: Situation, target: Target) -> tuple[str, ...]:
 
 
 def _enough_left(targets: tuple[Target, ...]) -> Precondition:
-    """In no vdev are more of its devices absent than its parity makes up for."""
+    """Require that no vdev has more absent devices than its parity covers."""
 
     def _check(situation: Situation) -> str | None:
         for target in {t.top_key: t for t in targets}.values():
@@ -142,6 +149,7 @@ def _enough_left(targets: tuple[Target, ...]) -> Precondition:
 
 
 def _clash(swaps: tuple[Swap, ...]) -> str | None:
+    """Return why the pairs exclude each other: a device is named twice; else None."""
     if len({swap.old for swap in swaps}) < len(swaps):
         return "an old device is named twice"
     if len({swap.new for swap in swaps}) < len(swaps):
@@ -152,6 +160,7 @@ def _clash(swaps: tuple[Swap, ...]) -> str | None:
 def _batch_consequences(
     situation: Situation, targets: tuple[Target, ...], sequential: bool
 ) -> tuple[str, ...]:
+    """Return the consequences of replacing several devices."""
     order = ", then ".join(t.name for t in targets)
     once = (
         "one rebuild per vdev fills them together"
@@ -164,7 +173,7 @@ def _batch_consequences(
     disturbances = dict.fromkeys(
         text for t in targets for text in disturbed(situation, t.top if sequential else None)
     )
-    # Old devices that still read must stay in.
+    # Old devices that still read must stay in: they count for redundancy.
     reading = [t.name for t in targets if t.vdev.state not in FAILED]
     which = "the old devices" if len(reading) == len(targets) > 1 else ", ".join(reading)
     count = "they still count" if len(reading) > 1 else "it still counts"
@@ -179,6 +188,8 @@ def _batch_consequences(
 
 
 def _restart_step(situation: Situation) -> Step:
+    """Build the step that restarts the resilver if a device has to wait and little is lost."""
+
     def _skip(now: Situation) -> str | None:
         if not any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
             return "no device waits: one resilver fills them all"
@@ -194,12 +205,13 @@ def _restart_step(situation: Situation) -> Step:
         situation.zpool("resilver"),
         "if a device has to wait: restart the resilver for all of them",
         skip=_skip,
+        # zpool resilver needs this feature (zpool-resilver(8)).
         requires=(must.feature("resilver_defer", "restarting a resilver", (0, 8)),),
     )
 
 
 def _replace_step(situation: Situation, target: Target, new: str, sequential: bool) -> Step:
-    """The command for one replace, with what must hold just before it runs."""
+    """Build the step of one replace, with its own preconditions."""
     options = ("-s",) if sequential else ()
     argv = situation.zpool(
         "replace",
@@ -223,7 +235,7 @@ def _replace_step(situation: Situation, target: Target, new: str, sequential: bo
 
 
 def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
-    """What every replace needs of the pool as a whole."""
+    """Return the preconditions of every replace on the pool as a whole."""
     other = "resilver" if sequential else "rebuild"
     rebuild = must.feature("device_rebuild", "sequential reconstruction (-s)", (2, 0))
     return (
@@ -236,7 +248,7 @@ def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
 
 
 def _not_sequential(_: Situation, now: Target) -> str | None:
-    """Why not: only a mirror, dRAID or single disk is rebuilt sequentially, raidz is not."""
+    """Return why the vdev can't be rebuilt sequentially, such as raidz; None if it can."""
     kind = now.top.kind
     if kind.startswith(SEQUENTIAL_KINDS):
         return None
@@ -246,7 +258,7 @@ def _not_sequential(_: Situation, now: Target) -> str | None:
 
 
 def _holds_no_data(_: Situation, now: Target) -> str | None:
-    """Why spa_vdev_attach (spa.c) would not take it: it has children, or is a spare or cache."""
+    """Return why spa_vdev_attach (spa.c) would refuse it: an interior vdev, a spare or a cache."""
     if now.vdev.children:
         return f"{now.name} is not a device: replace its disks one by one"
     if now.vdev.vclass in ("spare", "cache"):
@@ -259,7 +271,7 @@ def _work(sequential: bool) -> str:
 
 
 def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
-    """How many more devices may fail while it runs, one sentence a vdev it touches."""
+    """Return how many more devices may fail meanwhile, one sentence per vdev involved."""
     left = {id(vdev): entry for vdev, entry in of_pool(situation.pool)}
     said: list[str] = []
     for top in {id(t.top): t.top for t in targets}.values():
@@ -267,7 +279,8 @@ def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> 
         if entry is None:
             continue
         only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""
-        # Where ZFS repairs the old device, what it lacks is unknown: see redundancy.
+        # Which blocks of the old device need repair is unknown (see pool.redundancy), hence
+        # "unless".
         old = [t for t in targets if t.top is top and is_complete(t.vdev)]
         bad = [t.name for t in old if t.vdev.errors.total and entry.left]
         only = f", unless ZFS has to repair blocks on {', '.join(bad)}" if bad else only
@@ -278,7 +291,7 @@ def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> 
 
 
 def _of_spares(situation: Situation, target: Target, new: str) -> Iterator[str]:
-    """What becomes of a spare that stands in, and that a hot spare only does that."""
+    """Yield the fate of a spare that stands in, and that a hot spare is only temporary."""
     if names := ", ".join(spare.called for spare in target.spares if not spare.shared):
         yield f"when it is done, {names} is available again"
     if spare := spares(situation.pool).get(new):
@@ -289,7 +302,7 @@ def _of_spares(situation: Situation, target: Target, new: str) -> Iterator[str]:
 
 
 def _warnings_of(situation: Situation, target: Target, new: str) -> tuple[str, ...]:
-    """What an operator should check before this replace."""
+    """Return the warnings of one replace."""
     said: list[str] = []
     if new not in spares(situation.pool):
         said += cautions(situation.pool, target, new, situation.facts)

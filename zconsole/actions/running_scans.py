@@ -1,4 +1,4 @@
-"""The scans that run, in words, and what a device to be filled does to them.
+"""Descriptions of running scans, and what a new device to fill does to them.
 
 From spa_vdev_attach in module/zfs/spa.c, dsl_scan_sync in dsl_scan.c and vdev_rebuild.c (2.1 to
 2.4): any attach stops a scrub; a resilver is restarted unless the new device can be deferred.
@@ -12,16 +12,16 @@ from zconsole.timeline.scans import WORDS
 
 
 def describe(scan: Scan) -> str:
-    """A scan in words: ``scrub paused (38.2 %)``, ``rebuild of mirror-0 running (3.0 %)``."""
+    """Return a scan in words, such as ``rebuild of mirror-0 running (3.0 %)``."""
     word = WORDS.get(scan.function, scan.function)
     where = f" of {scan.vdev}" if scan.vdev else ""
     return f"{word}{where} {scan.state} ({progress(scan)})"
 
 
 def progress(scan: Scan) -> str:
-    """How far a scan is, ``38.2 %``; the word ``unknown`` never hides a number.
+    """Return a scan's progress: ``38.2 %``, or ``an unknown share``.
 
-    While metadata is scanned little is issued, so that stands there, too.
+    While metadata is scanned, little is issued, so the share of scanned metadata is added.
     """
     share = "an unknown share" if scan.percent is None else f"{scan.percent:.1f} %"
     total, scanned = scan.total_bytes, scan.scanned_bytes
@@ -31,9 +31,9 @@ def progress(scan: Scan) -> str:
 
 
 def disturbed(situation: Situation, rebuilt: Vdev | None = None) -> tuple[str, ...]:
-    """What the running scans lose to a resilver that begins, one sentence a scan.
+    """Return what running scans lose if a resilver starts, one sentence per scan.
 
-    ``rebuilt``: the top-level vdev, where a sequential rebuild of it begins instead.
+    ``rebuilt``: the top-level vdev, if a sequential rebuild of it starts instead.
     """
     said = discarded(situation)
     if rebuilt is None:
@@ -51,7 +51,7 @@ def disturbed(situation: Situation, rebuilt: Vdev | None = None) -> tuple[str, .
 
 
 def discarded(situation: Situation) -> tuple[str, ...]:
-    """The scrubs, running or paused, that any resilver ends, with the percent lost."""
+    """Return the running and paused scrubs that any resilver discards, with their progress."""
     words = {"scrub": "scrub", "errorscrub": WORDS["errorscrub"]}
     return tuple(
         f"the {'paused' if scan.state == 'paused' else 'running'} {words[scan.function]} is"
@@ -62,7 +62,7 @@ def discarded(situation: Situation) -> tuple[str, ...]:
 
 
 def _on_resilver(facts: Facts, scan: Scan) -> str:
-    """What one more device to resilver does to the resilver that runs."""
+    """Return what one more device does to the running resilver."""
     defers = will_defer(facts, scan.percent)
     if defers is None:
         return (
@@ -78,16 +78,17 @@ def _on_resilver(facts: Facts, scan: Scan) -> str:
 
 
 def will_defer(facts: Facts, percent: float | None) -> bool | None:
-    """Whether a second device waits for a resilver that is so far; None when unknown.
+    """Return whether another device waits for a resilver at this progress; None when unknown.
 
-    Without the feature resilver_defer, or with zfs_resilver_disable_defer, it never waits; from
-    2.3 it does not while less than zfs_resilver_defer_percent has been issued.
+    Without the feature resilver_defer, or with zfs_resilver_disable_defer, it never waits; since
+    2.3 it does not wait while less than zfs_resilver_defer_percent has been issued.
     """
     feature = facts.has("resilver_defer")
     if feature is None:
         return None
     if not feature or facts.parameters.get("zfs_resilver_disable_defer"):
         return False
+    # This module parameter exists since 2.3; earlier releases always defer.
     threshold = facts.parameters.get("zfs_resilver_defer_percent")
     if threshold is None:
         return True if facts.version < (2, 3) else None

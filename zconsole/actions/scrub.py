@@ -27,12 +27,12 @@ NO_WAY_TO_STOP = (
     + KeyedText("zconsole tunables preset gentle", "{keys}", "tunables", "gentle")
     + ")",
 )
-"""What can be done about a resilver that is in the way, and what it costs."""
+"""Alternatives to stopping a resilver, and what they cost."""
 _LAST_TXG = "last_scrubbed_txg"
-"""The pool property with the newest TXG that a completed scrub has read (zpoolprops(7), 2.3)."""
+"""The pool property with the newest TXG read by a completed scrub (zpoolprops(7), 2.3)."""
 SINCE_DATES = (2, 4)
 STARTABLE = (must.ANSWERING, must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"))
-"""What holds for every scrub that is to start."""
+"""Preconditions of every scrub that is started."""
 _OF_ERROR_SCRUB = (
     must.feature("head_errlog", "an error scrub", (2, 2)),
     Precondition(
@@ -40,13 +40,13 @@ _OF_ERROR_SCRUB = (
         lambda now: "the pool has no known errors" if now.pool.error_count == 0 else None,
     ),
 )
-"""The release has them, and the list of damaged blocks is not known to be empty."""
+"""Preconditions of an error scrub: a release that has it, and an error list not known empty."""
 _NO_REPAIR = must.nothing_runs("resilver", "rebuild")
 NO_RESILVER = "no resilver is running"
 
 
 def plan_scrub(situation: Situation, errors_only: bool = False) -> ActionPlan:
-    """Start a scrub, or resume a paused one; ``errors_only`` reads only blocks known as bad."""
+    """Plan to start or resume a scrub; ``errors_only`` reads only blocks known to be bad."""
     word = "errorscrub" if errors_only else "scrub"
     options = ("-e",) if errors_only else ()
     if is_paused(situation.active(word)):
@@ -66,7 +66,7 @@ def plan_scrub(situation: Situation, errors_only: bool = False) -> ActionPlan:
 
 
 def plan_scrub_new(situation: Situation) -> ActionPlan:
-    """Scrub only what was written since the last scrub that completed (``-C``, 2.3)."""
+    """Plan to scrub only what was written since the last completed scrub (``-C``, 2.3)."""
     last = situation.facts.properties.get(_LAST_TXG)
     moved = "a scrub by dates, if that was the last to complete, decides where this one starts"
     return _plan_part(
@@ -84,7 +84,10 @@ def plan_scrub_new(situation: Situation) -> ActionPlan:
 
 
 def plan_scrub_dates(situation: Situation, dates: ScrubDates | None = None) -> ActionPlan:
-    """Scrub only what was written between two dates (``-S``, ``-E``, 2.4); None: not yet asked."""
+    """Plan to scrub only what was written between two dates (``-S``, ``-E``, 2.4).
+
+    ``dates`` None: not yet asked for.
+    """
     span = dates or ScrubDates()
     return _plan_part(
         situation,
@@ -108,7 +111,7 @@ def _plan_part(
     warnings: tuple[str, ...],
     needs: tuple[Precondition, ...],
 ) -> ActionPlan:
-    """Scrub ``what`` was ``written`` in some time, both in words."""
+    """Plan to scrub a part; ``what`` and ``written`` describe it in words."""
     plan = ActionPlan(
         action="scrub",
         title=f"Scrub {what}",
@@ -127,7 +130,7 @@ def _plan_part(
 
 
 def _no_last_txg(situation: Situation) -> str | None:
-    """Why everything would be read; None where a scrub completed, or where that is not known."""
+    """Return why everything would be read: no scrub has completed; None otherwise or if unknown."""
     if situation.facts.properties.get(_LAST_TXG) not in ("0", "-"):
         return None
     return "no scrub has completed on OpenZFS 2.3 or later: scrub the whole pool first"
@@ -137,7 +140,7 @@ _STOP = "stop it first (" + KeyedText("", "{keys}, ", "scans") + "Stop the scrub
 
 
 def _instead(situation: Situation) -> tuple[str, ...]:
-    """What can be done where a scan is in the way: a paused one would never end by itself."""
+    """Return alternatives while a scan is in the way; a paused one never ends by itself."""
     if situation.active("resilver") or situation.active("rebuild"):
         return ("wait for the resilver",)
     paused = next((scan for scan in situation.running if scan.state == "paused"), None)
@@ -148,7 +151,7 @@ def _instead(situation: Situation) -> tuple[str, ...]:
 
 
 def plan_pause(situation: Situation) -> ActionPlan:
-    """Pause the scrub; the pause outlives a reboot."""
+    """Plan to pause the scrub; it stays paused over a reboot."""
     title = f"Pause the scrub of {situation.pool.name}"
     if why := _resilver_in_the_way(situation, "pause"):
         return refuse("scrub", title, situation, why, *NO_WAY_TO_STOP)
@@ -181,7 +184,7 @@ def plan_pause(situation: Situation) -> ActionPlan:
 
 
 def plan_stop(situation: Situation) -> ActionPlan:
-    """Cancel the scrub; its progress is lost."""
+    """Plan to cancel the scrub; its progress is lost."""
     title = f"Stop the scrub of {situation.pool.name}"
     if why := _resilver_in_the_way(situation, "cancel"):
         return refuse("scrub", title, situation, why, *NO_WAY_TO_STOP)
@@ -209,7 +212,7 @@ def plan_stop(situation: Situation) -> ActionPlan:
 
 
 def plan_resilver(situation: Situation) -> ActionPlan:
-    """Restart the resilver from the beginning, with the devices that wait."""
+    """Plan to restart the resilver from the beginning, including the devices that wait."""
     scan = situation.active("resilver")
     waiting = _waiting(situation)
     lost = (
@@ -249,9 +252,9 @@ def plan_resilver(situation: Situation) -> ActionPlan:
 
 
 def _nothing_to_resilver(situation: Situation) -> str | None:
-    """Why a resilver would find nothing new to do; None where a device waits or lacks data.
+    """Return why a resilver has nothing new to do; None if a device waits or lacks data.
 
-    One that runs fills all devices but those that wait.
+    A running resilver fills all devices except those that wait.
     """
     if situation.active("resilver"):
         return None if _waiting(situation) else "no device waits for a resilver"
@@ -263,16 +266,16 @@ def _nothing_to_resilver(situation: Situation) -> str | None:
 
 
 def _waiting(situation: Situation) -> list[str]:
-    """Names of the devices that wait for the next resilver."""
+    """Return the names of the devices that wait for the next resilver."""
     return [leaf.called for leaf in situation.pool.root.leaves() if leaf.awaiting_resilver]
 
 
 COSTLY = 10.0
-"""Percent of a resilver that is not discarded without typing the pool's name."""
+"""Percent of a resilver from which discarding it requires typing the pool's name."""
 
 
 def plan_stop_resilver(situation: Situation) -> ActionPlan:
-    """Always refused: says that a resilver cannot be paused or canceled, and what can be done."""
+    """Return a refused plan: a resilver can't be paused or canceled, but there are alternatives."""
     title = f"Stop the resilver of {situation.pool.name}"
     if not (situation.active("resilver") or situation.active("rebuild")):
         return refuse("resilver", title, situation, NO_RESILVER)
@@ -281,6 +284,7 @@ def plan_stop_resilver(situation: Situation) -> ActionPlan:
 
 
 def _resume(situation: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
+    """Plan to resume a paused scrub or error scrub."""
     paused = Precondition(
         "the scrub is paused",
         lambda now: None if is_paused(now.active(word)) else "no scrub is paused",
@@ -305,16 +309,18 @@ def _resume(situation: Situation, word: str, options: tuple[str, ...]) -> Action
 
 
 def is_paused(scan: Scan | None) -> bool:
-    """Whether a scan is there, and paused."""
+    """Return whether there is a scan and it is paused."""
     return scan is not None and scan.state == "paused"
 
 
 def _state(situation: Situation) -> str | None:
+    """Return the state of the running or paused scrub or error scrub; None without one."""
     scan = situation.active("scrub") or situation.active("errorscrub")
     return scan.state if scan else None
 
 
 def _resilver_in_the_way(situation: Situation, undo: str) -> str | None:
+    """Return why a running resilver can't be paused or canceled; None if none runs."""
     if situation.active("resilver") or situation.active("rebuild"):
         return f"resilver running: ZFS cannot {undo} it"
     return None
@@ -344,38 +350,38 @@ _SPAN = re.compile(
     rf"(?:from |since )?(?P<start>{_DATE})?\s*(?:(?:to|until|till|\.\.)\s*(?P<end>{_DATE}))?"
 )
 _FIRST = "1970-01-02"
-"""Dates before the epoch are no numbers that ZFS takes (zpool_main.c, date_string_to_sec)."""
+"""The first date accepted: ZFS takes none before the epoch (zpool_main.c, date_string_to_sec)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScrubDates:
-    """The first and last date, in the machine's own time zone; empty: open."""
+    """The first and last date of a scrub, in local time; empty means open."""
 
     start: str = ""
     end: str = ""
-    """A day counts whole, a minute whole."""
+    """A day or minute is included as a whole."""
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options of zpool-scrub(8)."""
+        """The options for zpool-scrub(8)."""
         pairs = (("-S", self.start), ("-E", self.end))
         if not (self.start or self.end):
-            return ("-S", "FROM", "-E", "TO")  # to be shown before they are asked for
+            return ("-S", "FROM", "-E", "TO")  # placeholders for display until dates are given
         return tuple(word for option, date in pairs if date for word in (option, date))
 
     @property
     def words(self) -> str:
-        """``from 2026-11-01 to 2026-11-20``."""
+        """The dates in words: ``from 2026-11-01 to 2026-11-20``."""
         if not self.end:
             return f"since {self.start}" if self.start else "between two dates"
         return f"from {self.start} to {self.end}" if self.start else f"until {self.end}"
 
 
 def read_dates(text: str, now: datetime) -> ScrubDates:
-    """The dates typed: ``2026-11-01``, ``2026-11-01 to 2026-11-20 18:00``, ``to 2026-11-20``.
+    """Parse typed dates: ``2026-11-01``, ``2026-11-01 to 2026-11-20 18:00``, ``to 2026-11-20``.
 
-    ``now`` is the machine's own time. Raises ZconsoleError for what are no dates, in an order that
-    makes no sense, or yet to come.
+    ``now`` is the machine's local time. Raises ZconsoleError for text that has no dates, for dates
+    in the wrong order, and for a start in the future.
     """
     match = _SPAN.fullmatch(" ".join(text.split()))
     found = ScrubDates(match["start"] or "", match["end"] or "") if match else ScrubDates()
@@ -391,7 +397,7 @@ def read_dates(text: str, now: datetime) -> ScrubDates:
 
 
 def _check(date: str) -> None:
-    """Raises ZconsoleError for a day or time that does not exist."""
+    """Check a date. Raises ZconsoleError for a day or time that does not exist."""
     try:
         _moment(date)
     except ValueError:
@@ -401,6 +407,6 @@ def _check(date: str) -> None:
 
 
 def _moment(date: str, *, last: bool = False) -> datetime:
-    """The first moment of a date, or the last. Raises ValueError where there is none."""
+    """Return the first moment of a date, or the ``last``. Raises ValueError for an invalid one."""
     time = "" if " " in date else " 23:59" if last else " 00:00"
     return datetime.fromisoformat(f"{date}{time}").astimezone()

@@ -1,4 +1,4 @@
-"""A scrub that runs only in some hours of the day: paused outside them, its progress kept.
+"""A scrub that runs only in some hours of the day; outside them it is paused.
 
 ZFS keeps the progress of a paused scrub over a reboot (zpool-scrub(8), ``-p``). The keeper
 (``window_keeper``) looks every half minute and does what ``due`` says.
@@ -29,11 +29,11 @@ from zconsole.system.state_dir import state_dir
 
 NO_GUID = "the GUID of the pool is unknown; it may be another pool tomorrow"
 LOOK = 30.0
-"""Seconds between two looks at the clock and the scrub."""
+"""Seconds between checks of the clock and the scrub."""
 
 
 class Due(NamedTuple):
-    """What to do now about a window, and what it is afterwards."""
+    """The action due for a window, and the window's state afterwards."""
 
     window: ScrubWindow
     plan: ActionPlan | None = None
@@ -41,25 +41,26 @@ class Due(NamedTuple):
 
 
 def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
-    """What is to be done at this moment of the machine's own time."""
+    """Return what is due for a window now; ``local`` is the machine's local time."""
     scan, inside = situation.active("scrub"), day_hours(window.hours).includes(local)
     if scan is None:
-        # The newest scrub or resilver alone is kept: where that is one, it discarded the scrub.
+        # ZFS keeps only the newest scrub or resilver: a resilver here has discarded the scrub.
         if any(found.function == "resilver" for found in situation.pool.scans):
             window = replace(window, begun=False, paused=False)
         if window.begun:
             return Due(window, over=True)
         return Due(window, plan_scrub(situation) if inside else None)
     if scan.state == "paused":
+        # Only what the window paused is resumed: a pause by the operator stays.
         seen = replace(window, begun=True)
         return Due(seen, plan_scrub(situation) if inside and window.paused else None)
-    # Written down before it is done: a death in between must not leave it paused for good.
+    # ``paused`` is recorded before pausing: a crash in between must not leave the scrub paused.
     seen = replace(window, begun=True, paused=not inside)
     return Due(seen, None if inside else plan_pause(situation))
 
 
 def read_hours(text: str) -> str:
-    """Hours as people type them, ``22:00-06:00``. Raises ZconsoleError for anything else."""
+    """Return the hours typed, such as ``22:00-06:00``. Raises ZconsoleError for anything else."""
     try:
         return str(day_hours(text))
     except ValueError:
@@ -67,14 +68,14 @@ def read_hours(text: str) -> str:
 
 
 def hours_words(window: ScrubWindow) -> str:
-    """What becomes of the scrub now, in words."""
+    """Return the state of the window's scrub in words."""
     if window.paused:
         return f"paused until {window.begins}"
     return "running" if window.begun else "not started"
 
 
 def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
-    """Scrub only in these hours; None: not asked for yet."""
+    """Plan to scrub only in these hours; ``hours`` None: not yet asked for."""
     shown = hours or "HH:MM-HH:MM"
     order = None if hours is None else opened(situation, hours)
     by_hand = ("zconsole", "scrub", "window", situation.pool.name, shown)
@@ -106,12 +107,12 @@ def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
 
 
 def window_of(situation: Situation, windows: Iterable[ScrubWindow]) -> ScrubWindow | None:
-    """The hours that the pool's scrub is kept to; None without any."""
+    """Return the scrub window of the pool; None without one."""
     return next((window for window in windows if window.guid in situation.guids), None)
 
 
 def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> ActionPlan:
-    """Start or resume a scrub, with what hours that are set would do to it."""
+    """Plan to start or resume a scrub, with a warning if a window would pause it."""
     made, window = plan_scrub(situation), window_of(situation, windows)
     if window is None:
         return made
@@ -125,7 +126,7 @@ def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = 
 
 
 def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPlan:
-    """Let the scrub run at any hour again."""
+    """Plan to let the scrub run at any hour again."""
     set_now = window_of(situation, windows)
     none = None if set_now else "no hours are set for its scrub"
     stays = "as it is"
@@ -150,14 +151,14 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
 
 
 def opened(situation: Situation, hours: str) -> ScrubWindow:
-    """The window as it begins: a scrub that is paused now goes on in its hours."""
+    """Return a new window; a scrub that is paused now resumes in its hours."""
     scan = situation.active("scrub")
     began, paused = scan is not None, is_paused(scan)
     return ScrubWindow(situation.pool.name, situation.guid or "", hours, began, paused)
 
 
 def _now(situation: Situation, hours: str) -> str:
-    """What happens at once."""
+    """Return what happens at once, in words."""
     scan = situation.active("scrub")
     inside = day_hours(hours).includes(datetime.fromtimestamp(situation.t, UTC).astimezone())
     start = opened(situation, hours).begins
@@ -177,7 +178,7 @@ PATIENCE = 10.0
 """Seconds to wait while another process changes the file."""
 
 Windows = dict[str, ScrubWindow]
-"""By the GUID of the pool."""
+"""Scrub windows by the GUID of their pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ class MachineWindows:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Windows]:
-        """The windows, to be changed by one at a time; written if changed. Raises StateError."""
+        """Lock the windows for changes; written at the end if changed. Raises StateError."""
         with self._file.open() as write:
             before = self.windows()
             windows = {window.guid: window for window in before}
@@ -220,7 +221,7 @@ class MachineWindows:
         with self.open() as windows:
             known = windows.pop(order.guid, None)
             if order.hours:
-                # Paused for other hours is paused for these, too.
+                # A scrub that was paused for other hours resumes in the new ones.
                 paused = order.paused or (known is not None and known.paused)
                 windows[order.guid] = replace(order, paused=paused)
         if order.hours:
@@ -233,7 +234,7 @@ class MachineWindows:
             self._wake()
 
     def replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
-        """Put one in the place of another, or none; whether that was still there."""
+        """Replace a window by another, or remove it; return whether it was still there."""
         with self.open() as windows:
             if windows.get(before.guid) != before:
                 return False

@@ -1,6 +1,6 @@
-"""Disks of a raidz or dRAID that reads go around: ``sit_out`` and ``autosit`` (vdevprops(7), 2.4).
+"""Excluding slow raidz or dRAID disks from reads: ``sit_out``, ``autosit`` (vdevprops(7), 2.4).
 
-What the kernel refuses: vdev_prop_set in module/zfs/vdev.c (master of August 2026).
+The kernel's checks are in vdev_prop_set, module/zfs/vdev.c (master of August 2026).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ IN_PARITY = "it is in a raidz or dRAID"
 
 
 def plan_sit_out(situation: Situation, key: str, on: bool) -> ActionPlan:
-    """Let reads go around a device, or read from it again."""
+    """Plan to exclude a device from normal reads, or to read from it again."""
     target = find(situation.pool, key)
     title = "Let reads go around a device" if on else "Read from a device again"
     if target is None:
@@ -53,7 +53,7 @@ def plan_sit_out(situation: Situation, key: str, on: bool) -> ActionPlan:
 
 
 def plan_autosit(situation: Situation, key: str, on: bool) -> ActionPlan:
-    """Switch whether slow disks of a vdev are told to sit out by themselves."""
+    """Plan to switch whether slow disks of a vdev sit out automatically."""
     target = find(situation.pool, key)
     value = "on" if on else "off"
     if target is None:
@@ -96,18 +96,20 @@ def _warnings(target: Target, on: bool) -> tuple[str, ...]:
 
 
 def has_parity(top: Vdev) -> bool:
-    """Whether reads can go around its devices: their data is rebuilt from parity."""
+    """Return whether reads can go around the vdev's devices, with data rebuilt from parity."""
     return top.kind.startswith(("raidz", "draid")) and top.vclass not in ("spare", "cache")
 
 
 def _without_parity(_: Situation, now: Target) -> str | None:
-    """Why no other device could give its data."""
+    """Return why the device's data can't be rebuilt from parity; None if it can."""
     if has_parity(now.top):
         return None
     return f"only devices of a raidz or dRAID can sit out; {now.name} is in none"
 
 
 def _not_yet(target: Target, on: bool) -> Precondition:
+    """Require that the device is not yet in the wanted state."""
+
     def _why_not(_: Situation, now: Target) -> str | None:
         if now.vdev.children:
             return f"{now.name} is no single device"
@@ -119,9 +121,9 @@ def _not_yet(target: Target, on: bool) -> Precondition:
 
 
 def _parity_used_up(_: Situation, now: Target) -> str | None:
-    """Why no further device can be left out: as many as there is parity are out or missing.
+    """Return why no further device can be left out: as many are out or missing as there is parity.
 
-    The kernel counts only those that sit out.
+    The kernel counts only the devices that sit out.
     """
     others = [member for member in members(now.top) if now.vdev not in member.walk()]
     lost = sum(not is_complete(m) or any(v.sitting_out for v in m.leaves()) for m in others)

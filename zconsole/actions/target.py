@@ -1,4 +1,4 @@
-"""Finding the vdev an action is about, and naming it so that zpool cannot mistake it."""
+"""Finding the vdev of an action, and naming it so that zpool cannot mistake it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import FAILED, is_group, placed
 
 _PARTITION = re.compile(r"-part(\d+)$|^/dev/(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)(\d+)$")
-"""udev's links, else the kernel's own names: a whole disk's link may end in a digit, too."""
+"""A partition in udev's links, or in kernel names; a whole disk's link may end in a digit, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A vdev with what stands above it."""
+    """A vdev with its parent and top-level vdev."""
 
     key: str
     """The key of ``topology.placed``: its GUID where the source knows it."""
@@ -27,28 +27,28 @@ class Target:
 
     @property
     def name(self) -> str:
-        """How people call it: see ``Vdev.called``; with where it was when its name is a GUID."""
+        """The displayed name: ``Vdev.called``, with the former path if that is a GUID."""
         name, note = self.vdev.called, self.vdev.note
         return f"{name} ({note})" if name == self.vdev.name and note.startswith("was ") else name
 
     @property
     def group(self) -> Vdev | None:
-        """The replacing or spare group it is in, else None."""
+        """The replacing or spare vdev around it, else None."""
         return self.parent if is_group(self.parent) else None
 
     @property
     def spares(self) -> tuple[Vdev, ...]:
-        """The spares that stand in for it."""
+        """The spares that stand in for this device."""
         group = self.group
         spared = group is not None and group.kind == "spare" and group.children[0] is self.vdev
         return group.children[1:] if group is not None and spared else ()
 
     @property
     def argument(self) -> str:
-        """How to name it to zpool: GUID, else absolute path, else the printed name.
+        """The name to give to zpool: GUID, else absolute path, else the printed name.
 
-        A GUID cannot be an option, holds no character a terminal obeys, and stays the same when
-        device names move (zpool-replace(8): "device or GUID").
+        A GUID can't look like an option, has no control characters, and stays the same when device
+        names change (zpool-replace(8): "device or GUID").
         """
         if self.vdev.guid:
             return self.vdev.guid
@@ -59,14 +59,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """One old device, by key, and the path of the device that takes its place."""
+    """An old device, by key, and the path of its replacement."""
 
     old: str
     new: str
 
 
 def targets(pool: Pool) -> Iterator[Target]:
-    """Yield every vdev of a pool, in the order ``zpool status`` prints."""
+    """Yield every vdev of a pool, in the order of ``zpool status``."""
     places = {place.key: place for place in placed(pool.root)}
     for place in places.values():
         if place.top is not None and place.parent is not None:
@@ -75,28 +75,29 @@ def targets(pool: Pool) -> Iterator[Target]:
 
 
 def find(pool: Pool, key: str) -> Target | None:
-    """The vdev with this key; None once it is no longer in the pool."""
+    """Return the vdev with this key; None if the pool no longer has it."""
     return next((target for target in targets(pool) if target.key == key), None)
 
 
 def key_of(pool: Pool, vdev: Vdev) -> str | None:
-    """The key of a vdev of this very pool; None when it is not in it."""
+    """Return the key of a vdev of this very pool object; None if it has no such vdev."""
     return next((place.key for place in placed(pool.root) if place.vdev is vdev), None)
 
 
 def stands_in(target: Target) -> bool:
-    """Whether another device in the same place, a spare or the new one, is complete."""
+    """Return whether another device in the same place, a spare or the new one, is complete."""
     siblings = target.group.children if target.group else ()
     return any(is_complete(v) for v in siblings if v is not target.vdev)
 
 
 def disk_path(pool: Pool, leaf: Vdev, expands: bool) -> str:
-    """How to name a device to ``zpool online``: by GUID, or the path of the disk where it must be.
+    """Return the name to give to ``zpool online``: the GUID, or the disk's path if it expands.
 
-    Where it ``expands`` (``-e``, or autoexpand), zpool opens what it was given to label a whole
-    disk anew, and knows no GUID there (zpool_vdev_online, libzfs_pool.c; seen on 2.3.9: "cannot
-    expand GUID: no such device in pool"). Of a whole disk, status prints the name without the
-    partition. Not where another device has the path, too: zpool would take the first of them.
+    Where it ``expands`` (``-e``, or autoexpand), zpool opens the name it was given to relabel a
+    whole disk, and knows no GUID there (zpool_vdev_online, libzfs_pool.c; seen on 2.3.9: "cannot
+    expand GUID: no such device in pool"). For a whole disk, status prints the name without the
+    partition. The GUID is kept if another device has the same path: zpool would take the first of
+    them.
     """
     path = leaf.path or ""
     folder, _, file = path.rpartition("/")
@@ -108,16 +109,16 @@ def disk_path(pool: Pool, leaf: Vdev, expands: bool) -> str:
 
 
 def partition_in(path: str) -> str | None:
-    """The number of the partition that a path names; None for a whole disk."""
+    """Return the partition number in a path; None for a whole disk."""
     match = _PARTITION.search(path)
     return next(filter(None, match.groups()), None) if match else None
 
 
 def partition_of(leaf: Vdev) -> str | None:
-    """The number of the partition that a leaf is; None for a whole disk.
+    """Return the partition number of a leaf; None for a whole disk.
 
-    Of a whole disk, zpool prints the name without the partition it made itself, which is number 1;
-    but for a full path (``-P``), which does not tell.
+    For a whole disk, zpool prints the name without the partition that it made itself, which is
+    number 1. A full path (``-P``) does not tell, so partition 1 counts as a whole disk there.
     """
     path = leaf.path or ""
     if path.rpartition("/")[2] != leaf.name.rpartition("/")[2]:
@@ -127,9 +128,9 @@ def partition_of(leaf: Vdev) -> str | None:
 
 
 def failed(pool: Pool, key: str | None = None) -> tuple[Target, ...]:
-    """The devices that hold data and have failed, below the vdev of this key or in all the pool.
+    """Return the failed data devices, below the vdev of this key or in all of the pool.
 
-    Not one that is being replaced already, nor the new one of such a replace.
+    Excluded are devices that are being replaced, and the new devices of such replaces.
     """
     root = found.vdev if key and (found := find(pool, key)) else pool.root
     inside = {id(leaf) for leaf in root.leaves()}
@@ -137,6 +138,7 @@ def failed(pool: Pool, key: str | None = None) -> tuple[Target, ...]:
 
 
 def _lacks_a_replacement(target: Target) -> bool:
+    """Return whether a device has failed and no replace for it is running."""
     group = target.group
     return (
         target.vdev.state in FAILED
@@ -146,19 +148,20 @@ def _lacks_a_replacement(target: Target) -> bool:
 
 
 def find_path(pool: Pool, paths: tuple[str, ...]) -> Target | None:
-    """The leaf whose path is one of these, or that of the first partition of one."""
+    """Return the leaf whose path, or first partition, is one of these; None without one."""
+    # zpool partitions a whole disk itself and puts its vdev into partition 1.
     wanted = {name for path in paths if path for name in (path, f"{path}-part1")}
     leaves = (target for target in targets(pool) if not target.vdev.children)
     return next((leaf for leaf in leaves if leaf.vdev.path in wanted), None)
 
 
 def members(top: Vdev) -> tuple[Vdev, ...]:
-    """The members of a top-level vdev; itself when it is a single device or group."""
+    """Return the members of a top-level vdev; itself if it is a single device or group."""
     return (top,) if not top.children or is_group(top) else top.children
 
 
 def others_missing(target: Target) -> tuple[Vdev, ...]:
-    """Members of the same top-level vdev that are not complete, the leaf's own left out."""
+    """Return the incomplete members of the leaf's top-level vdev, without its own."""
     return tuple(
         member
         for member in members(target.top)
@@ -167,7 +170,7 @@ def others_missing(target: Target) -> tuple[Vdev, ...]:
 
 
 def suspects(pool: Pool, faulty: Iterable[str] = ()) -> tuple[Target, ...]:
-    """The devices to replace first: failed ones, ``faulty`` ones (by key), others with errors."""
+    """Return the devices to replace first: failed, then ``faulty`` (by key), then with errors."""
     every = {target.key: target for target in targets(pool)}
     noisy = (t for t in every.values() if t.vdev.errors.total and t.vdev.vclass != "cache")
     counted = (t.key for t in noisy if not t.vdev.shared)
@@ -178,10 +181,10 @@ def suspects(pool: Pool, faulty: Iterable[str] = ()) -> tuple[Target, ...]:
 def doubts(
     pool: Pool, key: str, faulty: Iterable[str] = (), healthy: bool = True
 ) -> tuple[str, ...]:
-    """What speaks for another device: this one shows no errors, and others do, or have failed.
+    """Return the doubt that another device is meant: this one has no errors, others do.
 
-    ``healthy``: also where no other device does. Nobody replaces a good disk for nothing, but one
-    goes offline for many reasons.
+    ``healthy``: doubt also if no other device has errors. That is for a replace, as nobody replaces
+    a good disk for nothing; a good disk is taken offline for many reasons.
     """
     target = find(pool, key)
     others = suspects(pool, faulty)

@@ -12,7 +12,7 @@ from zconsole.pool.model import Progress, Vdev
 
 
 class _Work(NamedTuple):
-    """What tells trim and initialize apart."""
+    """The texts that differ between trim and initialize."""
 
     doing: str
     effect: str
@@ -28,11 +28,11 @@ _WORKS = {
     ),
 }
 CHANGES = {"start": (), "suspend": ("-s",), "cancel": ("-c",)}
-"""What can be done with a trim or initialize, and zpool's option for it."""
+"""Changes to a trim or initialize, with zpool's option for each."""
 
 
 def plan_work(verb: str, situation: Situation, key: str, change: str = "start") -> ActionPlan:
-    """Start (or resume), suspend or cancel the ``trim`` or ``initialize`` of one device."""
+    """Plan to start (or resume), suspend or cancel ``trim`` or ``initialize`` of one device."""
     work = _WORKS[verb]
     target = find(situation.pool, key)
     if target is None:
@@ -67,7 +67,7 @@ def _state(vdev: Vdev, verb: str) -> str | None:
 
 
 def _work_is(target: Target, change: str, verb: str) -> Precondition:
-    """Whether it runs, as the change needs it to; unknown states get the benefit of the doubt."""
+    """Require the state that the change needs; an unknown state is accepted."""
 
     doing = _WORKS[verb].doing
 

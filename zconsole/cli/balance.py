@@ -1,4 +1,7 @@
-"""``zconsole balance``: how evenly data is spread over the top-level vdevs, and what if."""
+"""``zconsole balance``: how evenly data is spread over the top-level vdevs.
+
+It also predicts the balance after a change of the layout, and how long a new disk would resilver.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from zconsole.zfs.sources.saved import LIST, read_text
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """One pool, live or saved."""
+    """A pool, live or from saved output."""
 
     root: Vdev
     version: str | None = None
@@ -34,7 +37,7 @@ class _Seen:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the balance of each pool; returns the exit code."""
+    """Print the balance of each pool; return the exit code."""
     adds, resizes = [shape_of(word) for word in args.add_vdev], dict(map(resize_of, args.resize))
     disk = disk_of(args.disk) if args.disk is not None else None
     found, code = (_saved(args), ExitCode.OK) if args.saved else _live(args)
@@ -88,8 +91,9 @@ def _saved(args: argparse.Namespace) -> Sequence[_Seen]:
 
 
 def _spacious(root: Vdev) -> Vdev:
-    """The tree with each single device's allocatable bytes in place of its own size."""
-    # Labels and the reserved end of a disk are part of its size, and hold no data.
+    """Return the tree with the size of each single device replaced by its allocatable bytes."""
+    # Of a single device, zpool list -v has the device's own size: labels and the reserved end of
+    # a disk are part of it, though they hold no data.
     tops = (
         top._replace(size_bytes=space_of(top)) if top.kind in ("disk", "file") else top
         for top in root.children
@@ -98,7 +102,7 @@ def _spacious(root: Vdev) -> Vdev:
 
 
 def _live(args: argparse.Namespace) -> tuple[Sequence[_Seen], ExitCode]:
-    """The pools that answer, and the exit code: one that hangs hides none of the others."""
+    """Return the pools that answer, and an exit code that reports any that doesn't."""
     frames = event_loop.run(local.once([args.pool] if args.pool else [])).frames
     found, code = [], ExitCode.OK
     for frame in frames:

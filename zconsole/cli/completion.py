@@ -1,6 +1,6 @@
 """``zconsole completion``: the scripts that complete zconsole's words in bash, zsh and fish.
 
-Each is a template, ``share/completion.SHELL``, filled with what the parsers take.
+Each is a template, ``share/completion.SHELL``, filled with the commands and options of the parsers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS: Mapping[str, str] = {
     "USER@HOST[,...]": "host",
     "CMD": "command",
 }
-"""By metavar, of what kind the words are that a shell can complete; any other is free text."""
+"""Kind of word, by metavar, for the words that a shell can complete; all others are free text."""
 
 LISTS: Mapping[str, str] = {
     "pool": 'env PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin" zpool list -H -o name',
@@ -46,7 +46,7 @@ LISTS: Mapping[str, str] = {
         '[ -e "$file" ] && basename "$file" .toml; done'
     ),
 }
-"""By kind of word, a command of sh that prints all there are, one per line."""
+"""Shell command, by kind of word, that prints all such words there are, one per line."""
 
 AFTER: Mapping[str, tuple[str, ...]] = {
     "list": (),
@@ -54,7 +54,7 @@ AFTER: Mapping[str, tuple[str, ...]] = {
     "preset": PRESETS,
     "restore": tuple(tunable.name for tunable in TUNABLES),
 }
-"""What follows each choice of ``zconsole tunables``."""
+"""Words that may follow each action of ``zconsole tunables``."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _completed() -> Command:
-    """All commands; a choice that other arguments follow is a command, too."""
+    """Return the command tree, with each action that further arguments follow as a subcommand."""
     tree = command_tree()
     return tree._replace(commands=tuple(map(_with_choices, tree.commands)))
 
@@ -102,7 +102,7 @@ def _filled(shell: str, **parts: Iterable[str]) -> str:
 
 
 def _valued(tree: Command) -> Mapping[str, Parameter]:
-    """Every option with a value, by name: one name takes the same in every command."""
+    """Return every option that takes a value, by name; a name means the same in all commands."""
     every = (option for command in tree.walk() for option in command.options)
     return {name: option for option in every if option.count for name in option.names}
 
@@ -111,7 +111,7 @@ def _valued(tree: Command) -> Mapping[str, Parameter]:
 
 
 def bash() -> str:
-    """The script for bash."""
+    """Return the script for bash."""
     tree = _completed()
     return _filled(
         "bash",
@@ -142,7 +142,7 @@ def _bash_kind(word: Parameter) -> str:
 
 
 def fish() -> str:
-    """The script for fish."""
+    """Return the script for fish."""
     tree = _completed()
     return _filled(
         "fish",
@@ -169,12 +169,15 @@ def _fish_lines(command: Command) -> Iterable[str]:
         value = f" -r{_fish_values(option)}" if option.count else ""
         about = _fish_word(option.text)
         yield f'complete -c zconsole -n "{place}" {" ".join(names)}{value} -d {about}'
-        if option.count > 1:  # fish itself knows of one value only
+        if option.count > 1:  # -r above covers one value only
             yield f'complete -c zconsole -n "{place} value"{_fish_values(option)}'
 
 
 def _fish_values(word: Parameter) -> str:
-    """The switches of ``complete`` for the values; without ``-F``, no file is offered."""
+    """Return the switches of ``complete`` for a word's values.
+
+    Files are offered for words that are files; ``-f`` turns that off for all others.
+    """
     if word.choices:
         return f" -f -a '{' '.join(word.choices)}'"
     own = {kind: f"__zconsole_{kind}" for kind in LISTS}
@@ -196,7 +199,7 @@ def _fish_word(text: str) -> str:
 
 
 def zsh() -> str:
-    """The script for zsh."""
+    """Return the script for zsh."""
     tree = _completed()
     lists = (
         f"_zconsole_{kind}() {{\n  _zconsole_lines {kind} '{text}'\n}}\n"
@@ -216,7 +219,7 @@ def _zsh_function(command: Command) -> str:
     )
     cases = "\n".join(f"    ({each.words[-1]}) {_zsh_name(each)} ;;" for each in command.commands)
     more = ""
-    if command.arguments:
+    if command.arguments:  # the console: its first word is a command or a pool
         cases += f"\n    (*) {_zsh_arguments(own)} ;;"
         more = f"    {_zsh_action(command.arguments[0])}\n"
     return (
@@ -243,6 +246,7 @@ def _zsh_arguments(specs: Iterable[str], switches: str = "") -> str:
 
 
 def _zsh_option(option: Parameter) -> str:
+    # In a specification, brackets enclose the description and colons separate the parts.
     text = "".join(f"\\{c}" if c in "[]:\\" else c for c in option.text)
     if not option.count:
         alone = option.names[-1] in ("--help", "--version")
@@ -260,7 +264,7 @@ def _zsh_argument(argument: Parameter) -> str:
 
 
 def _zsh_action(word: Parameter) -> str:
-    """What completes a word, for ``_arguments``; a space is nothing."""
+    """Return the action of ``_arguments`` that completes a word; a space completes nothing."""
     if word.choices:
         if all(choice.endswith("=") for choice in word.choices):
             return f'compadd -S "" {" ".join(word.choices)}'
@@ -281,4 +285,4 @@ def _zsh_word(text: str) -> str:
 
 
 SCRIPTS: Mapping[str, Callable[[], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
-"""What makes the script of each shell."""
+"""Functions that build the script, by shell."""

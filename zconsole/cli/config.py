@@ -1,4 +1,4 @@
-"""``zconsole config path|show|check``, and what the configuration means for every other command."""
+"""``zconsole config path|show|check``, and applying the configuration to every other command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zconsole.system.printable import clean
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what was asked for; returns the exit code, 5 if any entry is wrong."""
+    """Print the path, the settings or the wrong entries; return 5 if any entry is wrong, else 0."""
     if args.action == "path":
         path = str(config_path())
         print_row({"path": path}, path, args.json)
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(config: Config, *, as_json: bool) -> None:
-    """Every setting, its value and where that came from; wrong entries on stderr."""
+    """Print every setting, its value and where that came from; wrong entries go to stderr."""
     path = str(config.path)
     origins = {name: path if name in config.values else "default" for name in ENTRIES}
     rows = [(name, config.value(name), origin) for name, origin in origins.items()]
@@ -49,12 +49,12 @@ def _show(config: Config, *, as_json: bool) -> None:
         say(text)
 
 
-# What the configuration adds to the words of a command line, which go before it.
+# Applying the configuration: options on the command line override its settings.
 
 LOOKS = frozenset({"demo", "replay"})
-"""Those that only look like a real console: nothing else of the configuration is for them."""
+"""Commands to which only settings of the console's look apply: they show no real pools."""
 OWN = {"export": "interval"}
-"""Options of a command that are not the setting of that name."""
+"""Options, by command, to which the setting of the same name doesn't apply."""
 SCRUB = "scrub-overdue-after"
 FAULT = "the configuration has an error; see zconsole config check"
 
@@ -62,11 +62,11 @@ FAULT = "the configuration has an error; see zconsole config check"
 def applied(
     name: str, parser: argparse.ArgumentParser, words: Sequence[str], args: argparse.Namespace
 ) -> argparse.Namespace:
-    """``args`` with what the configuration says where the words of the command line don't.
+    """Return ``args`` with the configured value of each option that the command line doesn't set.
 
-    Wrong entries are told on stderr.
+    Wrong entries are reported on stderr.
     """
-    if getattr(args, "saved", None):  # saved output has none
+    if getattr(args, "saved", None):  # a report of saved output depends on no settings
         return args
     config = checked(read_config())
     for line in config.lines():
@@ -74,7 +74,7 @@ def applied(
     if config.values:
         defaults = _defaults(config, look=name in LOOKS)
         defaults.pop(OWN.get(name, ""), None)
-        # Only options it has: a default for others would become an attribute of its own.
+        # Only options of this command: set_defaults() would add an attribute for any other.
         known = {key: value for key, value in defaults.items() if hasattr(args, key)}
         parser.set_defaults(**known)
         args = parser.parse_args(words)
@@ -83,11 +83,11 @@ def applied(
 
 
 def _defaults(config: Config, *, look: bool) -> dict[str, Any]:
-    """The file's settings by the names that options have in a parsed command line."""
+    """Return the file's settings by the names of the parsed options; with ``look``, only looks."""
     found = {
         name.replace("-", "_"): value
         for name, value in config.values.items()
-        # Of the two themes the console takes the one that suits its terminal.
+        # The console chooses between the two themes once it knows its terminal's colors.
         if name not in ("theme", "theme-16") and (ENTRIES[name].look or not look)
     }
     if (hosts := found.pop("hosts", None)) is not None:
@@ -96,23 +96,23 @@ def _defaults(config: Config, *, look: bool) -> dict[str, Any]:
 
 
 def scrub_overdue_after(args: argparse.Namespace) -> float:
-    """Seconds after which a full scrub is overdue: only the configuration says so."""
+    """Return the seconds after which a full scrub is overdue; no option sets it, only the file."""
     config: Config | None = args.config
     default: float = ENTRIES[SCRUB].default
     return default if config is None else float(config.value(SCRUB))
 
 
 def fault_of(args: argparse.Namespace) -> str:
-    """Why a configuration with wrong entries allows no changes; empty when it does."""
+    """Return why the configuration forbids changes: it has wrong entries; empty if it has none."""
     config: Config | None = args.config
     return FAULT if config is not None and config.wrong else ""
 
 
 def refuse_denied(args: argparse.Namespace, what: str, *, calms: bool) -> None:
-    """Raise UsageError where nothing may be changed; ``what`` says what would be.
+    """Raise UsageError if changes are not allowed; ``what`` describes the change.
 
-    What ``calms``, such as stopping a job, is refused by read-only alone: a wrong entry in a file
-    must not keep anybody from it.
+    A change that ``calms``, such as stopping a job, is refused only if zconsole is read-only: a
+    wrong entry in the configuration must not prevent it.
     """
     if calms and fault_of(args) and not args.read_only:
         return
@@ -121,7 +121,7 @@ def refuse_denied(args: argparse.Namespace, what: str, *, calms: bool) -> None:
 
 
 def denied(args: argparse.Namespace) -> str:
-    """Why nothing may be changed; empty when it may."""
+    """Return why changes are not allowed; empty if they are."""
     if fault := fault_of(args):
         return fault
     config: Config | None = args.config
@@ -131,7 +131,7 @@ def denied(args: argparse.Namespace) -> str:
 
 
 def checked(config: Config) -> Config:
-    """The configuration without the entries that only other parts of the program see are wrong."""
+    """Return the configuration without entries that the parts of the program using them refuse."""
     for name in [each for each in ENTRIES if each in config.values]:
         try:
             _check(name, config.values[name])
@@ -147,7 +147,7 @@ def checked(config: Config) -> Config:
 
 
 def _check(name: str, value: Any) -> None:
-    """Raise ZconsoleError for what the part of the program that uses a setting refuses."""
+    """Raise ZconsoleError if the part of the program that uses a setting refuses its value."""
     # lazy: most files have none of these
     if name in ("theme", "theme-16"):
         from zconsole.ui.theme.files import choose, find_themes

@@ -1,4 +1,4 @@
-"""``zconsole [POOL…]``: the console; without a terminal, a plain status report."""
+"""``zconsole [POOL…]``: the console, or a plain status report if there is no terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Open the console over live pools, or print a status report; returns the exit code."""
+    """Open the console on live pools, or print a status report; return the exit code."""
     if not has_terminal():
         args.saved, args.json, args.exit_status = None, False, False
         return status.run(args)
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
             args,
             feed,
             None,
-            # The machine that the screen names; of several, each pool's own name has it.
+            # The header names the machine; with several, the name of each pool has its host.
             host=hosts[0] if len(hosts) == 1 else "",
             make_backend=make_backend,
             past=local.past,

@@ -1,4 +1,4 @@
-"""``zconsole demo``: the console over a simulated pool."""
+"""``zconsole demo``: the console on a simulated pool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the demo; returns the exit code."""
+    """Run the demo; return the exit code."""
     if args.list:
         print("\n".join(scenarios.listed()))
         if sys.stdout.isatty():
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(args: argparse.Namespace) -> int:
-    """Samples as JSON; without a terminal and --json, one report of the simulated pool."""
+    """Print samples as JSON with --json, otherwise one report of the simulated pool."""
     session = Session(flags=("DEMO",))
     for raws in samples(args.scenario, args.seed, args.interval, args.count if args.json else 1):
         if args.json:

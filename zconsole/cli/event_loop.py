@@ -1,4 +1,4 @@
-"""Shared by the commands that sample: rounds of a feed, and the event loop for them."""
+"""The event loop of commands that sample, and the rounds of a feed in it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Result = TypeVar("Result")
 
 
 async def rounds(feed: Feed, count: int | None = None) -> AsyncGenerator[Update, None]:
-    """The rounds of a feed, ``count`` at most; it is closed at the end.
+    """Yield the rounds of a feed, at most ``count``, and close the feed at the end.
 
-    Problems beside the sampling are reported on stderr.
+    Problems other than with sampling, such as a history that can't be written, go to stderr.
     """
     taken = 0
     try:
@@ -25,7 +25,7 @@ async def rounds(feed: Feed, count: int | None = None) -> AsyncGenerator[Update,
                 say(note)
             yield update
             taken += 1
-            await asyncio.sleep(0)  # a recording never waits, and signals must come through
+            await asyncio.sleep(0)  # let signal handlers run: a recording never waits by itself
     finally:
         await feed.aclose()
         for note in feed.alerts.take_notes() if feed.alerts else ():
@@ -33,10 +33,10 @@ async def rounds(feed: Feed, count: int | None = None) -> AsyncGenerator[Update,
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """What a command's coroutine returns, run in an event loop of its own.
+    """Run a command's coroutine in a new event loop, and return its result.
 
-    On SIGTERM, or SIGHUP where nohup does not ignore that, it ends as if interrupted: connections
-    and histories are closed.
+    SIGTERM ends it as Ctrl-C does, with connections and histories closed; so does SIGHUP, unless
+    that is ignored, as nohup makes it. Raises KeyboardInterrupt then.
     """
 
     async def _in_order() -> Result:

@@ -1,4 +1,4 @@
-"""``zconsole export``: Prometheus metrics, served or written."""
+"""``zconsole export``: Prometheus metrics, served over HTTP or written to a file."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from zconsole.system.state_dir import StateError, state_dirs
 from zconsole.timeline.feed import Update
 
 ANSWER = 5.0
-"""Seconds for reading what is stored; while its disk hangs, there are only metrics of pools.
-And for writing the file: while its disk hangs, it stays as it is."""
+"""Seconds for reading stored reports and jobs, and for writing the text file.
+
+If the disk hangs, the page has only the metrics of pools, and the file stays as it is.
+"""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export until interrupted, or ``--count`` samples; returns the exit code."""
+    """Export until interrupted, or for ``--count`` samples; return the exit code."""
     if args.shipped is not None:
         print(shipped(args.shipped), end="")
         return ExitCode.OK
@@ -49,6 +51,7 @@ async def _export(args: argparse.Namespace, page: Page, address: tuple[str, int]
     if address:
         say(f"metrics at http://{address[0]}:{address[1]}/metrics")
     try:
+        # Interrupting is the usual end of an export, and not an error.
         with contextlib.suppress(asyncio.CancelledError), remote.opened(args) as feed:
             rounds = event_loop.rounds(feed, args.count)
             await publish(rounds, page, args.textfile)
@@ -58,10 +61,10 @@ async def _export(args: argparse.Namespace, page: Page, address: tuple[str, int]
 
 
 async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: str | None) -> None:
-    """Put every round on the page, and in the file if requested.
+    """Put every round on the page, and in the text file if requested.
 
-    A file that cannot be written any more is told as it begins, and tried with each later round.
-    Raises ZconsoleError where it could never be written, or not with the last round.
+    When the file can no longer be written, that is reported once and tried again at each round.
+    Raises ZconsoleError if the first attempt to write it fails, or the last.
     """
     store, last, jobs_disk = ReportStore(None, state_dirs()), LastScans(), Patient()
     disk, failure, written = Patient(), None, False
@@ -88,19 +91,19 @@ async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: st
 
 
 def _recall(store: ReportStore, last: LastScans, guid: str) -> None:
-    """Read the stored reports of a pool's scans; what fails is tried again with the next round."""
+    """Read the stored reports of a pool's scans; the next round tries again if that fails."""
     with contextlib.suppress(StateError, OSError):
         last.recall(guid, store.reports(guid=guid, seconds=ANSWER))
 
 
 def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:
-    """The jobs that can be read in time; failures don't affect the metrics of pools."""
+    """Return all rebalance jobs; none if they can't be read in time: pools still have metrics."""
     with contextlib.suppress(StateError, OSError):
         return [status.as_json() for status in patient.call(partial(control.listed, []), ANSWER)]
     return []
 
 
-# Files that an operator installs: units of systemd, the dashboard, alert rules.
+# Files that an operator installs: systemd units, the dashboard, alert rules.
 
 FILES = {
     "dashboard": "grafana-dashboard.json",
@@ -109,21 +112,21 @@ FILES = {
     "watch-unit": "zconsole-watch@.service",
     "rebalance-unit": "zconsole-rebalance.service",
 }
-"""What ``export --print`` calls them, and their names."""
+"""File names, by the word for each in ``export --print``."""
 INSTALLED = "/usr/bin/zconsole"
-"""The program in the units as they stand."""
+"""Path of the program in the packaged units, replaced by the path of the running one."""
 
 
 def shipped(name: str) -> str:
-    """The text of a file of FILES; a unit starts this very program."""
+    """Return the text of a file of FILES; a unit is changed to start the running program."""
     text = (resources.files("zconsole") / "share" / FILES[name]).read_text()
     return for_program(text, sys.argv[0], sys.executable)
 
 
 def for_program(unit: str, program: str, interpreter: str) -> str:
-    """A unit with this program's full path: systemd searches few directories.
+    """Return a unit with the full path of a program, as systemd searches few directories.
 
-    ``program`` is how it was started; if that is a module or an archive, ``interpreter`` runs it.
+    ``program`` is the path it was started by; ``interpreter`` runs it if it is a module or archive.
     """
     path = _word(str(Path(program).absolute()))
     if Path(program).name == "zconsole":
@@ -132,12 +135,12 @@ def for_program(unit: str, program: str, interpreter: str) -> str:
         command = f"{_word(interpreter)} {path}"
     else:
         command = f"{_word(interpreter)} -m zconsole"
-    for start in ("ExecStart=", "ExecStart=-"):  # with - its failure doesn't count
+    for start in ("ExecStart=", "ExecStart=-"):  # -: a failure is ignored (systemd.service(5))
         unit = unit.replace(f"{start}{INSTALLED} ", f"{start}{command} ")
     return unit
 
 
 def _word(path: str) -> str:
-    """A path quoted so that systemd reads one word (systemd.service(5))."""
+    """Quote a path so that systemd reads it as one word (systemd.service(5))."""
     safe = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{safe}"' if safe != path or " " in path else path

@@ -1,4 +1,4 @@
-"""What a command line may hold: parsers, man pages and completions are made of these rows."""
+"""Commands, options and arguments as data, from which parsers, man pages and completions come."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zconsole.units import parse_size
 
 
 class Parameter:
-    """An option, or an argument where its name begins with no dash."""
+    """An option, or an argument if its name doesn't begin with a dash."""
 
     def __init__(
         self,
@@ -22,9 +22,10 @@ class Parameter:
         known: Callable[[], Sequence[str]] = tuple,
         **settings: Any,
     ) -> None:
-        """``settings`` are keywords of ``ArgumentParser.add_argument``.
+        """Take ``settings`` as keywords of ``ArgumentParser.add_argument``.
 
-        ``known`` gives all words, where ``choices`` would have them loaded for every help.
+        ``known`` returns all possible words. Unlike ``choices``, it is only called when they are
+        needed, so that ``--help`` needn't load them.
         """
         self.names = names
         self.settings = settings
@@ -32,81 +33,81 @@ class Parameter:
 
     @property
     def is_option(self) -> bool:
-        """Whether it is named on the command line."""
+        """Whether this is an option, given by its name."""
         return self.names[0].startswith("-")
 
     @property
     def text(self) -> str:
-        """What it is, in a phrase."""
+        """Description in a phrase: the help text with its values filled in."""
         return str(self.settings["help"] % self.settings)
 
     @property
     def metavar(self) -> str:
-        """Its words, as help shows them; empty for a switch, and for what takes one of choices."""
+        """Placeholder for the value in help; empty for switches and fixed choices."""
         return str(self.settings.get("metavar", ""))
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All its words can be; empty where that is not known here."""
+        """All possible values; empty if they can't be listed."""
         return tuple(self.settings.get("choices") or self._known())
 
     @property
     def count(self) -> int:
-        """How many words it takes, 0 for a switch; where it takes any number, 1."""
+        """Number of values: 0 for a switch, 1 also for an option that takes any number."""
         words = self.settings.get("nargs")
         return words if isinstance(words, int) else int("action" not in self.settings)
 
     @property
     def many(self) -> bool:
-        """Whether it takes any number."""
+        """Whether it takes any number of values."""
         return self.settings.get("nargs") in ("*", "+")
 
     @property
     def required(self) -> bool:
-        """Whether it is an argument that cannot be left out."""
+        """Whether this is an argument that can't be left out."""
         return not self.is_option and self.settings.get("nargs") in (None, "+")
 
     @property
     def shown(self) -> str:
-        """Its words as a synopsis shows them: ``POOL``, ``auto|copy|rewrite``."""
+        """Value as a synopsis shows it: ``POOL``, ``auto|copy|rewrite``."""
         return self.metavar or "|".join(self.choices)
 
 
 def switch(name: str, what: str) -> Parameter:
-    """An option without a value."""
+    """Return an option without a value."""
     return Parameter(name, action="store_true", help=what)
 
 
 class OptionGroup(NamedTuple):
-    """Options that ``--help`` shows under one title, or of which only one may be given."""
+    """Options that ``--help`` shows under a title, or that exclude each other."""
 
     title: str
-    """Empty where only one may be given: they stand among the others."""
+    """Empty for options that exclude each other; help lists these among the untitled ones."""
     about: str
     options: tuple[Parameter, ...]
 
 
 class Command(NamedTuple):
-    """A command, or a command of a command; the console with all commands is that of no words."""
+    """A command or subcommand; the console, which has all commands below it, has no ``words``."""
 
     about: str
-    """What it does, in a phrase."""
+    """Description of the command, in a phrase."""
     rows: tuple[Parameter | OptionGroup, ...]
     usage: str = ""
-    """A synopsis of its own; empty if its options and arguments say it all."""
+    """Synopsis in place of the generated one; empty to generate it from options and arguments."""
     epilog: str = ""
     words: tuple[str, ...] = ()
-    """After ``zconsole``."""
+    """Words of the command after ``zconsole``: ``("rebalance", "plan")``."""
     commands: tuple[Command, ...] = ()
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:
-        """What it takes without a name."""
+        """Arguments: the parameters without a name on the command line."""
         return tuple(r for r in self.rows if isinstance(r, Parameter) and not r.is_option)
 
     @property
     def groups(self) -> tuple[OptionGroup, ...]:
-        """Its options by title, with those of every command."""
+        """Options grouped by title, including the options of every command."""
         own, titled = [HELP], []
         for row in self.rows:
             if isinstance(row, Parameter):
@@ -119,18 +120,18 @@ class Command(NamedTuple):
 
     @property
     def options(self) -> Iterator[Parameter]:
-        """Those of all groups."""
+        """Options of all groups."""
         return (option for group in self.groups for option in group.options)
 
     def walk(self) -> Iterator[Command]:
-        """The command itself and all below it."""
+        """Yield the command itself and all commands below it."""
         yield self
         for command in self.commands:
             yield from command.walk()
 
 
 HELP = Parameter("-h", "--help", action="help", help="show this help message and exit")
-"""As argparse has it."""
+"""The option that argparse itself adds to every parser, for man pages and completions."""
 COMMON = OptionGroup(
     "options of every command",
     "",
@@ -154,18 +155,22 @@ COMMON = OptionGroup(
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that answers bad usage with one line instead of the whole usage."""
+    """An argument parser that reports bad usage in one line instead of printing all of it."""
 
     def _get_formatter(self) -> argparse.HelpFormatter:
-        # Called for each option; argparse would load shutil and all compression for the width.
+        # Called for each option. For the width, argparse would import shutil, which imports every
+        # compression module.
         return self.formatter_class(prog=self.prog, width=_columns() - 2)  # type: ignore[call-arg]
 
     def error(self, message: str) -> NoReturn:
-        """Raises UsageError."""
+        """Raise UsageError with the message of argparse."""
         raise UsageError(f"{message}; see {self.prog} --help")
 
     def add(self, command: Command, **unset: Any) -> None:
-        """Add what a command takes; ``unset`` may give options of every one another ``default``."""
+        """Add the options and arguments of a command.
+
+        ``unset`` are settings, such as ``default``, that replace those of the common options.
+        """
         self.usage, self.epilog = command.usage or self.usage, command.epilog or self.epilog
         for row in (*command.rows, COMMON):
             if isinstance(row, Parameter):
@@ -188,18 +193,18 @@ def _columns() -> int:
         return 80
 
 
-# Words as values: each reader raises an ArgumentTypeError that says what is expected.
+# Converters of words to values: each raises an ArgumentTypeError that says what is expected.
 
 
 def size_above_0(word: str) -> int:
-    """Bytes: ``10M``."""
+    """Return a size in bytes, given like ``10M``."""
     value = parse_size(word.upper()) or 0
     check(word, "a size above 0, such as 10M", value > 0)
     return value
 
 
 def whole(word: str) -> int:
-    """A count: at least 1."""
+    """Return a count, at least 1."""
     try:
         value = int(word)
     except ValueError:
@@ -209,19 +214,19 @@ def whole(word: str) -> int:
 
 
 def file_name(word: str) -> str:
-    """A file, or ``-``; an empty word is an unset variable."""
+    """Return a file name or ``-``; an empty word, likely an unset shell variable, is refused."""
     check(word, "a file name", bool(word))
     return word
 
 
 def check(word: str, what: str, fits: bool) -> None:
-    """Raise unless the word ``fits``; the message says what is expected."""
+    """Raise ArgumentTypeError unless the word ``fits``; ``what`` says what is expected."""
     if not fits:
         raise argparse.ArgumentTypeError(f"must be {what}, not {word!r}")
 
 
 def number(allowed: NumberRange) -> Callable[[str], float]:
-    """A reader of numbers in a range."""
+    """Return a converter for numbers in a range."""
 
     def _read(word: str) -> float:
         try:
@@ -234,7 +239,7 @@ def number(allowed: NumberRange) -> Callable[[str], float]:
 
 positive = number(POSITIVE)
 seconds = number(INTERVAL)
-"""Between samples."""
+"""Converter for the seconds between samples."""
 share = number(NumberRange("a share from 0 to 1", lambda n: 0 <= n <= 1))
 slip = number(SLIP)
 floor = number(FLOOR)

@@ -1,7 +1,7 @@
-"""``zconsole keeper``: what is kept in the background, and the two processes that keep it.
+"""``zconsole keeper``: lists what is kept in the background, or ends it.
 
-``zconsole.system.keeper`` says what they are for, and how they are asked. They begin as
-``python -m zconsole.cli.keeper``, which returns once orders are heard.
+Also the two processes of the keeper, which ``zconsole.system.keeper`` describes. They start as
+``python -m zconsole.cli.keeper``, which returns once the keeper accepts orders.
 """
 
 from __future__ import annotations
@@ -54,23 +54,26 @@ from zconsole.tunables.store import TunableStore
 from zconsole.zfs.sources.live import LiveSource
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Signals at which what is held is put back."""
+"""Signals that end the keeper, which then restores what it holds."""
 NOTHING = "nothing is kept in the background for this user"
 HEARS = "hears"
-"""Its word to whoever started it, once orders are heard."""
+"""Sent by a new keeper to the process that started it, once it accepts orders."""
 ANSWER = START + 5.0
-"""Seconds for the state directory: if it answers, a keeper that does not has been given up."""
+"""Seconds for asking a keeper, longer than START: only a hung state directory takes so long."""
 LOOK = 0.5
-"""Seconds between two looks of the parent at its child."""
+"""Seconds between two checks of the parent whether its child runs."""
 PATIENCE = 25.0
-"""Seconds that the child has to undo all once it was told to stop, each duty after the act it is
-at; then it is killed, and the parent puts back."""
+"""Seconds that the child has to undo every duty once it was told to stop.
+
+Each duty first completes what it is doing. A child that takes longer is killed, and the parent
+restores what it held.
+"""
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds before a child that was killed is followed by another one: twice as long each time."""
+"""Seconds before a killed child is replaced, doubled each time, and the longest such pause."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """List what this user's keeper keeps, or end it; returns the exit code."""
+    """List the duties of this user's keeper, or end them; return the exit code."""
     ask = partial(asked, state_dir(create=False))
     if args.action == "end":
         refuse_denied(args, "end restores what is held", calms=True)
@@ -89,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Start the keeper of a state directory unless it runs; return once orders are heard."""
+    """Start the keeper of a state directory unless it runs; return once it accepts orders."""
     words = list(sys.argv[1:] if argv is None else argv)
     args = parsed(words)
     reader, writer = os.pipe()
@@ -109,7 +112,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Where its state and what it changes are; leaves with an error for other words."""
+    """Parse the options: the state directory, and the paths of what a keeper changes.
+
+    Exits with an error for any other word.
+    """
     parser = argparse.ArgumentParser(prog="zconsole.cli.keeper", allow_abbrev=False)
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--root", type=Path, default=ROOT)
@@ -119,42 +125,47 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _parent(args: argparse.Namespace, verdict: int, words: Sequence[str]) -> None:
-    """The waiting process's whole life: it puts back whatever a child of its left."""
+    """Run the waiting process: it keeps a child running, and restores what a killed one held.
+
+    Writes HEARS, or an error, to ``verdict`` and closes it.
+    """
     os.setsid()
     _quiet(verdict)
-    os.environ["ZCONSOLE_STATE"] = str(args.state)  # for whatever looks for it by itself
-    os.environ.pop("TZ", None)  # hours are of the machine's time, not of whoever started it
+    os.environ["ZCONSOLE_STATE"] = str(args.state)  # for code that calls state_dir() itself
+    os.environ.pop("TZ", None)  # scrub hours are in the machine's time zone, not the user's
     time.tzset()
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
     lock, line, answer = None, None, HEARS
     try:
         make_directory(args.state)
-        if (lock := try_lock(args.state / LOCK)) is not None:  # else another one runs
+        if (lock := try_lock(args.state / LOCK)) is not None:  # else another keeper runs
             line = listening_socket(args.state)
     except (ZconsoleError, OSError) as error:
         answer = str(error)
-    with contextlib.suppress(BrokenPipeError):  # who started it is gone, but may not be alone
+    with contextlib.suppress(BrokenPipeError):  # its starter is gone, but others may need it
         os.write(verdict, answer.encode())
     os.close(verdict)
     if lock is None or line is None:
         return
     life = os.pipe()
-    shared = os.memfd_create("tunables")  # what it has set, also where the directory hangs
+    # The values to restore, in memory that both processes share: the state directory may hang.
+    shared = os.memfd_create("tunables")
     begin = partial(_begin_child, args, lock, line, life, shared, words)
     _follow(begin, lambda mark: _put_back(args, mark, shared))
     _make_way(lock, line)
 
 
 def _follow(begin: Callable[[float], int], put_back: Callable[[str], None]) -> None:
-    """Have one child after another, until one ends by itself or is told to.
+    """Start one child after another, until one ends by itself or on a signal.
 
-    ``begin`` begins one, which pauses for so many seconds first; ``put_back`` what it has left.
+    ``begin`` starts a child that first pauses for the given seconds, and returns its process id;
+    ``put_back`` restores what a child, given by its mark, has left.
     """
     pause, is_over = 0.0, False
     while not is_over:
         try:
             child = begin(pause)
-        except OSError:  # no further process can be started now
+        except OSError:  # no process can be started now: too many run, or memory is short
             is_over = signal.sigtimedwait(STOPS, LOOK) is not None
             continue
         mark = process_mark(child) or ""
@@ -164,11 +175,15 @@ def _follow(begin: Callable[[float], int], put_back: Callable[[str], None]) -> N
 
 
 def _make_way(lock: int, line: socket.socket) -> None:
-    """Let another keeper begin, also where a thread hangs in the kernel, which leaves all open."""
+    """Close the socket to orders and release the lock, so that another keeper can start.
+
+    Both are done by calls that affect every copy of the descriptors: a process of which a thread
+    hangs in the kernel keeps its own open.
+    """
     with contextlib.suppress(OSError):
         line.shutdown(socket.SHUT_RDWR)
         line.setblocking(False)
-        while True:  # who has connected meanwhile asks again
+        while True:  # whoever has connected meanwhile gets no answer, and asks again
             line.accept()[0].close()
     fcntl.flock(lock, fcntl.LOCK_UN)
 
@@ -182,20 +197,22 @@ def _begin_child(
     words: Sequence[str],
     pause: float,
 ) -> int:
-    """Fork the child that keeps the duties; its process id. Raises OSError.
+    """Fork the child that keeps the duties; return its process id. Raises OSError.
 
-    ``life`` is a pipe into which the parent writes nothing: its end tells that the parent is gone.
-    ``shared``: see TunableStore. It pauses for so many seconds, but puts back whatever it finds
-    where its parent is gone meanwhile.
+    ``life`` is a pipe into which the parent writes nothing: its end tells the child that the parent
+    is gone. ``shared`` is the file in memory with the values to restore (TunableStore). The child
+    pauses for ``pause`` seconds first, unless its parent dies meanwhile: then it restores what it
+    finds.
     """
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            # A thread of the parent may have a lock now, which would stay with this process.
+            # A thread of the parent may hold a lock now, which this process would hold on to.
             _close_all_but(lock, line.fileno(), life[0], shared)
             heard = line.dup()
-            if asyncio.run(_keep(args, line, life[0], shared, pause)):  # what files keep goes on
+            if asyncio.run(_keep(args, line, life[0], shared, pause)):
+                # Without its parent it starts a new keeper, which goes on with what files say.
                 _make_way(lock, heard)
                 # Not by execv(2), which waits for threads that hang in the kernel.
                 run_blocking(own("zconsole.cli.keeper", *words), START)
@@ -206,7 +223,7 @@ def _begin_child(
 
 
 def _watch(child: int) -> bool:
-    """Wait for the end of a child; False where it was killed, and another one is to go on."""
+    """Wait for the end of a child; return False if it was killed and must be replaced."""
     told, end = False, float("inf")
     while (code := _exit_code(child)) is None:
         caught = signal.sigtimedwait({*STOPS, signal.SIGCHLD}, LOOK)
@@ -216,16 +233,16 @@ def _watch(child: int) -> bool:
         if time.monotonic() > end:
             os.kill(child, signal.SIGKILL)
         if time.monotonic() > end + PATIENCE:
-            break  # it hangs in the kernel: nothing of it runs any more
+            break  # it hangs in the kernel, and none of its code runs any more
     return told or code == 0
 
 
 def _exit_code(child: int) -> int | None:
-    """How a child ended; None while it runs.
+    """Return the exit code of a child as subprocess has it; None while it runs.
 
-    One that was killed while a thread of it hangs in the kernel stays there, but does nothing.
+    A killed child stays while one of its threads hangs in the kernel; that counts as ended, too.
     """
-    for pause in (0.0, LOOK):  # threads that do not hang take a moment to end
+    for pause in (0.0, LOOK):  # threads that don't hang need a moment to end
         time.sleep(pause)
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
@@ -236,7 +253,7 @@ def _exit_code(child: int) -> int | None:
 
 
 def _put_back(args: argparse.Namespace, mark: str, shared: int) -> None:
-    """Restore the tunables that a child held, and drop what its autopilot said."""
+    """Restore the tunables that a child held, and drop the claim of its autopilot."""
     parameters, log = Parameters(args.module, args.boot_id), audit_log()
     control = Control(parameters, TunableStore(args.state, shared=shared), log, mark)
     with contextlib.suppress(OSError, ZconsoleError):
@@ -249,7 +266,7 @@ def _put_back(args: argparse.Namespace, mark: str, shared: int) -> None:
 async def _keep(
     args: argparse.Namespace, line: socket.socket, life: int, shared: int, pause: float
 ) -> bool:
-    """Keep duties until none is left, or the child is told to end; whether it lost its parent."""
+    """Keep duties until none is left or a signal comes; return whether the parent is gone."""
     log, mark = audit_log(), process_mark(os.getpid()) or ""
     parameters = Parameters(args.module, args.boot_id)
     store = TunableStore(args.state, shared=shared)
@@ -257,7 +274,8 @@ async def _keep(
     def _control(order: Order) -> Control:
         return Control(parameters, store, log.by(order["by"]), mark)
 
-    def _claim() -> autopilot.PilotClaim:  # one for each: what ends late drops only its own
+    # A claim for each autopilot, so that one that ends late drops only its own.
+    def _claim() -> autopilot.PilotClaim:
         return autopilot.PilotClaim(args.state, mark)
 
     orders: dict[str, Begin] = {
@@ -303,21 +321,24 @@ async def _keep(
 
 
 def _close_all_but(*kept: int) -> None:
-    """Close whatever is open but the standard streams and what is named."""
+    """Close every descriptor below 256 except the standard streams and ``kept``."""
     ends = (2, *sorted(kept), 256)
     for low, high in pairwise(ends):
         os.closerange(low + 1, high)
 
 
 def _quiet(keep: int) -> None:
-    """Let go of the console's terminal, pipes and directory; be the last to lack memory."""
+    """Let go of the console's terminal, pipes and directory, and be killed last if memory is short.
+
+    ``keep`` is a descriptor that stays open.
+    """
     os.umask(0o077)
     os.chdir("/")
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     _close_all_but(keep)
-    # What is held must be put back, so this process is the last to be killed (proc_pid_oom_score).
+    # It must restore what is held, so it is the last to be killed (proc_pid_oom_score_adj(5)).
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("-1000")
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""``zconsole light``: the lights of bays that are on, and switching them."""
+"""``zconsole light``: lists and switches the locate lights of bays."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from zconsole.system.host import ROOT
 from zconsole.system.patient import in_time
 
 FOUND = 10.0
-"""Seconds to find the machine's disks, none of which is read."""
+"""Seconds for finding the machine's disks, without reading any of them."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """List or switch lights; returns the exit code. Raises ZconsoleError."""
+    """List or switch lights; return the exit code. Raises ZconsoleError."""
     if args.action == "on" and args.disk is None:
         raise UsageError("on needs a DISK: its path, or its serial number")
     if args.disk == "":
@@ -63,7 +63,11 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _off(word: str | None) -> str:
-    """Switch one light off, or all: by the disk, or by what ``list`` says of one that is gone."""
+    """Switch off one light, or all of them, and return what was done.
+
+    ``word`` is a path or serial number of a disk, or a bay or serial number that ``list`` prints:
+    the disk may be gone.
+    """
     if word is None:
         return MachineLights().switch(LightOrder(False))
     lights = LocateLights()
@@ -74,13 +78,17 @@ def _off(word: str | None) -> str:
 
 
 def _disk(word: str) -> Device:
-    """The disk of a path or serial number. Raises NotFoundError, UsageError for one of several."""
+    """Return the disk of a path or serial number.
+
+    Raises NotFoundError if there is none, UsageError if several disks have that serial number.
+    """
     known = in_time(partial(disks, ROOT, lambda _: Contents(unread=True)), FOUND)
     found = [disk for disk in known if word in (disk.path, disk.node, disk.serial, *disk.aliases)]
     if not found:
         raise NotFoundError(
             f"{word} is not a disk of this machine: name its path (/dev/…) or its serial number"
         )
+    # With multipath, several devices are one disk, which has one WWN.
     if len(found) > 1 and len({disk.wwn or disk.node for disk in found}) > 1:
         paths = ", ".join(disk.path for disk in found)
         raise UsageError(

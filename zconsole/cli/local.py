@@ -1,4 +1,4 @@
-"""A session for samples of this machine, with their history on disk."""
+"""Sources, sessions and feeds for the pools of this machine, with their history on disk."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def session(
     most_cpu: float | None = None,
     goes_on: bool = False,
 ) -> Session:
-    """A session for samples of this machine: its dates in the machine's zone, its history on disk.
+    """Return a session for samples of this machine, with dates in the user's time zone.
 
-    With ``keep`` the history is written too, if this user has a directory for it.
-    ``scrub_overdue_after``, and ``most_cpu`` of a sample to be read: seconds. ``goes_on``: whether
-    more than one round is taken.
+    History is read from the state directories; with ``keep`` it is also written, if this user has
+    a directory for it. ``scrub_overdue_after`` is in seconds. ``most_cpu``: seconds of CPU time
+    that decoding a sample may take. ``goes_on``: whether more than one round is taken.
     """
     readable = state_dirs()
     notes: list[str] = []
@@ -58,27 +58,27 @@ def session(
 
 
 def sent_alerts(hook: Sequence[str], host: str | None, pools: Sequence[str]) -> SentAlerts:
-    """What this user's watches of these pools have told a hook."""
+    """Return the stored alerts that this user's watches of these pools have sent to a hook."""
     try:
         directory = made_state_dir()
     except StateError:
-        directory = None  # the session says so
+        directory = None  # the session's notes say why
     store = LockedStore(directory, writer=AsyncWriter())
     return SentAlerts(store, json.dumps([hook, host, sorted(pools)]))
 
 
 def source(pools: Sequence[str]) -> Source:
-    """The pools of this machine, and where their disks sit; all of them where none is named."""
+    """Return a source of the named pools, or of all, which also locates their disks in bays."""
     return LocatedSource(LiveSource(pools))
 
 
 def on_demand(pools: Sequence[str] = (), prober: DeviceProber | None = None) -> SessionFeed:
-    """A feed that samples this machine's pools when it is asked, and stores nothing."""
+    """Return a feed that samples this machine's pools on request, and stores nothing."""
     return SessionFeed(LiveSource(pools), session(keep=False), 0.0, None, prober)
 
 
 async def once(pools: Sequence[str], scrub_overdue_after: float = SCRUB_OVERDUE_AFTER) -> Update:
-    """One round of this machine's pools; nothing is stored. ``scrub_overdue_after``: seconds."""
+    """Take one round of this machine's pools; store nothing. ``scrub_overdue_after``: seconds."""
     feed = SessionFeed(source(pools), session(False, scrub_overdue_after), 0.0)
     try:
         return await feed.sample() or Update((), Capabilities(NO_READER))
@@ -87,5 +87,5 @@ async def once(pools: Sequence[str], scrub_overdue_after: float = SCRUB_OVERDUE_
 
 
 async def past(guid: str) -> Sequence[ScanReport]:
-    """The stored reports of a pool's scans, newest first; read in a thread."""
+    """Return the stored reports of a pool's scans, newest first; they are read in a thread."""
     return await in_daemon_thread(ReportStore(None, state_dirs()).reports, None, guid)

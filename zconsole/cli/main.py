@@ -1,4 +1,4 @@
-"""The command line: one parser, one module per command, an exit code for every outcome."""
+"""Entry point of the command line: finds the command, parses its options, and runs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zconsole.system.printable import clean, swallow
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code and never lets a traceback out for bad input."""
+    """Run one command and return its exit code; errors are printed in one line on stderr."""
     _open_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -50,9 +50,10 @@ def _dispatch(words: list[str]) -> int:
 
 
 def command_of(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The command, and the other words; ``console`` if none is named.
+    """Return the command, ``console`` if none is named, and the other words.
 
-    It is the first word that is neither an option of the console nor the value of one.
+    The command is the first word that is neither an option of the console nor the value of one;
+    any other word there is a pool's name.
     """
     options = COMMANDS["console"].options
     valued = {name for option in options if option.count for name in option.names}
@@ -69,7 +70,10 @@ def command_of(words: Sequence[str]) -> tuple[str, list[str]]:
 
 @contextlib.contextmanager
 def _tidy_stdout() -> Iterator[None]:
-    """Flush while a closed pipe can still be ignored; surrogates are never fatal."""
+    """Flush stdout at the end, while BrokenPipeError can still be handled.
+
+    Both streams escape surrogates, which stand for bytes that are not UTF-8, instead of failing.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -78,18 +82,18 @@ def _tidy_stdout() -> Iterator[None]:
 
 
 def _reason(error: OSError) -> str:
-    """A system error as ``PATH: reason``; a full disk has only a reason."""
+    """Describe a system error as ``PATH: reason``, or by its reason alone if it has no path."""
     reason = error.strerror or str(error)
     name = error.filename
     if isinstance(name, bytes):
         name = os.fsdecode(name)
-    return f"{name}: {reason}" if isinstance(name, str) else reason  # others are descriptors
+    return f"{name}: {reason}" if isinstance(name, str) else reason  # or a descriptor's number
 
 
 def _open_streams() -> None:
     """Replace each closed standard stream with a harmless one.
 
-    Python has None for it, which ``print`` takes for standard output.
+    Python sets a closed one to None, and ``print(file=None)`` writes to standard output.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

@@ -1,4 +1,4 @@
-"""``zconsole man``: pages of what the parsers take, the keys, and the prose of share/man.toml."""
+"""``zconsole man``: manual pages, made of the parsers' options, the keys and share/man.toml."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from zconsole.errors import ExitCode
 from zconsole.ui import keys
 
 WIDTH = 79
-"""Columns of the source, which is read where something is wrong with a page."""
+"""Columns of a page's source, which people read when something is wrong with the page."""
 TOPICS = {"security": "what zconsole trusts, what other users can do, and what it logs"}
-"""Pages of section 7, with what each is about."""
+"""Pages of section 7, with a description of each."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a page, in the language of man(7)."""
+    """Print a page in the markup of man(7)."""
     print(page(args.command), end="")
     return ExitCode.OK
 
 
 def names() -> tuple[str | None, ...]:
-    """The commands that have a page, and None for zconsole(1)."""
+    """Return the commands that have a page, and None for zconsole(1)."""
     return (None, *(command.words[0] for command in command_tree().commands))
 
 
 def title(name: str | None) -> str:
-    """The name of a page: ``zconsole-status``."""
+    """Return the name of a page: ``zconsole-status``."""
     return f"zconsole-{name}" if name else "zconsole"
 
 
 def page(name: str | None) -> str:
-    """Return the page of a command or topic, or zconsole(1), in the language of man(7), all ASCII.
+    """Return the page of a command or topic, or zconsole(1), in the markup of man(7), all ASCII.
 
-    It names no date, so that the same version always prints the same.
+    It has no date, so that a version always prints the same page.
     """
     tree = command_tree()
     command = next((each for each in tree.commands if each.words[0] == name), tree)
@@ -51,7 +51,7 @@ def page(name: str | None) -> str:
     more = {title_of: _paragraphs(text) for title_of, text in prose.get("sections", {}).items()}
 
     def _chosen(kind: str) -> Mapping[str, str]:
-        """The rows of a table that a page has: zconsole(1) all."""
+        """Return the rows of a table in man.toml that this page shows; zconsole(1) shows all."""
         table: Mapping[str, str] = texts[kind]
         return {each: table[each] for each in prose.get(kind, ())} if name else table
 
@@ -99,7 +99,8 @@ def _usage(command: Command) -> list[str]:
     if command.usage:
         return [start, *_wrapped(command.usage.removeprefix("zconsole ").partition(" ")[2]), ".YS"]
     options = [
-        rf"[{_invocation(option)}]\&".replace(" ", r"\ ")  # no line ends here, dots no sentence
+        # No line break within an option; \& so that its dots don't end a sentence.
+        rf"[{_invocation(option)}]\&".replace(" ", r"\ ")
         for group in command.groups
         if group is not COMMON
         for option in group.options
@@ -113,13 +114,13 @@ def _usage(command: Command) -> list[str]:
 
 
 def _command(command: Command) -> str:
-    """What a command does, and where its own page is."""
+    """Return a sentence on a command, and a reference to its page if it has one."""
     page_of = "" if command.words[1:] else f" See {title(command.words[0])}(1)."
     return f"{_sentence(command.about)}{page_of}"
 
 
 def _options(command: Command) -> list[str]:
-    """Arguments, then options by group; one of several commands of a command stands here once."""
+    """Return the arguments, then the options by group, each listed once with its subcommands."""
     parts = [*command.walk()] if command.words else [command]
     named = [(part.words[-1] if part.words else "", part) for part in parts]
     arguments = _owners((word, each) for word, part in named for each in part.arguments)
@@ -143,7 +144,7 @@ def _options(command: Command) -> list[str]:
 
 
 def _owners(taken: Iterable[tuple[str, Parameter]]) -> dict[Parameter, list[str]]:
-    """What is taken, once, and by which commands: the last words of their names."""
+    """Return each parameter once, with the last word of every command that takes it."""
     found: dict[Parameter, list[str]] = {}
     for word, each in taken:
         found.setdefault(each, []).append(word)
@@ -151,7 +152,7 @@ def _owners(taken: Iterable[tuple[str, Parameter]]) -> dict[Parameter, list[str]
 
 
 def _only(owners: Sequence[str], parts: Sequence[Command]) -> str:
-    """A sentence that names the commands of a command that take something; empty if all do."""
+    """Return a sentence that names the subcommands taking a parameter; empty if all do."""
     inner = [part.words[-1] for part in parts[1:]]
     named = [word for word in inner if word in owners]
     return "" if named == inner else f" Only with {', '.join(f'`{word}`' for word in named)}."
@@ -178,7 +179,7 @@ def _examples(examples: Iterable[Sequence[str]]) -> list[str]:
     for text, code in examples:
         shown = [_at_start(_escaped(line, code=True)) for line in code.splitlines()]
         lines += [".PP", *_wrapped(f"{text}:"), ".PP", ".RS 4", ".EX", *shown, ".EE", ".RE"]
-    return lines[1:]  # a paragraph begins with the section
+    return lines[1:]  # the section itself begins a paragraph
 
 
 def _see(tree: Command | None, more: Iterable[str]) -> list[str]:
@@ -213,7 +214,7 @@ def _sentence(phrase: str) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    """Lines of prose; each sentence begins one, as formatters expect."""
+    """Wrap prose; each sentence begins a new line, as formatters expect."""
     marked = re.sub("`([^`]*)`", r"\\fB\1\\fR", _escaped(text))
     return [
         _at_start(line)
@@ -223,12 +224,12 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _at_start(line: str) -> str:
-    """A line that is text: a dot or an apostrophe at its start would be a request."""
+    """Make a line plain text: a dot or an apostrophe at its start would be a roff request."""
     return rf"\&{line}" if line[:1] in (".", "'") else line
 
 
 def _escaped(text: str, *, code: bool = False) -> str:
-    """Text as roff prints it: hyphens that can be copied, and ASCII only."""
+    """Escape text for roff: ASCII only, with hyphens that can be copied from the page."""
     special = {"\\": r"\e", "-": r"\-", "^": r"\(ha", "~": r"\(ti"}
     if code:
         special |= {"'": r"\(aq", "`": r"\(ga"}

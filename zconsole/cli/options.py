@@ -1,4 +1,4 @@
-"""Every command's options, in a light module, so that ``--help`` loads nothing else."""
+"""The options of every command, in a module of their own, so that ``--help`` loads little else."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from zconsole.cli.grammar import (
 )
 
 DEMO = "resilver"
-"""As in ``zconsole.sim.scenarios``; repeated here so that help loads no scenario."""
+"""The default of ``zconsole.sim.scenarios``, repeated here so that help loads no scenario."""
 PRESETS = ("faster-resilver", "gentle", "default")
 LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
-"""As in ``zconsole.tunables.catalog``; repeated here so that help loads no catalog."""
+"""Limits in ``zconsole.tunables.catalog``, repeated here so that help doesn't load the catalog."""
 SHIPPED = ("dashboard", "rules", "export-unit", "watch-unit", "rebalance-unit")
-"""As in ``zconsole.cli.export``: the files that it prints."""
+"""Words for the files that ``zconsole.cli.export`` can print (its FILES)."""
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:
-    """The parser of one command, with the options every command takes.
+    """Return the parser of one command, with the options that every command takes.
 
-    Only the running command's parser: building all twelve takes a fifth of the start.
+    Only the parser of the running command is built: building all takes a fifth of the start.
     """
     command = _command(name)
     if name == "console":
@@ -57,9 +57,10 @@ def parser_of(name: str) -> argparse.ArgumentParser:
             below = commands.add_parser(
                 each.words[-1], help=each.about, description=f"{each.about.capitalize()}."
             )
-            below.add(each, default=argparse.SUPPRESS)  # as it was before the command's name
+            # Suppressed, so that a default here doesn't override an option before the subcommand.
+            below.add(each, default=argparse.SUPPRESS)
     parser.add(command)
-    if name == "swap":  # which opens the console
+    if name == "swap":  # it opens the console, whose options it lacks: give it their defaults
         console = Parser(add_help=False)
         console.add(COMMANDS["console"])
         parser.set_defaults(**vars(console.parse_args([])))
@@ -71,13 +72,13 @@ def _command(name: str) -> Command:
     command = COMMANDS[name]._replace(words=(name,))
     if name != "rebalance":
         return command
-    from zconsole.cli import rebalance_options  # lazy: what it imports is for it alone
+    from zconsole.cli import rebalance_options  # lazy: no other command needs what it imports
 
     return command._replace(epilog=rebalance_options.EPILOG, commands=rebalance_options.COMMANDS)
 
 
 def command_tree() -> Command:
-    """The console, with every command below it."""
+    """Return the console's command, with every other command below it."""
     about = "terminal console for ZFS resilvers, scrubs and rebalances"
     commands = tuple(map(_command, COMMANDS))
     return COMMANDS["console"]._replace(about=about, commands=commands)
@@ -125,7 +126,7 @@ _HOST = Parameter(
 )
 _ALERTS = OptionGroup(
     "alerts",
-    # The console's help, with its table of commands, is printed as it stands here.
+    # Wrapped by hand: the console's help, with its table of commands, is printed as is.
     "Each alert is sent once: scan finished and safe, finished but not restored,\n"
     "restarted, stalled, ETA slipped, new device errors, device missing, no\n"
     "redundancy left, data errors, pool suspended, unavailable or without a\n"
@@ -465,7 +466,7 @@ COMMANDS: dict[str, Command] = {
         (_POOLS, _interval(1.0), _HOST, _ALERTS),
     ),
 }
-"""What each does, and its options; each is a module of ``zconsole.cli`` with ``run(args)``."""
+"""Every command, by name; each is a module of ``zconsole.cli`` with a function ``run(args)``."""
 
 _PAGE = Parameter(  # its choices are all commands, itself included
     "command",

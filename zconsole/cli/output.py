@@ -1,4 +1,4 @@
-"""What commands print; imports no event loop: saved output needs none."""
+"""Printing by commands, on stdout and stderr. It imports no event loop: some commands need none."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
 
 def say(message: str) -> None:
-    """Print a message on stderr; stdout carries data only."""
+    """Print a message on stderr; stdout is for data only."""
     print(f"zconsole: {clean(message)}", file=sys.stderr, flush=True)
 
 
 def say_gaps(gaps: Gaps) -> None:
-    """Report what is missing in a recording."""
+    """Report the samples of a recording that couldn't be read, if any."""
     if gaps.count:
         say(gaps.words)
 
 
 def say_problems(store: LockedStore) -> None:
-    """Name the files that could not be read."""
+    """Report the files of a store that couldn't be read."""
     for problem in store.problems.values():
         say(problem)
 
 
 def report(frames: Sequence[Frame], as_json: bool) -> None:
-    """Print each pool in full, or as a JSON line."""
+    """Print each pool as a full report, or as a line of JSON."""
     for frame in frames:
         print(_object(frame) if as_json else text.status_report(frame))
 
 
 def show(frames: Sequence[Frame], as_json: bool, zone: tzinfo | None) -> None:
-    """Print a round: one JSON object or text line per frame, flushed at once."""
+    """Print a round: a JSON object or a line of text per frame, and flush."""
     for frame in frames:
         print(_object(frame) if as_json else text.watch_line(frame, zone))
     sys.stdout.flush()
@@ -55,12 +55,12 @@ def _object(frame: Frame) -> str:
 
 
 def print_row(record: Mapping[str, Any], line: str, as_json: bool) -> None:
-    """Print one of several things: its record as JSON, or its line."""
+    """Print one row of a list: the record as JSON, or the line."""
     print(json.line(record) if as_json else clean(line))
 
 
 def local_zone() -> tzinfo:
-    """The user's time zone (``TZ``, else the machine's), following its changes of offset."""
+    """Return the user's time zone: that of ``TZ``, else the machine's, with daylight saving."""
     named = os.environ.get("TZ")
     try:
         if named is None:
@@ -68,7 +68,7 @@ def local_zone() -> tzinfo:
         name = named.removeprefix(":")
         return _zone_in(Path(name)) if name.startswith("/") else ZoneInfo(name or "UTC")
     except (OSError, ValueError, ZoneInfoNotFoundError):
-        # A rule (``JST-9``), or a machine without time zone files: the current offset.
+        # TZ is a rule (``JST-9``), or there are no time zone files: use the current offset.
         return timezone(timedelta(seconds=time.localtime().tm_gmtoff))
 
 

@@ -1,4 +1,4 @@
-"""`zconsole rebalance plan|run|status|pause|resume|stop`."""
+"""``zconsole rebalance plan|run|status|pause|resume|stop``: plans, runs and controls jobs."""
 
 from __future__ import annotations
 
@@ -40,21 +40,25 @@ if TYPE_CHECKING:
 LOOKS = frozenset({"plan", "status"})
 """Actions that change nothing."""
 NAMED = 5
-"""At most so many unreadable jobs are named."""
+"""Unreadable jobs that are named; further ones are counted."""
 NAMED_FILES = 100
-"""At most so many skipped files of a job are named."""
+"""Skipped files of a job that are named."""
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
 PLAN_DEAF, DEAF = 3.0, 30.0
-"""Seconds after which Ctrl-C ends what is stuck in a call, as on a dead server; a sync on busy
-disks may take as long as the second. A journal is whole at any moment."""
+"""Seconds after a signal until the program exits though a system call hangs: planning, other.
+
+A call hangs on a dead server, for example. The second is as long as a sync may take on busy disks.
+Exiting is safe at any moment: the journal is always consistent.
+"""
 AT_ONCE = frozenset({"pause", "stop", "status"})
+"""Actions that end, or fail, within ANSWER."""
 ANSWER = 20.0
-"""Seconds in which these end or fail: SQLite waits 10 for a journal that is busy."""
+"""Seconds for actions that read or write journals: SQLite waits up to 10 for a busy one."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; returns the exit code. Raises ZconsoleError."""
+    """Run the action; return the exit code. Raises ZconsoleError."""
     actions: dict[str, Callable[[argparse.Namespace], int]] = {
         "plan": _plan,
         "run": _run,
@@ -72,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _worded() -> Iterator[None]:
-    """Reword SQLite's errors about a journal. Raises NotUnderstoodError, ZconsoleError."""
+    """Turn SQLite's errors about a journal into NotUnderstoodError or ZconsoleError."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -82,7 +86,7 @@ def _worded() -> Iterator[None]:
 
 
 def _limits(args: argparse.Namespace) -> dict[str, Any]:
-    """The given limits, by their names in the settings."""
+    """Return the limits on the command line, by their names in the settings."""
     given = ((limit.name, getattr(args, limit.name)) for limit in fields(Limits))
     return {name: value for name, value in given if value is not None}
 
@@ -90,7 +94,8 @@ def _limits(args: argparse.Namespace) -> dict[str, Any]:
 def _settings(args: argparse.Namespace) -> Settings:
     if not args.dirs:
         raise UsageError("name at least one directory")
-    if not all(args.dirs):  # to realpath the working directory; likely an unset variable
+    # To os.path.realpath, an empty word, likely an unset variable, is the working directory.
+    if not all(args.dirs):
         raise UsageError("the directory argument is empty")
     return Settings(
         dirs=tuple(os.path.realpath(word) for word in args.dirs),
@@ -124,7 +129,7 @@ def _plan(args: argparse.Namespace) -> int:
 
 
 def _counter(clock: Callable[[], float]) -> Sink:
-    """Returns a function that prints the progress of a walk, a few times a second."""
+    """Return a function that prints the progress of a walk, a few times a second."""
     files = size = 0
     shown = float("-inf")
 
@@ -160,7 +165,10 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _journal(args: argparse.Namespace) -> Path | None:
-    """The named journal; another user's link to it is not followed."""
+    """Return the path of the journal that was named, with links resolved; None without one.
+
+    Links of other users are refused. Raises NotFoundError, StateError.
+    """
     if args.journal is None:
         return None
     try:
@@ -170,11 +178,11 @@ def _journal(args: argparse.Namespace) -> Path | None:
 
 
 def _again(args: argparse.Namespace, journal: Path) -> Record:
-    """Resume a job by its journal; one without a plan counts its files again."""
+    """Resume the job of a journal; its files are counted again if the journal has no plan yet."""
     from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
 
-    made_state_dir()
+    made_state_dir()  # first: unlike adopt(), which writes to it, this fails in time if it hangs
     record = control.adopt(journal)
     given = {name: getattr(args, name) for name in creation.OPTIONS}
     dirs = _settings(args).dirs if args.dirs else ()
@@ -188,9 +196,10 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
 
 
 def _create(args: argparse.Namespace, journal: Path | None) -> Created:
-    """Plan a new job, show the plan, and ask; the job can start only after the answer.
+    """Plan a new job, show the plan and ask for confirmation; the job can start only then.
 
-    Unless another process is to run it, it and its trees stay locked, so that no job comes between.
+    If it is to run in this process, it and its directory trees stay locked, so that no other job
+    can start in them before.
     """
     from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
@@ -227,7 +236,7 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
     """Run a job in this process."""
     from zconsole.rebalance.job import runner
 
-    # Where the log cannot be written, what was locked for it is let go, too.
+    # Enters ``held`` before ``running``, which may fail to write the log: the locks are released.
     held = made.held if made and made.held else contextlib.nullcontext()
     with control.refusals_kept(record), held, control.running(audit_log(), record):
         failed, interrupted = runner.execute(
@@ -239,7 +248,10 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
 
 
 def _printer(as_json: bool) -> Show:
-    """Returns a printer of files as they end, of text only those left out, and of the summary."""
+    """Return a function that prints files as they end, and the summary.
+
+    As text, only files that were not moved are printed.
+    """
 
     def _print(event: JobStatus) -> None:
         ended, summary = event.ended_files, event.summary
@@ -314,7 +326,7 @@ def _resume(args: argparse.Namespace) -> int:
 
 
 def _tell_unread(unread: Sequence[Unread]) -> ExitCode:
-    """Report jobs whose journals are gone or damaged; returns the code of the last, else OK."""
+    """Report jobs whose journals are gone or damaged; return the exit code for them, else OK."""
     for record, error in unread[:NAMED]:
         forget = f"to forget the job, delete {record.file}"
         say(f"zconsole: job {record.job}: {clean(f'{error}; {forget}')}")

@@ -1,4 +1,4 @@
-"""The sub-commands of `zconsole rebalance` and their options."""
+"""The subcommands of ``zconsole rebalance`` and their options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``zconsole record FILE``: samples as JSON lines, until interrupted or the scan ends."""
+"""``zconsole record FILE``: writes samples as JSON lines, until interrupted or the scan ends."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from zconsole.zfs.sources.recording import Recorder
 
 
 class RecordedSource:
-    """A source, each raw form of which is recorded as it comes."""
+    """A source that records each raw form that another source gives."""
 
     def __init__(self, source: Source, recorder: Recorder) -> None:
         self._source = source
         self._recorder = recorder
         self.recorded = 0
-        """Samples with at least one pool that answered; others leave no line."""
+        """Number of samples recorded: those in which at least one pool answered."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """See Source.capabilities."""
+        """Capabilities of the recorded source."""
         return self._source.capabilities
 
     async def sample(self) -> tuple[Raw, ...] | None:
-        """See Source.sample. Raises ZconsoleError when the disk refuses."""
+        """Take a sample and write it. Raises ZconsoleError if it can't be written."""
         raws = await self._source.sample()
         self.recorded += self._recorder.write(raws or ()) > 0
         return raws
 
     async def aclose(self) -> None:
-        """See Source.aclose."""
+        """Close the recorded source; the recorder stays open."""
         await self._source.aclose()
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record; returns 0 when the scan ended, the count was reached or it was interrupted."""
+    """Record; return 0 when the scan ended, the count was reached or it was interrupted."""
     try:
         return event_loop.run(_record(args))
     except KeyboardInterrupt:
@@ -57,6 +57,7 @@ async def _record(args: argparse.Namespace) -> int:
         feed = SessionFeed(source, local.session(), args.interval)
         async with contextlib.aclosing(event_loop.rounds(feed, args.count)) as following:
             async for update in following:
+                # A recording may be started before its scan: it goes on until one has run.
                 running = (view.scan.active for frame in update.frames for view in frame.scans)
                 seen_running = seen_running or any(running)
                 if seen_running and over(update.frames):

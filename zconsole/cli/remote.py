@@ -1,4 +1,4 @@
-"""Opens the pools to sample: this machine's, or those of ``--host``."""
+"""Feeds of the pools to sample: this machine's, or those of the machines in ``--host``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from zconsole.timeline.session import Session
 from zconsole.zfs.sources.remote import RemoteSource, hosts_of, socket_directory
 
 DECODING = 2.0
-"""Seconds of CPU time for one answer of another machine; a thousand devices take a tenth."""
+"""Seconds of CPU time for decoding an answer of another machine, which may be malicious.
+
+An answer with a thousand devices takes a tenth of this.
+"""
 
 
 @contextlib.contextmanager
@@ -32,12 +35,12 @@ def opened(
     at_once: bool = False,
     alerts: bool = False,
 ) -> Iterator[Feed]:
-    """The feed of a command; its user closes it.
+    """Give the feed of a command for the time of a ``with`` block; the caller closes the feed.
 
-    With ``needed`` the first round raises like a local one: NotFoundError for a pool that no host
-    has, UnavailableError if no host shows any. With ``at_once`` it shows what has come by then, and
-    does not wait for every host. Raises UsageError for an invalid ssh destination, and with
-    ``alerts`` UsageError or NotFoundError for a hook that is not a command.
+    With ``needed`` the first round raises as it does without ``--host``: NotFoundError for a pool
+    that no host has, UnavailableError if no host shows any. With ``at_once`` the first round does
+    not wait for every host, but shows what has come by then. Raises UsageError for an invalid ssh
+    destination, and with ``alerts`` UsageError or NotFoundError for a hook that is not a command.
     """
     session_of = partial(
         local.session,
@@ -65,7 +68,10 @@ def opened(
 async def once(
     words: str, pools: Sequence[str], scrub_overdue_after: float
 ) -> tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]:
-    """One frame per pool of all machines, and the failures. ``scrub_overdue_after``: seconds."""
+    """Return a frame for each pool of all machines, and the errors of those that failed.
+
+    ``words`` are the machines as in ``--host``. ``scrub_overdue_after``: seconds.
+    """
     session_of = partial(local.session, scrub_overdue_after=scrub_overdue_after)
     with _fleet(words, pools, session_of, 1.0) as fleet:
         try:

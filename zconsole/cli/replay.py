@@ -1,4 +1,4 @@
-"""``zconsole replay FILE``: the console, or watch's output, over a recording."""
+"""``zconsole replay FILE``: plays a recording in the console, or prints it as ``watch`` does."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from zconsole.zfs.sources.replay import ReplaySource
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play it, independent of this machine's clock and zone; returns the exit code.
+    """Play the recording with times in UTC, whatever this machine's zone; return the exit code.
 
-    Gaps are reported once, at the end, on stderr.
+    Unreadable samples are reported once, at the end, on stderr.
     """
     prints, gaps = args.json or not has_terminal(), Gaps()
     source = ReplaySource(args.file, gaps=gaps, speed=None if prints else args.speed)
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
         code = event_loop.run(_print())
     else:
-        # A recording does not name its machine, which is probably not this one.
+        # A recording doesn't say which machine it is from, and it is likely not this one.
         code = open_console(args, feed, UTC, host="")
     output.say_gaps(gaps)
     return code

@@ -1,4 +1,4 @@
-"""``zconsole report``: the reports of past and running scans, and two of them compared."""
+"""``zconsole report``: prints reports of past and running scans, or compares two of them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ SUMMARY = (
     *("pool", "guid", "function", "vdev", "state", "start", "end", "duration"),
     *("issued_bytes", "errors"),
 )
-"""Fields of a report that a list of reports has."""
+"""Fields of a report that are in each row of ``--list``."""
 FARTHEST = 4096
-"""Lines searched for a recording's first sample."""
+"""Lines of a file that are searched for a sample, to tell whether it is a recording."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what was requested; returns the exit code."""
+    """Print a report, the list of reports or a comparison; return the exit code."""
     zone = UTC if args.recording else None
     if args.compare:
         return _compare(args, zone)
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
-    """Newest first: from a recording, or from the state directories."""
+    """Return all reports, newest first, from the recording if given, else the state directories."""
     if args.recording:
         found = event_loop.run(recorded(args.recording))
         return [report for report in found if args.pool in (None, report.pool)]
@@ -61,10 +61,11 @@ def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
 
 
 async def recorded(path: str) -> Sequence[ScanReport]:
-    """The reports of every scan in a recording, newest first, including running ones.
+    """Return the reports of every scan in a recording, newest first, including running ones.
 
     Unreadable parts are reported on stderr. Raises NotUnderstoodError if nothing is readable.
     """
+    # The same pipeline as for live pools, so that a recording gives the report of its scan.
     gaps = Gaps()
     session, keeper = Session(zone=UTC, gaps=gaps), ReportKeeper()
     done: list[ScanReport] = []
@@ -77,7 +78,7 @@ async def recorded(path: str) -> Sequence[ScanReport]:
 
 
 def _none(args: argparse.Namespace) -> str:
-    """The message that there is no report, and how one is made."""
+    """Return the message that there is no report, and how to get one."""
     whose = f" of {args.pool}" if args.pool else ""
     if args.recording:
         return f"{args.recording} has no scan{whose}"
@@ -85,7 +86,10 @@ def _none(args: argparse.Namespace) -> str:
 
 
 def _chosen(reports: Sequence[ScanReport], number: int, none: str) -> ScanReport:
-    """The report with that number, 1 is the newest. Raises NotFoundError (``none`` without any)."""
+    """Return the report of that number; 1 is the newest.
+
+    Raises NotFoundError, with the message ``none`` if there are no reports at all.
+    """
     if not reports:
         raise NotFoundError(none)
     if number > len(reports):
@@ -130,7 +134,7 @@ def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
 
 
 def _named(word: str, known: Sequence[ScanReport], none: str) -> ScanReport:
-    """A report by number, or from a file: a report's JSON, or a recording."""
+    """Return a report by its number, or from a file: a report as JSON, or a recording."""
     if (number := parse_whole(word)) is not None:
         if number == 0:
             raise UsageError("scans are numbered from 1, the newest")
@@ -142,7 +146,7 @@ def _named(word: str, known: Sequence[ScanReport], none: str) -> ScanReport:
 
 
 def _is_recording(path: Path) -> bool:
-    """Whether a line near its beginning is a sample."""
+    """Return whether a file is a recording: one of its first lines is a sample."""
     try:
         with reading(str(path)) as file:
             return any(is_raw(line) for line in islice(lines(file), FARTHEST))

@@ -1,4 +1,4 @@
-"""``zconsole scrub``: hours of the day in which alone a pool is scrubbed."""
+"""``zconsole scrub``: sets the hours of the day to which a pool's scrubs are limited."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zconsole.pool.scrub_window import ScrubWindow
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the hours, or set or drop those of one pool; returns the exit code."""
+    """List the scrub hours of all pools, or set or drop those of one; return the exit code."""
     _check(args)
     backend = live_backend(read_only=args.read_only)
     if args.action == "list":
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for what an action lacks, or would leave aside without a word."""
+    """Raise UsageError if an action lacks an argument, or would silently ignore one."""
     about_one = args.action in ("window", "off")
     if about_one and not args.pool:
         raise UsageError(f"{args.action} needs a POOL")
@@ -49,12 +49,15 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def line(window: ScrubWindow) -> str:
-    """One window for people."""
+    """Return a line of text about a pool's scrub hours."""
     return f"{window.pool}: scrub only in the hours {window.hours} ({hours_words(window)})"
 
 
 async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:
-    """Set the hours or end them, and say what follows. Raises ZconsoleError where it is refused."""
+    """Set a pool's scrub hours, or drop them if ``hours`` is empty, and print the consequences.
+
+    Raises ZconsoleError if that is refused or fails.
+    """
     feed = local.on_demand((pool,))
     rounds = RoundsOnDemand(feed)
     try:

@@ -1,4 +1,4 @@
-"""``zconsole status``: a one-shot health report of live pools or of saved output."""
+"""``zconsole status``: prints the health of live pools, or of pools in saved output, once."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from zconsole.zfs.sources.saved import read_states
 NONE = "no pools are imported"
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 LONG_BEFORE = 60.0
-"""Seconds after which a recording's last sample of a pool counts as old."""
+"""Seconds before the end of a recording from which a pool's last sample counts as old."""
 
 Sentence = tuple[str, str | None]
-"""What zpool prints instead of a pool, and the pool's name if it concerns one."""
+"""A sentence that zpool prints instead of a pool, and the name of the pool if it is about one."""
 Found = tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]
-"""The pools, and what other machines failed to give."""
+"""The pools found, and the errors of machines that failed."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report; returns the exit code."""
+    """Print the report; return the exit code."""
     if args.saved and args.host is not None:
         raise UsageError("use --from (a file) or --host (other machines), not both")
     if args.saved:
@@ -53,12 +53,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def exit_status(frames: Sequence[Frame]) -> ExitCode:
-    """The worst of all pools: 11 faulted or suspended, 10 degraded or with data errors.
+    """Return the code of the worst pool: 11 faulted or suspended, 10 degraded or with data errors.
 
-    5 where nothing is worse than that the health of one cannot be told.
+    5 if no pool is worse than one of unknown health, 0 if all are well.
     """
     worst = ExitCode.OK
     for frame in frames:
+        # The kstat has the pool's state even while the pool hangs and gives no sample.
         words = (frame.state, frame.kstat if frame.problem else None, frame.health.word)
         if FAULTED.intersection(words):
             return ExitCode.FAULTED
@@ -74,7 +75,7 @@ def _saved(args: argparse.Namespace) -> Found:
     gaps = Gaps()
     raws = read_states(args.saved, zone, gaps)
     session = Session(zone=zone, gaps=gaps, scrub_overdue_after=None)
-    # A gap in a recording is a frame with a problem; the frame before it is shown.
+    # Frames with a problem are gaps in a recording: the frame before the gap is shown.
     shown = tuple(frame for frame in session.advance(raws) if not frame.problem)
     session.end()
     said = [each for each in _in_place(raws[-1]) if each[1] not in {frame.pool for frame in shown}]
@@ -93,7 +94,7 @@ def _saved(args: argparse.Namespace) -> Found:
 
 
 def _in_place(raw: Raw) -> Sequence[Sentence]:
-    """What zpool printed about pools it did not show."""
+    """Return the sentences that zpool printed instead of pools, such as that all are healthy."""
     if "text" not in raw:
         return ()
     from zconsole.zfs.decode.text import in_place  # lazy: JSON needs none of it

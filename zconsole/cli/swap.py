@@ -1,4 +1,4 @@
-"""``zconsole swap``: opens the console at a guided disk swap, or prints the open checklists."""
+"""``zconsole swap``: opens the console at a guided disk swap, or prints the unfinished ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LEFT = "The checklist stays open; zconsole swap continues it."
 
 
 def run(args: argparse.Namespace) -> int:
-    """Open the console at a swap, or show the open ones; returns the exit code."""
+    """Open the console at a swap, or print the checklists of open swaps; return the exit code."""
     if args.json or not has_terminal():
         return event_loop.run(_on_this_machine(args, SwapListing.show))
     if reason := denied(args):
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def ended(checklist: Checklist | None) -> ExitCode:
-    """Print the report of a swap that is over; the exit code of one as it was left."""
+    """Print the report of a swap that has ended; return the exit code for the swap's state."""
     if checklist is None or checklist.state == OPEN:
         say("No swap was started." if checklist is None else LEFT)
         return ExitCode.FAILED if checklist is None else ExitCode.INTERRUPTED
@@ -61,7 +61,7 @@ def ended(checklist: Checklist | None) -> ExitCode:
 
 
 def is_meant(checklist: Checklist, args: argparse.Namespace) -> bool:
-    """Whether a checklist is of the pool and the device on the command line."""
+    """Return whether a checklist is about the pool and the device on the command line."""
     old = checklist.old
     words = {old.name, old.path, old.whole, old.node, old.serial, old.wwn, old.bay, old.key}
     return args.pool in (None, checklist.pool) and args.device in (None, *(words - {""}))
@@ -77,14 +77,14 @@ async def _on_this_machine(
     backend = live_backend(read_only=True)
     session = SwapSession(backend, live_swap(), rounds.frames)
     try:
-        # Who only looks makes no directory, and takes no lead.
+        # Without a directory to write to: showing checklists must not create it, nor lock any.
         return await ask(SwapListing(args, session, SwapStore(None, state_dirs())))
     finally:
         await feed.aclose()
 
 
 class SwapListing:
-    """The checklists and devices that a command line is about."""
+    """The checklists and devices that the command line is about."""
 
     def __init__(self, args: argparse.Namespace, session: SwapSession, store: SwapStore) -> None:
         self._args = args
@@ -94,9 +94,10 @@ class SwapListing:
         self._known = [swap for swap in self._kept if swap.state == OPEN and is_meant(swap, args)]
 
     async def meant(self) -> tuple[str, str]:
-        """The pool and the key of the device whose swap is to be opened.
+        """Return the pool, and the key of the device, whose swap the console should open.
 
-        The key is empty where none was named. Raises NotFoundError, UsageError.
+        The key is empty if no device is named and several swaps, or none, are open. Raises
+        NotFoundError, UsageError.
         """
         pools = {swap.pool for swap in self._known}
         if len(pools) == 1:
@@ -106,9 +107,12 @@ class SwapListing:
         return view.pool.name, device_named(view, device) if device else ""
 
     async def show(self) -> int:
-        """Print the open checklists with their steps, or what a swap would be; asks nothing."""
+        """Print the open checklists and their current steps; without any, what a swap would do.
+
+        Asks nothing. Returns the exit code.
+        """
         if not self._known and self._args.pool is None:
-            await self._session.view(lambda _: False)  # without ZFS it says so
+            await self._session.view(lambda _: False)  # raises UnavailableError without ZFS
             if not self._args.json:
                 say("no swap is open; begin one in a terminal: zconsole swap POOL DEVICE")
             return ExitCode.OK
@@ -120,7 +124,7 @@ class SwapListing:
             try:
                 seen, stage = await self._session.peek(known, self._kept)
                 questions = questions or stage.asks
-            except UnavailableError as error:  # as it was kept where ZFS can't be asked
+            except UnavailableError as error:  # ZFS can't be asked: print the stored checklist
                 say(str(error))
             self._print(seen, stage)
         if self._args.pool is None or not questions:
@@ -129,7 +133,10 @@ class SwapListing:
         return ExitCode.USAGE
 
     async def _show_other(self) -> int:
-        """The newest checklist that ended, where a device was named; else what a swap would be."""
+        """Print the newest ended checklist of the named device, else what a swap would do.
+
+        Returns the exit code.
+        """
         device = self._args.device
         last = next((swap for swap in self._kept if device and is_meant(swap, self._args)), None)
         if last is not None:
@@ -152,7 +159,7 @@ class SwapListing:
         return ExitCode.USAGE
 
     async def _view(self) -> MachineView:
-        """The pool named, or the only one. Raises NotFoundError, UsageError."""
+        """Return a view of the named pool, or of the only one. Raises NotFoundError, UsageError."""
         named = self._args.pool
 
         def _is_it(situation: Situation) -> bool:

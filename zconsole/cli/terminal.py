@@ -1,4 +1,4 @@
-"""Opening the console on a terminal, over any feed."""
+"""Opening the console on a terminal, with any feed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def has_terminal() -> bool:
-    """Whether a console can be drawn here: on a TTY that is not dumb.
+    """Return whether a console can be drawn: all standard streams are a TTY that is not dumb.
 
-    Textual paints on stderr: redirected to a file, the console would be invisible.
+    Textual draws on stderr, so that must be a TTY, too.
     """
     ttys = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     return ttys and os.environ.get("TERM") != "dumb"
@@ -36,12 +36,13 @@ def open_console(
     swap: Callable[[], SwapBackend] | None = None,
     saves: bool = True,
 ) -> int:
-    """Run the console over a feed until the operator quits; returns its exit code.
+    """Run the console on a feed until the operator quits; return its exit code.
 
-    Without ``make_backend`` it is read-only, and with a ``fault`` of the configuration; without
-    ``swap`` it leads through no disk swap; without ``saves`` it leaves the configuration as it is.
+    It is read-only without ``make_backend``, and if the configuration has a ``fault``. Without
+    ``swap`` it offers no guided disk swap; without ``saves`` it never changes the configuration.
+    ``host`` is the machine's name in the header, None for this one.
     """
-    # lazy: most callers of this module only ask for a terminal, and find none
+    # lazy: many callers of this module only call has_terminal()
     from zconsole.ui.console_options import ConsoleOptions
     from zconsole.ui.start import run_console
 

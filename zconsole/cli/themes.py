@@ -1,4 +1,4 @@
-"""``zconsole themes``: the themes found, where they are, and any that failed to load and why."""
+"""``zconsole themes``: lists the themes with their files, and those that failed to load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zconsole.ui.theme.files import find_themes
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the themes, one per line; a failed one does not make the command fail."""
+    """Print the themes, one per line; return 0 even if some failed to load."""
     themes = find_themes(os.environ)
     for _, theme in sorted(themes.found.items()):
         names = ("name", "path", "description", "dark")

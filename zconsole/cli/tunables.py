@@ -1,4 +1,4 @@
-"""``zconsole tunables``: list, set, restore and steer the tunables of scans and rebuilds."""
+"""``zconsole tunables``: lists, sets, restores and steers the tunables of scans and rebuilds."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from zconsole.tunables.pilot import order, plan
 from zconsole.tunables.store import NAME, TunableStore
 
 OFF = "off"
-"""The word that ends hold-latency."""
+"""Word after ``hold-latency`` that stops it."""
 
 
 def run(args: argparse.Namespace, module: Path = MODULE) -> int:
-    """List or change the tunables of this machine; returns the exit code."""
+    """List or change the tunables of this machine; return the exit code."""
     parameters = Parameters(module)
     if args.action == "list":
         return _list(args, parameters)
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for bad arguments, whether or not ZFS is here."""
+    """Raise UsageError for bad arguments; this needs no ZFS."""
     if args.action == "preset" and (len(args.words) != 1 or args.words[0] not in NAMES):
         raise UsageError(f"preset needs one of {', '.join(NAMES)}")
     if args.action == "hold-latency" and args.words != [OFF]:
@@ -71,7 +71,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def assignments(words: Iterable[str]) -> dict[str, int]:
-    """``NAME=VALUE`` words as numbers in range. Raises UsageError for others, or for none."""
+    """Parse words ``NAME=VALUE``. Raises UsageError for others, values out of range, or none."""
     values: dict[str, int] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -103,12 +103,15 @@ def _list(args: argparse.Namespace, parameters: Parameters) -> int:
 
 
 def _remembered() -> Path:
-    """Where originals are kept: our own directory, else the machine's."""
+    """Return the directory that holds the original values: the user's own, else the machine's.
+
+    Raises NoAnswerError if the disk doesn't answer.
+    """
     places = state_dirs()
 
     def _first() -> Path:
         for place in places:
-            with contextlib.suppress(OSError):  # none there, or a directory that is not for us
+            with contextlib.suppress(OSError):  # no file there, or not readable by this user
                 (place / NAME).stat()
                 return place
         return places[0]
@@ -125,7 +128,7 @@ def _set(
     if problem := next(filter(None, problems), None):
         raise UsageError(problem)
     place = made_state_dir()
-    # Guarded ones last: by then, anything that can be refused has been.
+    # Guarded ones last, when everything that can be refused has been checked.
     control.set(plain, time.time())
     guards: dict[str, Hold] = {}
     for name, value in guarded.items():
@@ -152,8 +155,8 @@ def _preset(args: argparse.Namespace, control: Control, parameters: Parameters) 
 def _hold_latency(args: argparse.Namespace, control: Control, module: Path) -> None:
     """Start or stop the autopilot.
 
-    Raises UnavailableError where no pool scans or its latencies can't be read, UsageError where
-    tunables set earlier would be in the way, ZconsoleError where it doesn't start or is not
+    Raises UnavailableError if no pool is scanning or its latencies can't be read, UsageError if
+    tunables that were set earlier are in the way, ZconsoleError if it doesn't start or is not
     confirmed.
     """
     place = made_state_dir()

@@ -1,4 +1,4 @@
-"""``zconsole watch``: one line or JSON object per pool and sample, and how a scan ended."""
+"""``zconsole watch``: prints a line or JSON object per pool and sample; reports how scans ended."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import Frame
 
 READ_WITHIN = 1.0
-"""Seconds a round waits for who reads the output, if all before it was read."""
+"""Seconds that a round waits until it is printed, if all earlier ones are."""
 MOST_UNREAD = 100
-"""Rounds that are kept for who reads them; later ones are not printed."""
+"""Rounds kept for a reader that is stuck; later ones are not printed."""
 LINGER = 60.0
-"""Seconds that the printing thread waits for the next round."""
+"""Seconds that the printing thread waits for the next round before it ends."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Follow the pools; returns the exit code."""
+    """Follow the pools; return the exit code."""
 
     async def _follow() -> int:
         with remote.opened(args, needed=True, alerts=True) as feed:
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]) -> int:
-    """Show each round and its alerts, until it is time to stop."""
+    """Print each round and its alerts, until the feed ends or, with --until-done, the scans do."""
     watched = False
     begun: dict[str, dict[str, Scan]] = {}
     async with (
@@ -65,16 +65,16 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
 
 
 class _Printer:
-    """Prints rounds in a thread, in order: a watch goes on while its output is stuck."""
+    """Prints rounds in order in a thread, so that a watch goes on while its output is stuck."""
 
     def __init__(self, show: Callable[[Update], None]) -> None:
         self._show = show
         self._worker = Worker("output", LINGER)
         self.unread: deque[asyncio.Future[None]] = deque()
-        """Rounds that may still be printing, oldest first."""
+        """Rounds that may not be printed yet, oldest first."""
 
     async def show(self, update: Update) -> None:
-        """Print a round soon. Raises what printing raises, also of an earlier one."""
+        """Print a round soon. Raises what printing raised, for this round or an earlier one."""
         self.forget_printed()
         if len(self.unread) >= MOST_UNREAD:
             return
@@ -85,14 +85,14 @@ class _Printer:
             self.forget_printed()
 
     def forget_printed(self) -> None:
-        """Raises what printing raised."""
+        """Drop the rounds that are printed. Raises what printing one of them raised."""
         while self.unread and self.unread[0].done():
             self.unread.popleft().result()
 
 
 @contextlib.asynccontextmanager
 async def _printer(show: Callable[[Update], None]) -> AsyncGenerator[_Printer, None]:
-    """One that has printed everything in the end, unless it was interrupted."""
+    """Give a printer that has printed everything when the block ends, unless interrupted."""
     printer = _Printer(show)
     try:
         yield printer
@@ -101,12 +101,13 @@ async def _printer(show: Callable[[Update], None]) -> AsyncGenerator[_Printer, N
             printer.forget_printed()
     finally:
         if printer.unread:
-            # Both streams are left to the thread that hangs in one: Python would wait, and abort.
+            # A daemon thread hangs in one of the streams and holds its lock. At exit Python flushes
+            # them and would wait for the lock, then abort: so it gets others.
             sys.stdout = sys.stderr = io.StringIO()
 
 
 def _tell(update: Update) -> None:
-    """Alerts go to stderr, a terminal or a log; stdout carries data only."""
+    """Print alerts on stderr, as stdout is for data only; if it is a terminal, also ring there."""
     for alert in update.alerts:
         say(f"{alert.pool}: {alert.words}")
     if update.ring and sys.stderr.isatty():
@@ -114,7 +115,7 @@ def _tell(update: Update) -> None:
 
 
 def over(frames: Sequence[Frame]) -> bool:
-    """Whether no scan runs any more and what follows its end has had time to happen."""
+    """Return whether every scan has ended, and ZFS has had time to detach replaced disks."""
     done = [not frame.problem and frame.outcome.restored is not None for frame in frames]
     return bool(done) and all(done)
 
@@ -122,9 +123,10 @@ def over(frames: Sequence[Frame]) -> bool:
 def ending_code(
     frames: Sequence[Frame], begun: Mapping[str, Mapping[str, Scan]] = NOTHING
 ) -> ExitCode:
-    """10 if any pool is not restored or its scan had errors, 12 if canceled, else 0.
+    """Return 10 if any pool is not restored or its scan had errors, 12 if canceled, else 0.
 
-    ``begun``: scans that were seen to run, by pool. One of which no sample shows the end has none.
+    ``begun`` are the scans that were seen running, by pool; also 10 if no sample shows how one of
+    them ended.
     """
     outcomes = [frame.outcome for frame in frames]
     if any(

@@ -1,1 +1,1 @@
-"""The configuration: one TOML file, what may stand in it, and how a look is saved to it."""
+"""The configuration: one TOML file, its settings, and saving the look of the console to it."""

@@ -1,8 +1,8 @@
-"""The configuration file: where it is, whether it can be trusted, and what of it counts.
+"""The configuration file: its location, reading it safely, and saving settings to it.
 
-Root reads the machine's only, everybody else one in the XDG directory. Like state it counts only
-where nobody but its user and root can change it. Nothing of a file counts that is not TOML; a wrong
-entry doesn't keep the others from counting.
+Root has the machine's file only, everybody else one in the XDG directory. Like files of state, it
+is read only if nobody but its user and root can change it. A file that is not TOML is ignored as a
+whole; otherwise wrong entries are ignored, and all others apply.
 """
 
 from __future__ import annotations
@@ -24,46 +24,48 @@ from zconsole.system.state_dir import open_private, write_private, xdg_directory
 
 SYSTEM = Path("/etc/zconsole/config.toml")
 LARGEST = 16384
-"""Bytes: many times what every setting with a comment takes. A dotted key takes Python the square
-of its length to read."""
+"""Bytes of a file that is read: many times the size of all settings with comments.
+
+Time is a reason for a limit: tomllib reads a dotted key in the square of its length.
+"""
 _LONGEST = 200
 """Characters of a problem that are shown; a wrong value may be as long as the file."""
 KEYS = "keys"
-"""The table of keys."""
+"""Name of the table with the keys of actions."""
 
 
 class WrongEntry(NamedTuple):
-    """Something in the file that does not count."""
+    """An entry of the file that is ignored, and why."""
 
     key: str
-    """Empty if it is about the whole file."""
+    """Name of the entry; empty if the whole file is ignored."""
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a file says."""
+    """The contents of a configuration file, with wrong entries set apart."""
 
     path: Path
     exists: bool = False
     values: Mapping[str, Any] = field(default_factory=dict)
-    """The settings it has, by name, as the program works with them."""
+    """Settings in the file, by name, converted as ``ConfigEntry.read`` does."""
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Keys as they are written, by the name of their action."""
+    """Keys as written in the file, by the name of their action."""
     wrong: tuple[WrongEntry, ...] = ()
 
     def value(self, name: str) -> Any:
-        """A setting, or its default."""
+        """Return a setting, or its default if the file doesn't have it."""
         return self.values.get(name, ENTRIES[name].default)
 
     def without(self, wrong: WrongEntry) -> Config:
-        """The same, with another entry that turned out to be wrong."""
+        """Return the configuration without an entry that turned out to be wrong."""
         values = {name: value for name, value in self.values.items() if name != wrong.key}
         keys = {name: each for name, each in self.keys.items() if f"{KEYS}.{name}" != wrong.key}
         return replace(self, values=values, keys=keys, wrong=(*self.wrong, wrong))
 
     def lines(self) -> tuple[str, ...]:
-        """One line for each wrong entry: file, key, problem, next step."""
+        """Return a line for each wrong entry: file, key, problem, next step."""
         return tuple(
             f"{self.path}: {entry.key}{': ' if entry.key else ''}{_short(entry.problem)}."
             " Correct it, then run: zconsole config check"
@@ -76,14 +78,18 @@ def _short(problem: str) -> str:
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the configuration of whoever runs this is, or would be."""
+    """Return the path of the current user's configuration, whether or not it exists."""
     if os.geteuid() == 0:
         return SYSTEM
     return xdg_directory("XDG_CONFIG_HOME", ".config", environ) / "zconsole/config.toml"
 
 
 def read_config(environ: Mapping[str, str] = os.environ) -> Config:
-    """What the file says; nothing of one that is missing or others may change. Raises nothing."""
+    """Read the configuration file.
+
+    Without one, the configuration is empty; if the file can't be read or others may change it, it
+    is empty but for a wrong entry. Raises nothing.
+    """
     path = config_path(environ)
     try:
         data, owner = Patient().call(partial(read_trusted, path))
@@ -110,10 +116,10 @@ def read_config(environ: Mapping[str, str] = os.environ) -> Config:
 
 
 def read_trusted(path: Path) -> tuple[bytes, int]:
-    """The contents, and the number of the user whose file it is.
+    """Return the contents of a file, and the uid of its owner.
 
-    Raises FileNotFoundError, StateError where others could change it or it is larger than
-    ``LARGEST``, OSError.
+    Raises FileNotFoundError, StateError if others could change it or it is larger than ``LARGEST``,
+    and OSError.
     """
     handle = open_private(resolved(path))
     owner = os.fstat(handle).st_uid
@@ -154,7 +160,7 @@ def _meant(name: str) -> str:
 
 
 def _key_entries(value: object, wrong: list[WrongEntry]) -> dict[str, tuple[str, ...]]:
-    """The entries of the table of keys that are keys; ``wrong`` gets the others."""
+    """Return the valid entries of the table of keys; the others are added to ``wrong``."""
     if not isinstance(value, dict):
         raise ValueError('must be a table: [keys], and below it lines such as replace = "F"')
     found: dict[str, tuple[str, ...]] = {}
@@ -166,19 +172,19 @@ def _key_entries(value: object, wrong: list[WrongEntry]) -> dict[str, tuple[str,
     return found
 
 
-# Saving single settings: comments, order and what the program does not know stay. No library for
-# that is needed: what is saved are one-line settings at the top level, and the outcome is read
-# again before it is written.
+# Saving single settings, so that comments, order and unknown entries stay. This needs no library:
+# only one-line settings at the top level are saved, and the outcome is parsed again and compared
+# before it is written.
 
 _TABLE = re.compile(r"\s*\[")
 
 
 def save(path: Path, changes: Mapping[str, Any]) -> None:
-    """Write these settings, at once and for good, or not at all.
+    """Write settings to the file atomically.
 
-    A new file is the user's only; root's, in /etc, is for all to read. Raises StateError where the
-    file is not safe to use or cannot be written, NotUnderstoodError where it cannot be changed
-    without damage.
+    A new file is readable by its user only; root's, in /etc, by all. Raises StateError if the file
+    is not safe to use or can't be written, NotUnderstoodError if it can't be changed without
+    damage.
     """
     public = path == SYSTEM
     if not path.parent.exists():
@@ -198,10 +204,10 @@ def save(path: Path, changes: Mapping[str, Any]) -> None:
 
 
 def edited(text: str, changes: Mapping[str, Any]) -> str:
-    """The TOML with these settings at its top level; only their lines are others.
+    """Return TOML with settings added or replaced at its top level; all other lines stay.
 
-    Raises ValueError where it is not TOML, or a setting is written in a way that this does not
-    follow.
+    Raises ValueError if the text is not TOML, or a setting is written in a way that can't be
+    changed line by line.
     """
     import tomllib  # lazy: as above
 
@@ -216,8 +222,8 @@ def edited(text: str, changes: Mapping[str, Any]) -> str:
 
 
 def toml(value: Any) -> str:
-    """A value as TOML has it: text, number, true or false, or a list of text."""
-    import json  # lazy: its strings are TOML's, but for DEL
+    """Format a value as TOML: text, number, true or false, or a list of text."""
+    import json  # lazy: only needed here. TOML's strings are JSON's, except that DEL is escaped
 
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(toml, value))}]"
@@ -229,7 +235,7 @@ def _lists(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with(lines: Sequence[str], name: str, line: str) -> list[str]:
-    """The lines with this one in the place of the setting, or after the last of the top level."""
+    """Return the lines with ``line`` in place of a setting, or after the last top-level setting."""
     top = table = next((i for i, each in enumerate(lines) if _TABLE.match(each)), len(lines))
     own = re.compile(rf"""\s*["']?{re.escape(name)}["']?\s*=""")
     for start in range(top):
@@ -238,14 +244,15 @@ def _with(lines: Sequence[str], name: str, line: str) -> list[str]:
             return [*lines[:start], line + _comment("\n".join(lines[start:end])), *lines[end:]]
     while top and (not lines[top - 1].strip() or lines[top - 1].lstrip().startswith("#")):
         top -= 1
-    if not top:  # nothing but comments so far: below them
+    if not top:  # only comments so far: insert below the first paragraph of them
         blank = (i for i, each in enumerate(lines[:table]) if not each.strip())
         top = next(blank, 0)
     return [*lines[:top], line, *lines[top:]]
 
 
 def _end(lines: Sequence[str], start: int) -> int:
-    """The line behind a setting that may go over several."""
+    """Return the index of the line after a setting, which may extend over several lines."""
+    # The first end at which the lines are complete TOML.
     ends = range(start + 1, len(lines) + 1)
     return next(
         (end for end in ends if _parsed("\n".join(lines[start:end])) is not None), start + 1
@@ -253,7 +260,8 @@ def _end(lines: Sequence[str], start: int) -> int:
 
 
 def _comment(entry: str) -> str:
-    """The comment behind a setting, with two blanks before it."""
+    """Return the comment after a setting, with two blanks before it; empty without one."""
+    # A "#" may be part of a string: it begins the comment if what is before it is complete TOML.
     for found in re.finditer("#", entry):
         if _parsed(entry[: found.start()]) is not None:
             return f"  {entry[found.start() :]}"

@@ -1,7 +1,7 @@
-"""Every setting of the configuration: its name, its default and what it may be.
+"""Every setting of the configuration: its name, its default and the values it may have.
 
-A setting is called like the option of the command line, without its dashes. Imports next to
-nothing: the command line takes its ranges from here.
+A setting has the name of the command line's option, without the leading dashes. This module
+imports next to nothing, as every command line does: it takes its ranges of numbers from here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from zconsole.units import parse_duration
 
 UNITS = ("binary", "decimal", "exact")
-"""As zpool prints (1K = 1024), powers of 1000, or every byte."""
+"""Units of bytes: as zpool prints them (1K = 1024), powers of 1000, or exact numbers of bytes."""
 PANES = ("scan", "devices", "balance", "events")
 SORTS = ("tree", "latency", "busy", "read", "write", "errors")
 """Orders of the device list."""
@@ -21,18 +21,18 @@ COLUMNS = (
     *("errors", "rates", "latency", "busy", "graphs", "strips"),
     *("notes", "operations", "slow", "queue", "bay"),
 )
-"""Columns of the device list beside name and state; those of one word come and go together."""
+"""Groups of columns of the device list, other than name and state, that can be shown or hidden."""
 
 _LONGEST = 20
-"""Characters of a duration."""
+"""Characters of a duration, at most."""
 FASTEST = 0.1
-"""Seconds; shorter intervals gain nothing, and each sample makes the kernel walk the pool."""
+"""Shortest interval in seconds: less shows no more, and a sample makes the kernel walk the pool."""
 SCRUB_OVERDUE_AFTER = 35 * 86400.0
-"""Seconds: most timers scrub once a month (zfs-scrub-monthly@.timer)."""
+"""Seconds after which a scrub is overdue: most timers run monthly (zfs-scrub-monthly@.timer)."""
 
 
 class NumberRange(NamedTuple):
-    """Numbers that fit, and how a message describes them."""
+    """A range of numbers, and its description in error messages."""
 
     what: str
     fits: Callable[[float], bool]
@@ -40,14 +40,14 @@ class NumberRange(NamedTuple):
     """Whether ``25%`` is another way to write 0.25."""
 
     def read(self, value: object) -> float:
-        """The number, of a number or of a word of the command line. Raises ValueError."""
+        """Convert a number, or a word of the command line. Raises ValueError if out of range."""
         number = self._number(value)
         if not self.fits(number):
             raise ValueError(f"must be {self.what}, not {value!r}")
         return number
 
     def read_toml(self, value: object) -> float:
-        """The number; as text only a percentage is one. Raises ValueError."""
+        """Convert a value of the file: a number, or a percentage as text. Raises ValueError."""
         if isinstance(value, str) and not (self.percent and value.endswith("%")):
             raise ValueError(f"must be {self.what}, not {value!r}")
         return self.read(value)
@@ -58,7 +58,7 @@ class NumberRange(NamedTuple):
             try:
                 return float(digits) / (1 if digits == value else 100)
             except ValueError:
-                return math.nan  # in no range
+                return math.nan  # is in no range, so that the caller refuses it
         whole_or_float = isinstance(value, int | float) and not isinstance(value, bool)
         try:
             return float(value) if whole_or_float else math.nan  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ FLOOR = NumberRange("a share of a pool: 0.05 or 5%", lambda n: 0 <= n < 1, perce
 
 
 def _duration(value: object) -> float:
-    """Seconds, of a number or of text such as ``35d``."""
+    """Return seconds, given as a number or as text such as ``35d``. Raises ValueError."""
     if isinstance(value, str):
         seconds = parse_duration(value) if value.isascii() and len(value) < _LONGEST else None
     else:
@@ -84,14 +84,14 @@ def _duration(value: object) -> float:
 
 
 class ConfigEntry(NamedTuple):
-    """What one entry of the file may be."""
+    """A setting: its default, and how its value in the file is read."""
 
     default: Any
-    """None where the program chooses."""
+    """None if the program chooses a value at run time."""
     read: Callable[[object], Any]
-    """What the program works with, of what stands in the file; raises ValueError."""
+    """Converts the value in the file to the one that the program uses; raises ValueError."""
     look: bool = False
-    """Whether it only changes how the console looks, so that demos and replays have it, too."""
+    """Whether it only changes the look of the console, and so applies to demos and replays, too."""
 
 
 def _switch(value: object) -> bool:
@@ -109,7 +109,7 @@ def _text(value: object) -> str:
 def _theme(value: object) -> str:
     name = _text(value)
     if "/" in name and not name.startswith("/"):
-        # It would be another file in every directory that this is started in.
+        # A relative path would be another file in every directory that zconsole is started in.
         raise ValueError(f"must be the name of a theme or a path that begins with /, not {name!r}")
     return name
 
@@ -121,7 +121,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _layouts(value: object) -> tuple[str, ...]:
-    """Layouts of chassis, as they are written."""
+    """Return layouts of chassis as written, once they are checked. Raises ValueError."""
     from zconsole.pool.chassis import parse_layout  # lazy: most machines have none
 
     found = _texts(value)
@@ -147,7 +147,7 @@ def _some_of(names: Sequence[str]) -> Callable[[object], tuple[str, ...]]:
 
 
 def keys_of_entry(value: object) -> tuple[str, ...]:
-    """The keys of one action: ``"F"``, or a list of several. Raises ValueError."""
+    """Return the keys of one action, given as ``"F"`` or a list. Raises ValueError."""
     if isinstance(value, str) and value:
         return (value,)
     try:
@@ -177,7 +177,7 @@ ENTRIES: Mapping[str, ConfigEntry] = {
     "bell": ConfigEntry(False, _switch),
     "notify": ConfigEntry(False, _switch),
 }
-"""In the order in which they are shown. Beside them there is the table ``[keys]``."""
+"""All settings, in the order in which they are shown. The file may also have a table ``[keys]``."""
 
 NEVER = frozenset({"yes", "accept-races", "allow-non-zfs", "journal", "detach"})
-"""Options that consent or have effects: only whoever runs the command may give them."""
+"""Options that accept a risk or have effects: allowed on the command line only."""

@@ -49,7 +49,7 @@ def spread_words(look: Outlook) -> str:
 
 def busy_words(share: float) -> str:
     """What share of new writes the added vdevs get while the disks are busy with them."""
-    return f"about {percent(share, 0)} to what is added while they keep all disks busy"
+    return f"about {percent(share, 0)} to new vdevs with all disks busy"
 
 
 def cost_words(look: Outlook) -> str:

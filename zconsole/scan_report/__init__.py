@@ -1,1 +1,1 @@
-"""The stored report of a scan: its rates, devices, limits, estimates and changes."""
+"""Reports of scans: their rates, devices, limits, ETAs and changes of tunables, stored on disk."""

@@ -1,7 +1,7 @@
-"""Collects reports of scans from frames; writes them from time to time and when a scan ends.
+"""Collects reports of scans from frames; writes them periodically and when a scan ends.
 
 A report has the course of its scan, thinned out to a bounded number of moments, the totals of each
-device, what limited it, and the tunables that changed meanwhile with their effect.
+device, the limits of the scan, and the tunables that changed meanwhile with their effect.
 """
 
 from __future__ import annotations
@@ -28,39 +28,51 @@ from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
 FINEST = 1.0
 """Initial seconds between two stored moments; doubled whenever there are too many."""
 GAP = 60.0
-"""Seconds between two frames beyond which the time between is unknown."""
+"""Seconds between two frames beyond which nothing is counted for the time between them."""
 SAVE_SECONDS = 120.0
+"""Seconds between two writes of unfinished reports."""
 MOST_DEVICES = 256
 """Devices in a report; in larger pools, the first ones."""
 
 ScanKey = tuple[str, str | None, float | None]
-"""See Scan.key."""
+"""Function, vdev and start time of a scan, which tell it from others (``Scan.key``)."""
 
 
 @dataclass(slots=True)
 class _Sums:
-    """Bytes, seconds, and busy and waiting time weighted by them."""
+    """Totals of a device, from which its means are computed."""
 
     name: str
     filled: bool = False
+    """Whether it was being resilvered at any time."""
     read: float = 0.0
+    """Bytes read."""
     write: float = 0.0
+    """Bytes written."""
     seconds: float = 0.0
+    """Seconds for which its rates are known."""
     busy: float = 0.0
+    """Seconds in which it was busy."""
     busy_seconds: float = 0.0
+    """Seconds for which it is known how busy it was."""
     waited: float = 0.0
+    """Latency times requests, in seconds."""
     requests: float = 0.0
+    """Requests for which the latency is known."""
     worst: float = 0.0
+    """Highest mean latency between two frames, in seconds."""
     errors: int = 0
+    """New errors."""
     counter: int | None = None
+    """Total of the device's error counters in the last frame."""
     disk: str = ""
 
 
 class DeviceLog:
-    """The devices of one scan."""
+    """The totals of all devices during one scan."""
 
     def __init__(self, earlier: Iterable[DeviceReport] = ()) -> None:
-        """Go on with what an earlier run has seen of them."""
+        """Continue from the devices in a report of an earlier run of this program."""
         self._sums: dict[str, _Sums] = {}
         self._earlier = {
             each.name: _Sums(
@@ -71,6 +83,7 @@ class DeviceLog:
                 each.seconds,
                 busy=(each.busy or 0.0) * each.seconds,
                 busy_seconds=0.0 if each.busy is None else each.seconds,
+                # The number of requests is not stored: seconds are the weight of the old mean.
                 waited=(each.latency or 0.0) * each.seconds,
                 requests=0.0 if each.latency is None else each.seconds,
                 worst=each.worst_latency or 0.0,
@@ -79,12 +92,12 @@ class DeviceLog:
             )
             for each in earlier
         }
-        """By name, those that were not seen in this run yet."""
+        """Totals of the devices, by name, that were not seen in this run yet."""
 
     def add(self, rows: Sequence[VdevRow], seconds: float) -> None:
-        """Take in the rows of a frame: errors new since the last one, and rates.
+        """Add the rows of a frame: the errors that are new since the last frame, and the rates.
 
-        The rates held for ``seconds``; 0 if the time between is unknown.
+        ``seconds`` is the time since the last frame, for which the rates count; 0 if it is unknown.
         """
         for key, depth, vdev, rates, *_ in rows:
             if vdev.children or vdev.vclass not in DATA or depth == 0:
@@ -97,6 +110,7 @@ class DeviceLog:
                 self._sums[key] = entry
             if vdev.disk is not None:
                 entry.disk = vdev.disk.words()
+            # New errors only, from the difference: a clear resets the device's counters.
             now = vdev.errors.total
             if entry.counter is not None:
                 entry.errors += max(0, now - entry.counter)
@@ -117,7 +131,7 @@ class DeviceLog:
                 entry.worst = max(entry.worst, rates.latency)
 
     def reports(self) -> tuple[DeviceReport, ...]:
-        """Each device that did anything."""
+        """Return a report on each device that read, wrote or had new errors."""
         return tuple(
             DeviceReport(
                 x.name,
@@ -138,45 +152,55 @@ class DeviceLog:
 
 @dataclass(slots=True)
 class _Ongoing:
-    """The report of a running scan."""
+    """The report of a running scan, in parts that grow with each frame."""
 
     report: ScanReport
+    """All other fields of the report."""
     devices: DeviceLog
     moments: list[Moment]
     limits: dict[str, float]
+    """Seconds that each cause was the limit."""
     changes: list[TunableChange]
     recent: deque[EffectSample]
+    """Newest samples, for measuring the effect of a changed tunable."""
     step: float = FINEST
+    """Seconds between two stored moments."""
     tunables: Mapping[str, int] | None = None
+    """Newest values of the tunables."""
     last: float | None = None
+    """Epoch seconds of the last frame."""
 
 
 class ReportKeeper:
-    """Takes every frame; returns a report when its scan is over.
+    """Makes the reports of scans from frames, and returns each when its scan has ended.
 
-    With a store, unfinished reports continue where an earlier run stopped.
+    With a store, reports are saved there, and unfinished ones of an earlier run are continued.
     """
 
     def __init__(self, store: ReportStore | None = None) -> None:
         self._store = store
         self._ongoing: dict[str, dict[ScanKey, _Ongoing]] = {}
-        """By pool, then by scan."""
+        """Reports of running scans, by pool, then by scan."""
         self._saved: dict[str, float] = {}
+        """Epoch seconds of each pool's last periodic write."""
 
     def full_scrub(self, guid: str) -> float | None:
-        """See FrameKeeper."""
+        """Return when a pool's last stored full scrub ended (epoch seconds); None without one.
+
+        Raises StateError if the disk doesn't answer.
+        """
         return None if self._store is None else self._store.full_scrub(guid)
 
     def push(self, frame: Frame) -> tuple[ScanReport, ...]:
-        """Take in a frame; returns the reports that are complete with it, which are written.
+        """Add a frame; write and return the reports that it completes.
 
-        Raises StateError when one cannot be written.
+        Raises StateError if a report can't be written.
         """
         ongoing = self._ongoing.get(frame.pool)
         if ongoing is None:
             left: Iterable[ScanReport] = ()
             if self._store is not None and self._store.directory is not None and frame.guid:
-                left = self._store.unfinished(frame.guid)  # of an earlier run
+                left = self._store.unfinished(frame.guid)  # those of an earlier run
             ongoing = {(r.function, r.vdev, r.start): _resumed(r) for r in left}
             self._ongoing[frame.pool] = ongoing
         done = () if frame.problem else tuple(_followed(ongoing, frame))
@@ -187,12 +211,12 @@ class ReportKeeper:
         return done
 
     def current(self) -> tuple[ScanReport, ...]:
-        """The reports so far of running scans."""
+        """Return the reports of running scans as they are so far."""
         every = (entry for ongoing in self._ongoing.values() for entry in ongoing.values())
         return tuple(map(_report, every))
 
     def close(self) -> None:
-        """Write the reports of running scans once more. Raises StateError when that fails."""
+        """Write the reports of running scans, and release the store. Raises StateError."""
         try:
             self._write(self.current())
         finally:
@@ -206,10 +230,10 @@ class ReportKeeper:
 
 
 def _followed(ongoing: dict[ScanKey, _Ongoing], frame: Frame) -> Iterator[ScanReport]:
-    """Take the pool's frame into its reports; those of the scans that are over with it.
+    """Add a pool's frame to its reports; yield those of the scans that have ended.
 
-    The report of a scan that has just ended waits while a device to replace is still there: only
-    what stays shows that nothing was restored.
+    The report of a scan that has just ended waits while the device that it replaced is still there:
+    ZFS detaches it some time later if redundancy was restored, and keeps it otherwise.
     """
     views = {view.scan.key: view for view in frame.scans if view.scan.start is not None}
     for key, view in views.items():
@@ -222,7 +246,7 @@ def _followed(ongoing: dict[ScanKey, _Ongoing], frame: Frame) -> Iterator[ScanRe
     over = [view for view in frame.scans if not view.scan.active]
     for key in [key for key in ongoing if key not in views or not views[key].scan.active]:
         entry, found = ongoing[key], views.get(key)
-        if found is None:  # text does not print the start of a scan that is over
+        if found is None:  # zpool's text has no start time for a scan that has ended
             ran = Scan(key[0], "running", vdev=key[1], start=key[2])
             found = next((view for view in over if same_scan(ran, view.scan)), None)
         if found is None:
@@ -248,6 +272,7 @@ def _resumed(report: ScanReport) -> _Ongoing:
 def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
     seconds = 0.0 if entry.last is None else frame.t - entry.last
     entry.last = frame.t
+    # No time counts if the clock was set back, watching was interrupted or the scan is paused.
     if seconds < 0 or seconds > GAP or view.scan.state != "running":
         seconds = 0.0
     entry.devices.add(frame.rows, seconds)
@@ -259,7 +284,7 @@ def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
     _note_changes(entry, frame)
     if not entry.moments or frame.t - entry.moments[-1].t >= entry.step:
         entry.moments.append(moment)
-        if len(entry.moments) > MOST_POINTS:
+        if len(entry.moments) > MOST_POINTS:  # keep every second one, from the first on
             del entry.moments[1::2]
             entry.step *= 2
     entry.report = _seen(entry.report, frame, view)
@@ -267,6 +292,7 @@ def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
 
 def _moment(frame: Frame, view: ScanView) -> Moment:
     eta, host = view.estimate.eta, frame.host
+    # ZFS before 0.8 has no separate issue stage: what it scans is the work.
     rate = view.issue_rate if view.scan.two_stage else view.scan_rate
     memory = None
     if host is not None and host.memory_total and host.memory_available is not None:
@@ -285,7 +311,7 @@ def _moment(frame: Frame, view: ScanView) -> Moment:
 
 
 def _note_changes(entry: _Ongoing, frame: Frame) -> None:
-    """Record changed module parameters, and measure their effect while it is fresh."""
+    """Record changed module parameters, and measure their effect while it is recent."""
     before, entry.tunables = entry.tunables, frame.tunables or entry.tunables
     if before is not None and frame.tunables:
         for name, value in frame.tunables.items():
@@ -293,6 +319,7 @@ def _note_changes(entry: _Ongoing, frame: Frame) -> None:
                 entry.changes.append(TunableChange(frame.t, name, before[name], value))
     times = [change.t for change in entry.changes]
     for i, change in enumerate(entry.changes):
+        # As long as later samples can still change the result, and earlier ones are still there.
         if frame.t - change.t <= SETTLE + WINDOW + GAP and entry.recent[0].t < change.t:
             found = measure(entry.recent, change.t, times)
             entry.changes[i] = replace(
@@ -319,6 +346,7 @@ def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:
         health=frame.health.word,
         version=frame.version,
         notes=view.notes,
+        # Without a history, whether a finished scrub was full depends on the bytes it has read.
         full=is_full_scrub(scan, frame.version) if scan.state == "finished" else scan.full,
         tunables=report.tunables or dict(frame.tunables),
         ceiling=ceiling.rate if ceiling else report.ceiling,

@@ -1,6 +1,6 @@
-"""A report as Markdown that also reads as plain text, two of them compared, and its SVG chart.
+"""Reports as Markdown that also reads as plain text, comparisons of two, and SVG charts.
 
-Clock times are in the ``zone`` of each function, None for the machine's own.
+Clock times are in the time zone ``zone`` of each function; None is the machine's own.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ from zconsole.tunables.catalog import unusual
 from zconsole.units import counted, duration, latency, percent, rate, size
 
 ROWS = 12
-"""Lines of the rate over time."""
+"""Lines of the section on the rate over time."""
 BAR = 30
+"""Characters of the longest bar in that section."""
 LATE = 60.0
-"""Seconds after its start from which a scan counts as not watched from the start."""
+"""Seconds that watching may begin after the scan without a note in the report."""
 MOST = 0.9
-"""Share of its duration from which a scan counts as watched."""
+"""Share of a scan's duration from which it counts as watched all the time."""
 FAR = 5.0
-"""Errors from here on are shown as multiples: 17 times is easier to read than +1600 %."""
+"""Error of an ETA from which it is shown as a multiple: 17 times reads easier than +1600 %."""
 
 
 def markdown(report: ScanReport, zone: tzinfo | None = None) -> str:
-    """The whole report."""
+    """Return the whole report as Markdown."""
     tunables = unusual(report.tunables, report.version).items()
     sections = {
         "Rate over time": _course(report, zone),
@@ -69,7 +70,7 @@ def markdown(report: ScanReport, zone: tzinfo | None = None) -> str:
 
 
 def compared(first: ScanReport, second: ScanReport, zone: tzinfo | None = None) -> str:
-    """Two reports side by side."""
+    """Return a comparison of two reports as Markdown."""
     rows = [
         (
             d.name,
@@ -96,7 +97,7 @@ def _text(lines: Iterable[str]) -> str:
 
 
 def _summary(report: ScanReport) -> Iterator[str]:
-    """A sentence or two."""
+    """Yield a sentence on the outcome, and one on the main limit if it is known."""
     words = {"finished": "It took", "running": "It has run for", "paused": "It is paused after"}
     said = f"{words.get(report.state, f'It was {report.state} after')} {duration(report.duration)}"
     if report.state == "finished" and report.health:
@@ -117,7 +118,7 @@ def _summary(report: ScanReport) -> Iterator[str]:
 
 def _head(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
     first = _clock(report.start, zone)
-    last = _clock(report.end, zone).removeprefix(first[:11])  # the date once where it is the same
+    last = _clock(report.end, zone).removeprefix(first[:11])  # without the date if it is the same
     name = datetime.fromtimestamp(report.start, zone).astimezone(zone).tzname()
     over = report.end is not None
     yield f"- {first}{f' to {last}' if over else ''} {name}{'' if over else ', still running'}"
@@ -151,7 +152,7 @@ def _course(report: ScanReport, zone: tzinfo | None) -> list[str]:
     if len(moments) < 2 or max(rates) <= 0:
         return []
     lines, day = ["```"], ""
-    step = max(1, -(-len(moments) // ROWS))
+    step = max(1, -(-len(moments) // ROWS))  # rounded up, for at most ROWS lines
     for start in range(0, len(moments), step):
         part = rates[start : start + step]
         mean = sum(part) / len(part)
@@ -204,7 +205,10 @@ def _changes(report: ScanReport, zone: tzinfo | None) -> list[str]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table whose columns line up, none without rows; a ``|`` in a cell is escaped."""
+    """Return the lines of a Markdown table with aligned columns; none if there are no rows.
+
+    A ``|`` in a cell is escaped.
+    """
     if not rows:
         return []
     lines = [[inert(cell).replace("|", "\\|") for cell in row] for row in (head, *rows)]
@@ -246,10 +250,13 @@ def _clock(t: float | None, zone: tzinfo | None) -> str:
 # The chart
 
 WIDTH, HEIGHT = 860, 320
+"""Pixels of the whole chart."""
 LEFT, RIGHT, TOP, BOTTOM = 76, 20, 46, 58
+"""Pixels of the margins around the curve."""
 FLOOR = HEIGHT - BOTTOM
+"""Vertical position of the time axis."""
 NEAR = 2.0
-"""A maximum beyond this many times the best rate is left out: the curve would be flat."""
+"""Multiple of the best rate up to which the maximum is drawn: beyond, the curve would be flat."""
 COLOURS = {
     "new-disk": "#3b7dd8",
     "slow-disk": "#d8743b",
@@ -261,11 +268,13 @@ COLOURS = {
     "bus": "#4aa3b5",
     "smr": "#8a4b21",
 }
+"""Colors by cause of a limit."""
 OTHER = "#bbbbbb"
+"""Color of any other cause, and of time without one."""
 
 
 def svg(report: ScanReport, zone: tzinfo | None = None) -> str:
-    """The chart: issued bytes/s over the scan's hours, coloured below by its limit."""
+    """Return a chart of the issued bytes/s over time, with a colored strip of the limits below."""
     best = max((m.issue_rate or 0.0 for m in report.moments), default=0.0) or 1.0
     near = report.ceiling is not None and best < report.ceiling < NEAR * best
     chart = _Chart(report, report.ceiling if near and report.ceiling else best)
@@ -275,14 +284,14 @@ def svg(report: ScanReport, zone: tzinfo | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """The parts of a report's chart."""
+    """The chart of a report; each method yields the SVG elements of a part."""
 
     report: ScanReport
     top: float
-    """The rate at the upper edge: the best one, or the ceiling where that is not far above."""
+    """Rate at the upper edge in bytes/s: the estimated maximum if it is NEAR, else the best."""
 
     def frame(self, zone: tzinfo | None) -> Iterator[str]:
-        """Title, axes and grid."""
+        """Yield the title, axes and grid."""
         report = self.report
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
@@ -304,7 +313,7 @@ class _Chart:
             yield _label(x, FLOOR + 18, duration(share * report.duration), anchor)
 
     def rates(self) -> Iterator[str]:
-        """The estimated maximum, if it is within the chart, and the curve."""
+        """Yield the curve, and a line for the estimated maximum if it is within the chart."""
         ceiling = self.report.ceiling
         if ceiling and ceiling <= self.top:
             y = self.y(ceiling)
@@ -316,7 +325,7 @@ class _Chart:
             yield f'<polyline points="{points}" fill="none" stroke="#1f4e8c" stroke-width="1.5"/>'
 
     def limits(self) -> Iterator[str]:
-        """A strip below the axis in the colours of the limits, and its legend."""
+        """Yield a strip below the axis in the colors of the limits, and its legend."""
         y = FLOOR + 26
         for cause, here, after in _runs(self.report.moments):
             x, colour = self.x(here.t), COLOURS.get(cause or "", OTHER)
@@ -327,28 +336,28 @@ class _Chart:
             words, colour = f"{_cause(cause)} {percent(share)}", COLOURS.get(cause, OTHER)
             yield f'<rect x="{x:.0f}" y="{y + 14}" width="9" height="9" fill="{colour}"/>'
             yield _label(x + 13, y + 23, words, "start")
-            x += 30 + 6.6 * len(words)
+            x += 30 + 6.6 * len(words)  # about the width of a character at 12 points
 
     def changes(self) -> Iterator[str]:
-        """A mark at each change of a tunable."""
+        """Yield a mark at each change of a tunable."""
         for change in self.report.changes:
             x = self.x(change.t)
             yield _line(x, TOP, x, FLOOR, 'stroke="#c2a21a"')
             yield _label(x + 3, TOP + 10, f"{change.name}={change.after}", "start", 10)
 
     def x(self, t: float) -> float:
-        """Where a time is (epoch seconds)."""
+        """Return the horizontal position of a time (epoch seconds)."""
         whole = self.report.duration
         share = (t - self.report.start) / whole if whole > 0 else 0.0
         return LEFT + min(1.0, max(0.0, share)) * (WIDTH - LEFT - RIGHT)
 
     def y(self, issued: float) -> float:
-        """Where a rate is, in bytes/s."""
+        """Return the vertical position of a rate (bytes/s)."""
         return FLOOR - issued / self.top * (FLOOR - TOP)
 
 
 def _runs(moments: Sequence[Moment]) -> Iterator[tuple[str | None, Moment, Moment]]:
-    """Each cause with the moments from which and to which it was one and the same."""
+    """Yield each run of moments with the same cause: the cause, its first moment, and its end."""
     first = 0
     for n in range(1, len(moments)):
         if n == len(moments) - 1 or moments[n].cause != moments[first].cause:

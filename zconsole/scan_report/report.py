@@ -1,4 +1,4 @@
-"""A scan's report as data, and to and from its file."""
+"""The report of a scan as data, and its JSON."""
 
 from __future__ import annotations
 
@@ -12,54 +12,64 @@ from zconsole.system.records import RecordError, from_json, parse_json
 from zconsole.timeline.scrubs import is_full_scrub
 
 FORMAT = 1
+"""Version of the JSON; others are refused."""
 MOST_POINTS = 600
+"""Moments in a report, at most."""
 _DIGITS = 12
-"""Digits of a float: more would only fill the file."""
+"""Significant digits of a float: more would only make the file larger."""
 _LATEST = 1e11
-"""Epoch seconds, in the year 5138: every time below it has a date to print."""
+"""Bound for times in epoch seconds, in the year 5138: Python can print the date of any below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One point of the course. Rates in bytes/s, shares 0…1."""
+    """A moment of a scan. Rates are in bytes/s, shares 0…1."""
 
     t: float
     """Epoch seconds."""
     issue_rate: float | None
     scan_rate: float | None = None
     percent: float | None = None
+    """Progress, 0 to 100."""
     told_end: float | None = None
-    """Epoch seconds of its predicted end."""
+    """Epoch seconds of the scan's end as predicted then."""
     cpu: float | None = None
     memory: float | None = None
     """Share of the machine's memory in use."""
     latency: float | None = None
-    """Mean disk wait in seconds."""
+    """Mean latency of the pool's disks in seconds."""
     cause: str | None = None
-    """What limited it (a cause of zconsole.diagnosis.bottleneck)."""
+    """Cause of the scan's limit, as named in zconsole.diagnosis.bottleneck."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceReport:
-    """What one device did for the scan: bytes moved, mean share busy, waits in seconds."""
+    """The work of one device during a scan."""
 
     name: str
     filled: bool
-    """Whether it was being resilvered."""
+    """Whether it was being resilvered at any time."""
     read_bytes: float
     write_bytes: float
     seconds: float
+    """Seconds for which its rates were known."""
     busy: float | None
+    """Mean share of the time in which it was busy, 0…1."""
     latency: float | None
+    """Mean latency in seconds."""
     worst_latency: float | None
+    """Highest latency of a sample in seconds."""
     new_errors: int = 0
     disk: str = ""
-    """Where its disk sits and which it is: ``Slot 05, serial ZC1A2B3C``; empty if unknown."""
+    """Bay and identity of its disk: ``Slot 05, serial ZC1A2B3C``; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunableChange:
-    """A module parameter that changed while it ran, and the issue rate around that."""
+    """A change of a module parameter during a scan, and its effect.
+
+    Issue rates are in bytes/s, latencies in seconds, each before and after the change.
+    """
 
     t: float
     name: str
@@ -73,7 +83,7 @@ class TunableChange:
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """The report of one scan. Bytes, seconds, epoch seconds."""
+    """The report of one scan. Sizes are in bytes, times in epoch seconds."""
 
     pool: str
     guid: str | None
@@ -81,8 +91,9 @@ class ScanReport:
     vdev: str | None
     start: float
     state: str
-    """running, finished or canceled."""
+    """running, paused, finished, canceled or restarted."""
     watched_from: float
+    """Epoch seconds of the first sample of it."""
     end: float | None = None
     total_bytes: int | None = None
     issued_bytes: int | None = None
@@ -94,30 +105,31 @@ class ScanReport:
     moments: tuple[Moment, ...] = ()
     devices: tuple[DeviceReport, ...] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
-    """Cause to the seconds it was the limit."""
+    """Seconds that each cause was the limit."""
     evidence: Mapping[str, str] = field(default_factory=dict)
-    """Cause to its evidence, in words, when last seen."""
+    """Newest evidence, in words, of each cause that was the limit."""
     troubles: Mapping[str, str] = field(default_factory=dict)
-    """Device to its new errors with their cause, in words."""
+    """New errors with their cause, in words, of each device that had any."""
     changes: tuple[TunableChange, ...] = ()
     tunables: Mapping[str, int] = field(default_factory=dict)
-    """Module parameters of scans as they were when it was first seen, where known."""
+    """Module parameters of scans, as far as known, when the scan was first seen."""
     ceiling: float | None = None
-    """Its estimated maximum rate on these disks, in issued bytes/s, by the last estimate."""
+    """Estimated maximum rate on these disks, in issued bytes/s, by the last estimate."""
     ceiling_text: str = ""
+    """Basis of that estimate, in words."""
     notes: tuple[str, ...] = ()
     full: bool | None = None
-    """See Scan.full."""
+    """Whether a scrub is of the whole pool, not of a range of txgs; None if unknown."""
 
     @property
     def duration(self) -> float:
-        """Seconds from its start to its end, or to the last sample."""
+        """Seconds from the scan's start to its end, or to the last sample."""
         last = self.moments[-1].t if self.moments else self.start
         return max(0.0, (self.end if self.end is not None else last) - self.start)
 
     @property
     def full_scrub(self) -> float | None:
-        """When it ended, in epoch seconds, if it is of a full scrub that finished; else None."""
+        """Epoch seconds of the scan's end if it is a full scrub that has finished; else None."""
         scan = Scan(
             self.function,
             self.state,
@@ -129,19 +141,19 @@ class ScanReport:
 
     @property
     def rate(self) -> float | None:
-        """Mean bytes/s issued over its whole length."""
+        """Mean issued bytes/s over the whole duration; None if unknown."""
         if not self.issued_bytes or self.duration <= 0:
             return None
         return self.issued_bytes / self.duration
 
 
 def dumped(report: ScanReport) -> str:
-    """The report as one JSON document; NaN and infinity are null."""
+    """Return the report as one JSON document; NaN and infinity are null."""
     return line({"format": FORMAT, **asdict(report)}, digits=_DIGITS)
 
 
 def loaded(text: str, name: str) -> ScanReport:
-    """A report from its JSON. Raises NotUnderstoodError, naming ``name``, for anything else."""
+    """Decode a report from its JSON. Raises NotUnderstoodError, with ``name`` as the file."""
     try:
         data = parse_json(text)
         if not isinstance(data, dict) or data.pop("format", None) != FORMAT:

@@ -1,4 +1,4 @@
-"""How long a resilver of a disk would take, from how fast scans of this pool went before."""
+"""Estimates how long a resilver of a disk would take, from the speed of earlier scans."""
 
 from __future__ import annotations
 
@@ -15,38 +15,39 @@ from zconsole.timeline.frame import seconds_taken
 from zconsole.units import percent, rate
 
 LEAST_SECONDS = 30.0
+"""Seconds for which a disk must have been watched for its rate to count."""
 LEAST_BYTES = 64 * 2**20
-"""Bytes a report must have seen written to a disk for its rate to count."""
+"""Bytes that must have been written to a disk for its rate to count."""
 GUESS = (0.6, 2.0)
-"""The range around a single known rate: fill, fragmentation and load vary."""
+"""Range of an estimate from a single rate, as factors: fill, fragmentation and load vary."""
 MARGIN = (0.85, 1.2)
-"""… and around the slowest and the fastest of several."""
+"""Range of an estimate from several rates, as factors of its values by the fastest and slowest."""
 _ALIKE = (*REPAIRS, "scrub")
 """Functions of scans that read all data, as a resilver does."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastRate:
-    """How fast one scan was for each disk it worked on."""
+    """The speed of an earlier scan per disk."""
 
     rate: float
-    """Bytes/s."""
+    """Bytes/s per disk."""
     text: str
-    """What it was: ``the last watched resilver``."""
+    """Name of the scan for a sentence: ``the last watched resilver``."""
     t: float
-    """Epoch seconds at which it began; 0 when unknown."""
+    """Epoch seconds at which the scan began; 0 if unknown."""
     closeness: int
-    """How near to a resilver: 2 a disk that was seen being filled, 1 a resilver as a whole, 0 a
-    scrub."""
+    """Similarity to the resilver of a disk: 2 for a disk that was seen being resilvered, 1 for a
+    resilver of which only the total is known, 0 for a scrub."""
 
 
 def paces(
     root: Vdev, scans: Sequence[Scan], reports: Sequence[ScanReport] = ()
 ) -> tuple[PastRate, ...]:
-    """Every rate known from finished scans and reports; the most similar and newest first.
+    """Return the rates of finished scans and reports, the most similar and newest first.
 
-    A finished scan of T allocated bytes in S seconds moved T divided by its disks per disk. A
-    report has what was written to the filled disk.
+    A finished scan of T allocated bytes in S seconds on D disks has the rate T / S / D. A report
+    has the bytes written to each disk that was resilvered.
     """
     disks, found = _disks(root), list(_of_reports(reports))
     for scan in scans:
@@ -58,9 +59,10 @@ def paces(
 
 
 def pace_of_running(root: Vdev, scan: Scan, now: float, left: float | None) -> PastRate | None:
-    """The rate of a scan that runs, over all its time, of which ``left`` seconds are predicted.
+    """Return the mean rate of a running scan over its whole duration.
 
-    ``now`` is in epoch seconds. None where its end can't be predicted, or it tells nothing.
+    ``left`` are the seconds that it will still take, ``now`` is in epoch seconds. None if its end
+    can't be predicted, or it is of another kind than a resilver or scrub.
     """
     disks = _disks(root)
     known = scan.active and scan.function in _ALIKE
@@ -71,9 +73,9 @@ def pace_of_running(root: Vdev, scan: Scan, now: float, left: float | None) -> P
 
 
 def pace_of_past(root: Vdev, past: PastScan) -> PastRate | None:
-    """The rate of a finished scan of the whole pool that a later one took the place of.
+    """Return the rate of a finished scan of the whole pool that a later scan has replaced.
 
-    None of one of a single vdev, or that tells nothing.
+    None for a scan of a single vdev, or of another kind than a resilver or scrub.
     """
     disks = _disks(root)
     if not disks or past.vdev is not None or past.function not in _ALIKE:
@@ -82,10 +84,10 @@ def pace_of_past(root: Vdev, past: PastScan) -> PastRate | None:
 
 
 def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Estimate | None:
-    """How long a new disk of ``disk_bytes`` would take in its vdev's fill of its size.
+    """Estimate the resilver of a new disk of ``disk_bytes``, filled as the fullest vdev is.
 
-    Based on the newest of the most similar past rates; the range on all of that kind. None
-    without a rate or anything to copy.
+    Based on the newest of the most similar past rates, its range on all of these. None if no rate
+    is known or there is nothing to copy.
     """
     tops = _tops(root)
     if not known or not tops:
@@ -95,9 +97,9 @@ def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) ->
 
 
 def member_duration(top: Vdev, known: Sequence[PastRate]) -> Estimate | None:
-    """How long one disk of a top-level vdev would resilver; its new disk's size does not matter.
+    """Estimate the resilver of one disk of a top-level vdev, whatever the size of the new disk.
 
-    None without a pace, or where nothing is allocated.
+    None if no rate is known, or nothing is allocated.
     """
     if not known or not top.alloc_bytes:
         return None
@@ -123,12 +125,12 @@ def _of_reports(reports: Sequence[ScanReport]) -> Iterator[PastRate]:
             continue
         filled = [d for d in report.devices if d.filled and d.seconds >= LEAST_SECONDS]
         rates = [d.write_bytes / d.seconds for d in filled if d.write_bytes >= LEAST_BYTES]
-        if rates:
+        if rates:  # the slowest of several disks at a time sets the duration
             yield PastRate(min(rates), f"the last watched {report.function}", report.start, 2)
 
 
 def _mean(each: float, which: str, function: str, start: float) -> PastRate:
-    """The rate of a scan as a whole, in bytes/s for each disk."""
+    """Return the rate of a scan of which only the total is known; ``each`` is bytes/s per disk."""
     return PastRate(each, f"the {which} {function}", start, 1 if function in REPAIRS else 0)
 
 
@@ -138,10 +140,13 @@ def _tops(root: Vdev) -> list[Vdev]:
 
 
 def _disks(root: Vdev) -> int:
-    """Disks that the pool's data is spread over."""
+    """Return the number of disks that the pool's data is spread over."""
     return sum(_width(vdev) for vdev in _tops(root))
 
 
 def _width(vdev: Vdev) -> int:
-    """Disks that an allocated byte of a vdev is spread over; the sides of a mirror are the same."""
+    """Return the number of disks that a vdev's allocated bytes are spread over; 1 for a mirror.
+
+    Allocated bytes of raidz and dRAID include parity; a mirror's sides each hold all of them.
+    """
     return len(vdev.children) if vdev.kind.startswith(("raidz", "draid")) else 1

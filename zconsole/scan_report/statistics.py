@@ -1,4 +1,4 @@
-"""Figures from a report: the accuracy of its ETAs, and how two reports differ."""
+"""Statistics of a report: the accuracy of its ETAs, its limits, and differences between two."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from statistics import fmean
 from zconsole.scan_report.report import ScanReport
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Shares of a scan's duration at which the ETA is compared with the actual end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """An ETA at some share of a scan's duration, and what it really took."""
+    """A predicted time to the end of a scan, and the actual one."""
 
     share: float
+    """Share of the scan's duration at which it was predicted."""
     promised: float
     """Seconds left, as predicted then."""
     taken: float
-    """Seconds it then took."""
+    """Seconds that it actually took from then on."""
 
     @property
     def error(self) -> float:
-        """The error as a share of the actual time; positive when it took less."""
+        """Error as a share of the actual time; positive if the scan took less than predicted."""
         return self.promised / self.taken - 1 if self.taken > 0 else 0.0
 
 
 def promises(report: ScanReport) -> tuple[Promise, ...]:
-    """The ETAs at each of SHARES of a finished scan's duration, where it was watched."""
+    """Return the ETA at each of SHARES of a finished scan's duration at which it was watched."""
     if report.state != "finished" or report.end is None:
         return ()
     found = []
     for share in SHARES:
         t = report.start + share * report.duration
-        far = max(2.0, 0.05 * report.duration)
+        far = max(2.0, 0.05 * report.duration)  # beyond it, the scan was not watched at that time
         near = (moment for moment in report.moments if abs(moment.t - t) <= far)
         nearest = min(near, key=lambda moment: abs(moment.t - t), default=None)
         if nearest is not None and nearest.told_end is not None:
@@ -43,31 +45,31 @@ def promises(report: ScanReport) -> tuple[Promise, ...]:
 
 
 def mean(values: Iterator[float | None]) -> float | None:
-    """The mean of what is known; None of nothing."""
+    """Return the mean of the values that are not None; None if there are none."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One figure of two reports; ``change`` is the second by the first, less 1."""
+    """One figure in two reports."""
 
     name: str
     unit: str
-    """bytes, bytes/s, s, share or count."""
+    """Unit: bytes, bytes/s, s, share or count."""
     first: float | None
     second: float | None
 
     @property
     def change(self) -> float | None:
-        """None if either is unknown or the first is 0."""
+        """Change as a share, second / first - 1; None if either is unknown or the first is 0."""
         if not self.first or self.second is None:
             return None
         return self.second / self.first - 1
 
 
 def differences(first: ScanReport, second: ScanReport) -> tuple[Difference, ...]:
-    """Duration, bytes, rates, per-disk rates, processor and memory of two scans side by side."""
+    """Compare the duration, bytes, rates, processor, memory, latency and errors of two scans."""
     pairs = zip(_figures(first), _figures(second), strict=True)
     return tuple(Difference(a[0], a[1], a[2], b[2]) for a, b in pairs)
 
@@ -95,27 +97,30 @@ def _number(value: int | None) -> float | None:
 
 
 def _disk(report: ScanReport, filled: bool) -> float | None:
-    """Mean bytes/s of a disk in the direction it worked."""
+    """Return the mean bytes/s of a disk: written if ``filled``, else read; None without any."""
     disks = [d for d in report.devices if d.filled == filled and d.seconds > 0]
     moved = [(d.write_bytes if filled else d.read_bytes) / d.seconds for d in disks]
     return fmean(moved) if moved else None
 
 
 def waits(report: ScanReport) -> list[tuple[str, float, float]]:
-    """Each limit, the longest first, with its seconds and their share."""
+    """Return each limit's cause, seconds and share of the time, the longest first."""
     total = sum(report.limits.values())
     ranked = sorted(report.limits.items(), key=lambda item: -item[1])
     return [(cause, seconds, seconds / total) for cause, seconds in ranked] if total > 0 else []
 
 
 def reached(report: ScanReport) -> float | None:
-    """Share of its ceiling that a scan went at, on average while it issued; None when unknown."""
+    """Return the mean rate of a scan while it issued, as a share of its estimated maximum.
+
+    At most 1; None if unknown.
+    """
     rate = mean(m.issue_rate for m in report.moments if m.issue_rate)
     return min(1.0, rate / report.ceiling) if rate and report.ceiling else None
 
 
 def set_apart(first: ScanReport, second: ScanReport) -> Mapping[str, tuple[int, int]]:
-    """Module parameters that differ between the two."""
+    """Return the module parameters that differ between two reports, with both values."""
     common = sorted(first.tunables.keys() & second.tunables.keys())
     pairs = {name: (first.tunables[name], second.tunables[name]) for name in common}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

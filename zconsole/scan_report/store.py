@@ -1,7 +1,7 @@
-"""Reports on disk: one file per scan in the state directory, the newest of each pool.
+"""Stored reports: one file per scan in the state directory, for the newest scans of each pool.
 
-ZFS itself remembers one resilver or scrub, and one rebuild of each vdev. The stored reports know
-what came before, and in what condition each scan left the pool (``LastScans``).
+ZFS itself remembers only the last resilver or scrub, and the last rebuild of each vdev. The reports
+also have earlier scans, and the condition in which each scan left the pool (``LastScans``).
 """
 
 from __future__ import annotations
@@ -29,20 +29,25 @@ from zconsole.system.state_dir import read_private, remove
 from zconsole.timeline.frame import Frame
 
 MOST_BYTES = 4 * 2**20
+"""Bytes of a report that is read."""
 ANSWER = 20.0
-"""Seconds to read every report; a thousand take a few seconds."""
+"""Seconds for reading every report; a thousand take a few seconds."""
 KEPT = 50
-"""Reports of one pool that are kept, the newest; and that of its last full scrub."""
+"""Newest reports of a pool that are kept, in addition to that of its last full scrub."""
 
 
 class ReportStore(LockedStore):
-    """Stores reports: one console of a pool writes them at a time, all read them."""
+    """The stored reports; one console at a time writes those of a pool, and all read them."""
 
     __slots__ = ()
 
     def save(self, report: ScanReport) -> bool:
-        """Write a report unless another console does; raises StateError when it cannot be."""
+        """Write a report unless another console does; return whether it was written.
+
+        Raises StateError if it can't be written.
+        """
         name = f"report-{report.guid}-{report.start:.0f}-{report.function}.json"
+        # No report without a GUID, as from text, or of another function than the known ones.
         if self.directory is None or not _named().fullmatch(name):
             return False
         lock = f"report-{report.guid}.lock"
@@ -54,21 +59,21 @@ class ReportStore(LockedStore):
         return True
 
     def unfinished(self, guid: str) -> tuple[ScanReport, ...]:
-        """Reports of a pool whose scans had not ended when last seen.
+        """Return the reports of a pool's scans that had not ended when last seen.
 
-        Raises StateError where the disk doesn't answer.
+        Raises StateError if the disk doesn't answer.
         """
         found = self.reports(guid=guid, seconds=PATIENCE)
         return tuple(report for report in found if report.state in ("running", "paused"))
 
     def full_scrub(self, guid: str) -> float | None:
-        """Epoch seconds of the end of a pool's last full scrub; None without a report of one.
+        """Return when a pool's last full scrub ended (epoch seconds); None without a report of one.
 
-        Raises StateError where the disk doesn't answer.
+        Raises StateError if the disk doesn't answer.
         """
 
         def _last() -> float | None:
-            # The first found is the newest; it is mostly the only file that is read.
+            # From the newest on, so that mostly one file is read.
             paths = [path for place in self.readable for path in files_in(place, _named(guid))]
             return next(filter(None, map(_full_scrub, _newest_first(paths))), None)
 
@@ -77,9 +82,9 @@ class ReportStore(LockedStore):
     def reports(
         self, pool: str | None = None, guid: str | None = None, seconds: float = ANSWER
     ) -> list[ScanReport]:
-        """Every readable report of a pool, or of all, newest first; ``problems`` has the others.
+        """Return every readable report of a pool, or of all pools, newest first.
 
-        Raises StateError where the disk takes over ``seconds``.
+        ``problems`` then has the unreadable ones. Raises StateError if it takes over ``seconds``.
         """
         found = self.read_files(_named(guid), _loaded, MOST_BYTES, seconds)
         chosen = (report for report in found if pool in (None, report.pool))
@@ -89,6 +94,7 @@ class ReportStore(LockedStore):
         if self.directory is None:
             return
         paths = _newest_first(files_in(self.directory, _named(guid)))
+        # The reports are read only if some must go: to find the newest full scrub among all.
         scrub = next(filter(_full_scrub, paths), None) if len(paths) > KEPT else None
         for path in paths[KEPT:]:
             if path != scrub:
@@ -96,7 +102,7 @@ class ReportStore(LockedStore):
 
 
 def read_report(path: Path) -> ScanReport:
-    """A report given as a file. Raises NotFoundError or NotUnderstoodError."""
+    """Read a report from a file that the user named. Raises NotFoundError, NotUnderstoodError."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -108,7 +114,7 @@ def read_report(path: Path) -> ScanReport:
 
 
 def _named(guid: str | None = None) -> re.Pattern[str]:
-    """How the reports of a pool are called, or of all; GUID, start, function."""
+    """Return the pattern of file names of a pool's reports, or all: GUID, start, function."""
     whose = r"\d+" if guid is None else re.escape(guid)
     words = rf"report-{whose}-\d+-(resilver|scrub|rebuild|errorscrub)\.json"
     return re.compile(words, re.ASCII)
@@ -119,7 +125,7 @@ def _loaded(path: Path, data: bytes) -> ScanReport:
 
 
 def _full_scrub(path: Path) -> float | None:
-    """See ScanReport.full_scrub; None where it is no report of a scrub that can be read."""
+    """Return when the full scrub of a report ended (epoch seconds); None for any other file."""
     if path.name.endswith("-scrub.json"):
         with contextlib.suppress(ZconsoleError, OSError, UnicodeDecodeError):
             return _loaded(path, read_private(path, MOST_BYTES)).full_scrub
@@ -134,32 +140,35 @@ def _newest_first(paths: Iterable[Path]) -> list[Path]:
 
 
 _Known = dict[tuple[str, bool], LastScan]
-"""By function, and whether it was canceled: a canceled scrub is no reason to forget a finished
-one."""
+"""Last scans of a pool, by function and whether the scan was canceled.
+
+Canceled ones are kept apart, so that they don't replace a finished one.
+"""
 
 
 class LastScans:
-    """How the last scan of each function ended, also across restarts.
+    """The last scan of each function of all pools, with its result.
 
-    Takes every frame, and once the stored reports of each pool.
+    It is learned from frames and, so that it outlasts a restart, from stored reports.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
-        """By GUID; by name where the source has none, as in text."""
+        """Last scans of each pool, by GUID, or by name if the source has none, as with text."""
         self._recalled: set[str] = set()
+        """GUIDs of pools whose reports were added."""
 
     def wanted(self, frame: Frame) -> str | None:
-        """The GUID of a pool whose reports were not taken in yet, else None."""
+        """Return the GUID of the frame's pool if its reports were not added yet, else None."""
         return None if frame.guid in self._recalled else frame.guid
 
     def recall(self, guid: str, reports: Iterable[ScanReport]) -> None:
-        """Take in the stored reports of a pool."""
+        """Add the stored reports of a pool."""
         self._recalled.add(guid)
         known = self._known.setdefault(guid, {})
         for report in reports:
             if report.end is None or report.state not in ("finished", "canceled"):
-                continue  # its end was not seen
+                continue  # nobody watched how it ended
             well = report.health in WELL and not report.errors
             result = RESTORED if well else NOT_RESTORED
             if report.state == "canceled":
@@ -168,7 +177,7 @@ class LastScans:
             _add(known, LastScan(*found))
 
     def push(self, frame: Frame) -> Sequence[LastScan]:
-        """What is known with this frame: at most two scans of a function, one of them canceled."""
+        """Add a frame; return its pool's last scans: one of each function, and a canceled one."""
         known = self._known.setdefault(frame.guid or frame.pool, {})
         for scan in () if frame.problem else frame.seen.scans:
             found = last_scan(frame.seen, scan, frame.health.word, frame.t)
@@ -178,10 +187,10 @@ class LastScans:
 
 
 def _add(known: _Known, scan: LastScan) -> None:
-    """Keep a newer scan, or the better result of the same one.
+    """Keep a scan if it is newer than the known one, or has a better result of the same scan.
 
-    A disk that fails weeks later does not change how a scan ended, but what a scan leaves behind
-    may go away some time after its end.
+    A better result may come some time after the end, when ZFS has detached the replaced disk. A
+    worse one doesn't count: a disk that fails weeks later doesn't change how a scan ended.
     """
     key = (scan.function, scan.result == CANCELED)
     before = known.get(key)

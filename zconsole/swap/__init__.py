@@ -1,8 +1,11 @@
-"""The guided disk swap: a checklist that sees from pool and machine which step is current.
+"""The guided disk swap: a checklist whose current step is derived from the pool and the machine.
 
-``disk`` has what a checklist remembers, ``choice`` what failed and how to swap it; ``steps`` is the
-table of the steps, ``way_back`` has what each leaves standing; ``watch`` finds the current one and
-notices what changed; ``store`` keeps checklists and leads through one. Everything but ``store`` and
-what begins checklists in ``several`` is pure: the pool, the machine and the time are arguments, and
-whatever changes a pool is a plan of ``actions``.
+- ``disk``: the checklist record, its disks, and the view of the machine it is compared with
+- ``choice``: why a device is thought to have failed, and the ways to swap it
+- ``steps``: the table of steps; ``way_back``: what each step left in place and how to undo it
+- ``watch``: finds the current step and records what changed
+- ``store``: keeps checklists on disk and leads through one; ``several`` handles several swaps
+
+Everything except ``store`` and the functions of ``several`` that begin checklists is pure: the
+pool, the machine and the time are arguments. Every change to a pool is a plan of ``actions``.
 """

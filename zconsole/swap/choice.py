@@ -1,4 +1,4 @@
-"""Before the swap: what failed and why it is thought so, and the ways in which it can be done."""
+"""Before a swap: why a device is thought to have failed, and the ways to swap it."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ from zconsole.swap.steps import needed_steps
 
 IN_ACTIONS = KeyedText("", " ({keys} has it)", "actions")
 KERNEL_LINES = 2
-"""Newest lines of the kernel's log that are shown as a reason."""
+"""Number of kernel log lines shown as a reason, the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class SwapWay:
-    """One way to do the swap."""
+    """One way to do the swap: replace first, spare first or pull first; possible or refused."""
 
     mode: str
     why: str
-    """Why it can be done so, or what it costs."""
+    """Why this way is possible, or what it costs."""
     new: SwapDisk | None = None
-    """The disk or hot spare it uses; None: the one that will be inserted."""
+    """The disk or hot spare that is used; None for a disk that is inserted later."""
     refused: str = ""
     begun: bool = False
-    """Whether its resilver runs already."""
+    """Whether the resilver of this way is already running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,41 +75,41 @@ class SwapChoice:
     vdev: str
     guid: str | None
     found: tuple[str, ...]
-    """What failed and why it is thought so, the device's state first."""
+    """What failed, with the evidence; the device's state comes first."""
     cause: str
     """cable, disk or unclear."""
     redundancy: tuple[str, ...]
     untouchable: tuple[SwapDisk, ...]
-    """Disks that must stay where they are: without them, too, data is lost."""
+    """Disks that must stay in place: once the old disk is out, losing one of them loses data."""
     effects: tuple[Effect, ...]
-    """What the pull does to each pool on the disk, this pool first."""
+    """The effect of the pull on each leaf on the disk, this pool first."""
     ways: tuple[SwapWay, ...] = ()
-    """The best first; those that are refused last."""
+    """The possible ways, best first; refused ones come last."""
     gone: bool = False
     """Whether the machine has lost the disk already."""
     refusal: Refusal | None = None
     failed: bool = True
-    """Whether it is out, or gives no data any more; else it only has errors, or none."""
+    """Whether the device is out or gives no data any more; errors alone do not count."""
     faulty: bool = True
     """Whether the device failed, or has errors."""
     spared: bool = False
     """Whether a hot spare stands in for it already."""
     advice: str = ""
-    """What to do before any swap: check the cable, where that is the likely cause; else empty."""
+    """Advice to check the cable first, where that is the likely cause; else empty."""
 
     @property
     def along(self) -> bool:
-        """Whether other devices of pools are on the disk, and go with it."""
+        """Whether the disk holds other pool devices, which leave together with it."""
         return not all(effect.is_of(self.old) for effect in self.effects)
 
     def steps(self, way: SwapWay) -> tuple[str, ...]:
-        """The steps of a way that this machine needs, as its checklist lists them."""
+        """Return the steps of a way that this machine needs, as the checklist lists them."""
         spared = self.spared or way.mode == SPARE_FIRST
         return needed_steps(way.mode, bool(self.old.light), spared, self.along)
 
     @property
     def way(self) -> SwapWay | None:
-        """The way that is recommended; None when there is none now."""
+        """The recommended way; None if every way is refused."""
         return next((way for way in self.ways if not way.refused), None)
 
     @property
@@ -121,7 +121,8 @@ class SwapChoice:
 
 
 def choose(view: MachineView, key: str) -> SwapChoice | None:
-    """What is known of a swap of this leaf; None when it is not in the pool."""
+    """Collect everything known about swapping this leaf; None if the leaf is not in the pool."""
+    # zpool shows devices as complete until their resilver has written to them: mark them first.
     view = marked(view)
     situation, target = view.situation, view.target(key)
     if target is None:
@@ -153,7 +154,7 @@ def choose(view: MachineView, key: str) -> SwapChoice | None:
 
 
 def around(view: MachineView, old: SwapDisk) -> tuple[SwapDisk, ...]:
-    """Every other disk that is on the machine: once for each leaf on it, or as it is."""
+    """Return every other disk of the machine: one entry per leaf on it, or one if unused."""
     used = [disk for disk in view.leaf_disks if view.device(disk) is not None]
     wholes = {disk.whole for disk in used}
     unused = [disk_of(d) for d in view.devices if d.kind == "disk" and d.path not in wholes]
@@ -163,7 +164,7 @@ def around(view: MachineView, old: SwapDisk) -> tuple[SwapDisk, ...]:
 def _found(
     view: MachineView, target: Target, old: SwapDisk, fault: DeviceFault | None, gone: bool
 ) -> Iterator[str]:
-    """What speaks for a failure, and what for its cause."""
+    """Yield the evidence for a failure and for its cause."""
     leaf = target.vdev
     note = f" ({leaf.note})" if leaf.note else ""
     yield f"{leaf.called} is {leaf.state}{note}"
@@ -189,7 +190,8 @@ def _found(
 def _ways(
     view: MachineView, target: Target, old: SwapDisk, lost: tuple[Effect, ...]
 ) -> Iterator[SwapWay]:
-    """The ways, the one that keeps most redundancy first; or the one that somebody has begun."""
+    """Yield the ways, most redundancy kept first; only one if a replace has already begun."""
+    # A replace that has begun is continued: any other way would disturb it.
     if (group := replacing(target)) is not None:
         new = view.newcomer(group)
         why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
@@ -218,7 +220,7 @@ def _ways(
 
 
 def free_disks(view: MachineView, target: Target) -> list[Device]:
-    """The disks of the machine that could take the place of a device now, the best first."""
+    """Return the disks of the machine that could replace a device now, best first."""
     if partition_of(target.vdev) is not None:
         return []  # a new disk has to be partitioned first
     spare = spares(view.pool)
@@ -227,12 +229,12 @@ def free_disks(view: MachineView, target: Target) -> list[Device]:
 
 
 def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) -> SwapWay:
-    """Pull first: allowed where the disk is out already, or every pool on it can do without it."""
+    """Build the pull-first way; refused if a pool needs the disk and it still works."""
     top, reads = target.top.name, target.vdev.state not in FAILED
     if target.group is not None and stands_in(target):
         names = ", ".join(spare.called for spare in target.spares)
         return SwapWay(PULL_FIRST, f"{names} stands in for it: pull it, and insert a new one")
-    # What the disk no longer gives can't be lost by pulling it; another pool on it may still read.
+    # A failed disk gives no data, so pulling it loses none; another pool may still read from it.
     bad = [e.text for e in lost if e.left < 0 and (reads or e.target.key != target.key)]
     refused = "; ".join(bad)
     along = [effect.target.key for effect in lost if effect.pool == situation.pool.name]
@@ -249,10 +251,10 @@ def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) 
 
 
 def cause_of(view: MachineView, target: Target) -> str:
-    """cable, disk or unclear: as judged while it was watched, else by what is counted.
+    """Return "cable", "disk" or "unclear", as judged by the diagnosis, else from error counts.
 
-    What a device that failed counted by then may be of either; what SMART counts speaks for it,
-    also where watching left the cause unclear.
+    Error counts of a device that has failed say nothing about the cause, so they are ignored; SMART
+    counts are used in any case, also where the diagnosis left the cause unclear.
     """
     fault = next((f for f in view.faults if f.key == target.key), None)
     if fault is not None and fault.cause != "unclear":
@@ -266,7 +268,7 @@ def cause_of(view: MachineView, target: Target) -> str:
 
 
 def cable_advice(view: MachineView, target: Target) -> str:
-    """What to do before the disk is replaced; empty unless its cable is the likely cause."""
+    """Return the advice to check the cable first; empty unless it is the likely cause."""
     if cause_of(view, target) != "cable":
         return ""
     name = target.argument if target.vdev.state in FAILED else target.vdev.name
@@ -278,17 +280,17 @@ def cable_advice(view: MachineView, target: Target) -> str:
 
 
 class Refusal(NamedTuple):
-    """Why a swap is not guided, and the steps that do it by hand."""
+    """The reason why a swap is not guided, with the steps to do it by hand."""
 
     why: str
     by_hand: tuple[tuple[str, ...], ...] = ()
-    """What to do by hand, in order: each step in words, and the commands that do it, if any."""
+    """Manual steps in order: a description followed by its commands, if any."""
     title: str = ""
-    """What to do before any swap is thought of; empty where only this device isn't guided."""
+    """A pool-wide problem to solve first; empty if only this device is refused."""
 
     @property
     def manual(self) -> tuple[str, ...]:
-        """The steps by hand, a line each."""
+        """The manual steps, one line each."""
         return tuple(
             text + f": {', then '.join(commands)}" if commands else text
             for text, *commands in self.by_hand
@@ -296,15 +298,16 @@ class Refusal(NamedTuple):
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """Only the commands of those steps, in order."""
+        """The commands of the manual steps, in order."""
         return tuple(command for _, *commands in self.by_hand for command in commands)
 
 
 def refusal(view: MachineView, target: Target, old: SwapDisk) -> Refusal | None:
-    """Why this leaf can't be swapped by a checklist; None when it can."""
+    """Return why no checklist can swap this leaf; None if one can."""
     situation, path = view.situation, target.vdev.path or ""
     pool, name = shlex.quote(view.pool.name), shlex.quote(target.argument)
     if situation.suspended:
+        # Checked first: until it is cleared, the pool takes no other command.
         return _suspended(view)
     if (why := NO_CHECKPOINT.check(situation)) is not None:
         return _checkpointed(situation, why)
@@ -313,12 +316,12 @@ def refusal(view: MachineView, target: Target, old: SwapDisk) -> Refusal | None:
     found = _no_disk(pool, name, target)
     device = situation.facts.disk(path)
     if found is None and device is None and path.startswith(STACKED):
-        return _stacked(pool, name, path)  # a multipath disk is one of the machine's
+        return _stacked(pool, name, path)  # a multipath disk is listed as a device of the machine
     return found if device is None else found or _shared(pool, name, target, device, old)
 
 
 def _checkpointed(situation: Situation, why: str) -> Refusal:
-    """No swap comes to its end while a checkpoint exists: neither replace nor resilver does."""
+    """Build the refusal for a pool with a checkpoint: no replace or resilver completes with one."""
     pool, checkpoint = situation.pool.name, situation.pool.checkpoint
     going = checkpoint is not None and checkpoint.discarding
     ended = left_behind(situation.pool.root) and situation.active("resilver") is None
@@ -339,9 +342,10 @@ def _checkpointed(situation: Situation, why: str) -> Refusal:
 
 
 def _no_disk(pool: str, name: str, target: Target) -> Refusal | None:
-    """Why it is not a disk that holds data, or a new one; None when it is.
+    """Return why the target is not a disk that can be swapped; None if it is.
 
-    Led to the pull of the new device of a replace that runs, the good disk would go.
+    The new device of a running replace is refused as well: guiding its pull would remove the good
+    disk.
     """
     leaf, group = target.vdev, replacing(target)
     if leaf.children:
@@ -375,6 +379,7 @@ def _no_disk(pool: str, name: str, target: Target) -> Refusal | None:
 
 
 def _stacked(pool: str, name: str, path: str) -> Refusal:
+    """Build the refusal for a device on top of a disk (dm-crypt, LVM, multipath or md)."""
     return Refusal(
         f"{path} is not a disk itself, but encryption (dm-crypt), LVM, multipath or md on top of"
         " one. Which disk is below, and how to make the new one, isn't known here",
@@ -393,7 +398,7 @@ def _stacked(pool: str, name: str, path: str) -> Refusal:
 
 
 def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk) -> Refusal | None:
-    """Other things on the same disk: they would go with it."""
+    """Build the refusal for a disk with other uses as well (mounts, swap, holders), or None."""
     found = [f"{where} is mounted from it" for where in device.mounted]
     found += ["it is used as swap"] if device.swap else []
     found += [f"{holder} is built on it" for holder in device.holders]
@@ -422,7 +427,7 @@ def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk)
 
 
 def _suspended(view: MachineView) -> Refusal:
-    """What goes before any swap while the pool is suspended: bring its disks back, and clear it."""
+    """Build the refusal for a suspended pool: bring its disks back and clear it before any swap."""
     out, pool = gone_from(view), view.pool.name
     if view.pool.suspension == MULTIHOST:
         return Refusal(

@@ -1,6 +1,6 @@
-"""What a checklist remembers, its disks and what was done, and the machine it is held against.
+"""The checklist record with its disks, and the machine view that it is compared with.
 
-A disk is told from others by serial number, WWN and place.
+A disk is identified by serial number, WWN and place.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from zconsole.pool.topology import FAILED, is_named
 REPLACE_FIRST, SPARE_FIRST, PULL_FIRST = "replace-first", "spare-first", "pull-first"
 OPEN, DONE, BACKED_OUT = "open", "done", "backed out"
 OUT_ALREADY = "not needed: it is out already"
-"""What the log says of taking offline a disk that left before."""
+"""Log text of the offline step if the disk left before it."""
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
 STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
-"""Paths of devices that are made of others: dm-crypt, LVM, multipath, md."""
+"""Prefixes of device paths built on other devices: dm-crypt, LVM, multipath, md."""
 LASTING_LINKS = "/dev/disk/"
-"""Where udev keeps names of disks that stay over a boot."""
+"""The folder of udev's links to disks; these names survive a reboot."""
 _UNIT = re.compile(r"-(?:lun|nvme)-\d+$")
-"""The end of a by-path name that tells units of one disk apart."""
+"""The end of a by-path name that tells apart the units of one disk."""
 _AFTER_SERIAL = re.compile(r"(?<=.)(?:_\d{1,3}|-\d+:\d+)$")
-"""What udev appends to the serial number: the namespace of NVMe, the unit of USB."""
+"""What udev appends to a serial number: the namespace of NVMe, the unit of USB."""
 
 
 @dataclass(frozen=True, slots=True)
 class SwapDisk:
-    """A disk of the machine, and the leaf that is on it; unknown is empty."""
+    """A disk of the machine, and the pool leaf on it; fields are empty where unknown."""
 
     name: str
-    """As ``zpool status`` prints it; of a disk without a pool its path."""
+    """The leaf's name as ``zpool status`` prints it; the path for a disk without a pool."""
     key: str = ""
     """The key of its leaf in the pool."""
     pool: str = ""
@@ -60,42 +60,45 @@ class SwapDisk:
 
     @property
     def place(self) -> str:
-        """Where it sits, in words: its bay, else its port; empty where neither is known."""
+        """The disk's bay, else its port; empty where neither is known."""
         return self.bay or (f"port {self.port}" if self.port else "")
 
     @property
     def spot(self) -> str:
-        """Where it sits, in words; where that is unknown, its name."""
+        """The disk's place (bay or port), or its name if the place is unknown."""
         return self.place or self.name
 
     @property
     def mark(self) -> str:
-        """What its own label says: ``serial WD-1234``; empty where nothing is known."""
+        """The identity printed on the disk's label: ``serial WD-1234``; empty where unknown."""
         if self.serial:
             return f"serial {self.serial}"
         return f"WWN {self.wwn}" if self.wwn else ""
 
     @property
     def words(self) -> str:
-        """Where it sits and what its label says: ``bay07 (serial WD-1234)``."""
+        """Place and label of the disk: ``bay07 (serial WD-1234)``."""
         disk = LeafDisk(bay=self.place, serial=self.serial, wwn=self.wwn)
         return disk.called(self.name)
 
     def is_on(self, device: Device) -> bool:
-        """Whether it is this device: by serial and WWN, else by link, else by kernel name."""
+        """Return whether this disk is the device: by serial and WWN, else by link, else by node."""
         marked = self.is_marked(device)
         if marked is not None:
             return marked
         paths = {self.whole, self.path, self.node} - {""}
-        # The kernel may give its names to other disks at the next boot, or when disks return.
+        # The kernel may give a node name to another disk at the next boot, or when disks return, so
+        # it counts only where no lasting link is known.
         lasting = {path for path in paths if path.startswith(LASTING_LINKS)}
         return bool((lasting or paths) & {device.path, *device.aliases})
 
     def is_marked(self, device: Device) -> bool | None:
-        """Whether serial and WWN say that it is this device; None where they can't be compared.
+        """Return whether serial and WWN match the device; None where they can't be compared.
 
-        Units of one disk have one serial number; several adapters write one for all of theirs.
+        Both are compared: units of one disk share a serial number, and some adapters report the
+        same serial number for all of their disks.
         """
+        # WWNs of different schemes (naa, eui, t10) say nothing about each other.
         if self.wwn and device.wwn and _naming(self.wwn) == _naming(device.wwn):
             if self.wwn != device.wwn:
                 return False
@@ -105,7 +108,7 @@ class SwapDisk:
         return None
 
     def shares_place(self, device: Device) -> bool | None:
-        """Whether the device sits where this disk sat; None where that can't be compared."""
+        """Return whether the device is in this disk's place; None where that can't be compared."""
         if self.port and device.port:
             return port_of(self.port) == port_of(device.port)
         if self.bay and device.bay:
@@ -117,7 +120,7 @@ class SwapDisk:
 
 @dataclass(frozen=True, slots=True)
 class SwapEntry:
-    """One line of what happened."""
+    """One log entry of a checklist."""
 
     t: float
     """Epoch seconds."""
@@ -126,7 +129,7 @@ class SwapEntry:
     command: str = ""
     """The command that was run, quoted for a shell."""
     result: str = ""
-    """How it ended: ``done``, or what it printed."""
+    """The command's result: ``done``, ``started``, or the error that it printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +139,12 @@ class ReturnedDisk:
     pool: str
     key: str
     t: float
-    """Epoch seconds at which it was complete again."""
+    """Epoch seconds when the disk was complete again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checklist:
-    """One swap. What the pool and the machine tell anew each time is not kept here."""
+    """The saved record of one swap, without anything that pool or machine can tell at any time."""
 
     id: str
     """Eight hexadecimal digits."""
@@ -151,102 +154,103 @@ class Checklist:
     """Epoch seconds."""
     old: SwapDisk
     vdev: str
-    """The top-level vdev the old disk was in."""
+    """Name of the old disk's top-level vdev."""
     mode: str
     """replace-first, spare-first or pull-first."""
     why: tuple[str, ...] = ()
-    """What failed, and why it was thought so."""
+    """What failed, with the evidence."""
     predicted: float | None = None
-    """Seconds that its resilver was predicted to take when it began; None where unknown."""
+    """Predicted duration of the resilver in seconds when the swap began; None where unknown."""
     basis: str = ""
-    """What that was based on."""
+    """The basis of the prediction."""
     new: SwapDisk | None = None
-    """The disk that takes the place: chosen before, or seen in the bay."""
+    """The new disk, chosen beforehand or found in the bay."""
     spare: SwapDisk | None = None
-    """The hot spare that stands in meanwhile, where it was put in by this checklist."""
+    """The hot spare that this checklist lets stand in."""
     spared: bool = False
-    """Whether a hot spare stands in meanwhile, put in by whomever."""
+    """Whether any hot spare stands in, whoever attached it."""
     along: bool = False
-    """Whether other devices of pools are on the old disk, and go with it."""
+    """Whether the old disk holds other pool devices, which leave together with it."""
     beside: tuple[SwapDisk, ...] = ()
-    """Of those, the ones of other pools."""
+    """Devices of other pools on the old disk."""
     was_gone: bool = False
-    """Whether the machine had lost the old disk before the swap began."""
+    """Whether the machine lost the old disk before its pull was due, or before the swap."""
     around: tuple[SwapDisk, ...] = ()
-    """Every other disk of the machine, as it was before anybody pulled one."""
+    """Every other disk of the machine as it was before the pull: these must stay."""
     wrong: tuple[SwapDisk, ...] = ()
-    """Of those, disks that were pulled and are not complete again; those still out are first."""
+    """Disks of ``around`` pulled by mistake and not complete again; those still out come first."""
     noticed: tuple[str, ...] = ()
-    """Keys of disks in ``wrong`` of which the pool knows: it lost them, or opened them again."""
+    """Keys of disks in ``wrong`` whose pool noticed the pull: it lost or reopened the device."""
     meant: tuple[SwapDisk, ...] = ()
-    """Of those, disks that are out and that somebody said were meant to go."""
+    """Disks of ``around`` that are out and that the operator said were pulled on purpose."""
     returned: tuple[ReturnedDisk, ...] = ()
-    """Disks that were pulled by mistake during this swap: nothing is wrong with them."""
+    """Disks pulled by mistake during this swap that returned: nothing is wrong with them."""
     pulled: float | None = None
-    """Epoch seconds at which the old disk was seen, or said, to be out."""
+    """Epoch seconds when the old disk was found, or said, to be out."""
     unseen: bool = False
-    """Whether somebody said so while the machine still showed the disk."""
+    """Whether the operator said it was out while the machine still showed it."""
     same: bool = False
-    """Whether the disk that came is the old one again: only its cable or contact was bad."""
+    """Whether the inserted disk is the old one again, so that only its contact was bad."""
     passed: tuple[str, ...] = ()
-    """Steps that nothing shows to be done: done, or left out, by somebody's word."""
+    """Steps done or skipped by the operator's word, where the machine shows nothing."""
     lit: bool = False
-    """Whether the light is on that this checklist switched on."""
+    """Whether this checklist switched the bay's light on."""
     boot: str = ""
-    """The boot during which it was last looked at."""
+    """Id of the boot during which the checklist was last updated."""
     at: str = "explain"
-    """The step that was current then."""
+    """The current step at the last update."""
     log: tuple[SwapEntry, ...] = ()
     state: str = OPEN
     ended: float | None = None
     undone: tuple[str, ...] = ()
-    """What was left undone when it was given up, and what to do about it."""
+    """What was left undone when the swap was given up, each with what to do about it."""
 
     @property
     def left_early(self) -> bool:
-        """Whether the old disk is out, and left before anything took it offline."""
+        """Whether the old disk left the machine before it was taken offline."""
         return self.was_gone and any(entry.text == OUT_ALREADY for entry in self.log)
 
     @property
     def resilvered(self) -> float | None:
-        """Seconds between giving the place to the new disk and the end of its resilver."""
+        """Seconds from the start of the replace to the end of its resilver; None where unknown."""
         begun, ended = self.noted("replace"), self.noted("resilver")
         return None if begun is None or ended is None or ended < begun else ended - begun
 
     @property
     def scrub_begun(self) -> float | None:
-        """When this checklist began a scrub; None where it didn't, or stopped it again."""
+        """Epoch seconds when this checklist began a scrub; None if it didn't, or stopped it."""
         own = [entry for entry in self.log if entry.step == "scrub" and entry.command]
         stopped = not own or "-s" in own[-1].command.split()
         return None if stopped else own[-1].t
 
     def noted(self, step: str) -> float | None:
-        """When something was written down of a step last; None where nothing was."""
+        """Return the time of the newest log entry of a step; None if it has none."""
         return max((entry.t for entry in self.log if entry.step == step), default=None)
 
     def noting(
         self, t: float, step: str, text: str, command: str = "", result: str = ""
     ) -> Checklist:
-        """With one more line of what happened."""
+        """Return the checklist with one more log entry."""
         return replace(self, log=(*self.log, SwapEntry(t, step, text, command, result)))
 
     def passing(self, step: str) -> Checklist:
-        """With a step done, or left out, though nothing shows it."""
+        """Return the checklist with a step marked as passed, though nothing shows it."""
         return self if step in self.passed else replace(self, passed=(*self.passed, step))
 
     def retaking(self, step: str) -> Checklist:
-        """With a step that was passed to be taken again."""
+        """Return the checklist with a step no longer marked as passed."""
         return replace(self, passed=tuple(each for each in self.passed if each != step))
 
     def ending(self, t: float, state: str, undone: tuple[str, ...] = ()) -> Checklist:
-        """Closed: done or backed out, with what was left undone."""
+        """Return the closed checklist: done or backed out, with what was left undone."""
         return replace(self, state=state, ended=t, undone=undone)
 
 
 def same_unit(a: Device, b: Device) -> bool:
-    """Whether two devices are one disk to pull: units of it, as two actuators and namespaces are.
+    """Return whether two devices are units of one disk, pulled together.
 
-    They have one serial number and sit in one place.
+    Dual-actuator disks and NVMe namespaces appear as several devices with one serial number in one
+    place.
     """
     if a is b:
         return True
@@ -254,21 +258,25 @@ def same_unit(a: Device, b: Device) -> bool:
         return False
     if a.bay and b.bay:
         return a.bay == b.bay
+    # Ports of units of one disk differ in the number of the unit only.
     return _UNIT.sub("", a.port) == _UNIT.sub("", b.port) != ""
 
 
 def _naming(wwn: str) -> str:
-    """By which scheme a WWN is made: naa, eui, t10."""
+    """Return the scheme of a WWN: naa, eui, t10; empty if it has none."""
     return wwn.partition(".")[0] if "." in wwn else ""
 
 
 def port_of(path: str) -> str:
-    """The by-path name in a path, without folder and partition; two spellings become one."""
+    """Return the by-path name in a path, without folder and partition.
+
+    Two spellings of a path give the same name.
+    """
     return PARTITION.sub("", path.rpartition("/")[2])
 
 
 def disk_of(device: Device) -> SwapDisk:
-    """A disk of the machine that holds no leaf."""
+    """Build the disk of a device, without a leaf."""
     return SwapDisk(
         name=device.path,
         whole=device.path,
@@ -284,7 +292,7 @@ def disk_of(device: Device) -> SwapDisk:
 
 
 def disk_of_leaf(situation: Situation, target: Target) -> SwapDisk:
-    """The disk below a leaf; one that is gone as it is remembered."""
+    """Build the disk below a leaf; a disk that is gone comes from what is remembered of it."""
     leaf = target.vdev
     device = situation.facts.disk(leaf.path or "")
     if device is None:
@@ -297,15 +305,15 @@ def disk_of_leaf(situation: Situation, target: Target) -> SwapDisk:
 
 
 def leaf_device(situation: Situation, leaf: Vdev) -> Device | None:
-    """The machine's device below a leaf; None, too, where another one is in its place."""
+    """Return the device below a leaf; None if it is gone or another disk is in its place."""
     device = situation.facts.disk(leaf.path or "")
     return None if device is None or _is_other(situation, leaf, device) else device
 
 
 def _is_other(situation: Situation, leaf: Vdev, device: Device) -> bool:
-    """Whether another disk is already where the leaf's path leads: a path may name a bay.
+    """Return whether the leaf's path leads to another disk by now, as a path may name a bay.
 
-    The disk of a leaf has a label of its pool, or the serial number or WWN that ZFS noted.
+    The leaf's own disk has a label of its pool, or the serial number or WWN that ZFS noted.
     """
     if situation.device_of(leaf) is None:
         return True
@@ -316,13 +324,13 @@ def _is_other(situation: Situation, leaf: Vdev, device: Device) -> bool:
 
 
 def _displaced(leaf: Vdev, device: Device) -> SwapDisk:
-    """A disk whose path leads to another one, and is left out.
+    """Build the disk of a leaf whose path leads to another disk; the path itself is dropped.
 
-    Only a path that names a place tells that the other one has its bay.
+    The other disk's bay is taken over only if the path names a place.
     """
     known = leaf.disk or LeafDisk()
     if known.serial == device.serial or known.wwn == device.wwn != "":
-        leaf = leaf._replace(disk=None)  # what is remembered is the other disk
+        leaf = leaf._replace(disk=None)  # the remembered serial is that of the other disk
     old, here = replace(_remembered(leaf), whole="", path=""), disk_of(device)
     if not (leaf.path or "").startswith((BY_VDEV, BY_PATH)):
         return old
@@ -330,11 +338,12 @@ def _displaced(leaf: Vdev, device: Device) -> SwapDisk:
 
 
 def _remembered(leaf: Vdev) -> SwapDisk:
-    """A disk that is gone: as the history has it, else by the place and name that ZFS noted."""
+    """Build a disk that is gone: from the history, else from the names that ZFS noted."""
     known = leaf.disk or LeafDisk()
     path = leaf.path or ""
+    # Names in by-vdev are those of bays, by the rules of vdev_id.conf(5).
     by_place = path.startswith(BY_VDEV)
-    # ZFS noted an id, which ends with the serial number.
+    # The vdev's devid ends with the serial number.
     noted = PARTITION.sub("", leaf.devid or "")
     if noted.startswith(("nvme-", "usb-")):
         noted = _AFTER_SERIAL.sub("", noted)
@@ -352,9 +361,9 @@ def _remembered(leaf: Vdev) -> SwapDisk:
 
 
 def partition_on(device: Device, number: str) -> Device | None:
-    """The partition of a disk with this number; None without one.
+    """Return the partition of a disk with this number; None without one.
 
-    Of a disk whose partitions are known by their links only, it is all of the disk.
+    If only udev links show the partition, this is the whole device with the partition's path.
     """
     known = next((part for part in device.parts if part.number == number), None)
     path = f"{device.path}-part{number}"
@@ -362,9 +371,9 @@ def partition_on(device: Device, number: str) -> Device | None:
 
 
 def leaves_of(pool: Pool) -> tuple[Target, ...]:
-    """The devices of a pool, its hot spares included.
+    """Return the leaves of a pool, hot spares included.
 
-    A spare in use is only where it stands in: at several places where it is shared.
+    A spare in use is listed only where it stands in, which may be several places if it is shared.
     """
     leaves = [target for target in targets(pool) if not target.vdev.children]
     used = {t.vdev.guid or t.vdev.name for t in leaves if t.vdev.vclass != "spare"}
@@ -376,20 +385,20 @@ def leaves_of(pool: Pool) -> tuple[Target, ...]:
 
 
 def replacing(target: Target | None) -> Vdev | None:
-    """The replacing group that a device is in, as the old one or the new one; else None."""
+    """Return the replacing vdev around a device, old or new; else None."""
     group = None if target is None else target.group
     return group if group is not None and group.kind == "replacing" else None
 
 
 def is_being_replaced(target: Target | None) -> bool:
-    """Whether the device is the old one of a replace that runs."""
+    """Return whether the device is the old one of a running replace."""
     group = replacing(target)
     return group is not None and target is not None and group.children[0] is target.vdev
 
 
 @dataclass(frozen=True, slots=True)
 class MachineView:
-    """What a checklist is judged by: its pool at one moment, the other pools, the disks."""
+    """The state that a checklist is compared with: its pool at one moment, other pools, disks."""
 
     situation: Situation
     others: tuple[Situation, ...] = ()
@@ -397,7 +406,7 @@ class MachineView:
     faults: tuple[DeviceFault, ...] = ()
     """Devices of the pool with new errors, or that disconnected."""
     smart: Mapping[str, SmartCounts] = field(default_factory=dict)
-    """What disks say of themselves, by ``Device.path``; what was not asked is missing."""
+    """SMART counts by ``Device.path``; disks that were not asked are missing."""
     leaving: tuple[SwapDisk, ...] = ()
     """Disks that other open checklists swap: their pull is no mistake."""
     boot: str = ""
@@ -405,79 +414,76 @@ class MachineView:
 
     @property
     def pool(self) -> Pool:
-        """The pool with the checklist."""
+        """The pool of the checklist."""
         return self.situation.pool
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The machine's disks; none where they could not be read."""
+        """The machine's disks; empty if they could not be read."""
         return self.situation.facts.devices
 
     @property
     def situations(self) -> tuple[Situation, ...]:
-        """Every pool, the one with the checklist first."""
+        """Every pool, that of the checklist first."""
         return (self.situation, *self.others)
 
     @property
     def faulty(self) -> tuple[str, ...]:
-        """The keys of devices of the pool with new errors, or that disconnected."""
+        """Keys of the devices in ``faults``."""
         return tuple(fault.key for fault in self.faults)
 
     def device(self, disk: SwapDisk | None) -> Device | None:
-        """The device of the machine that is this disk; None while it is not there."""
+        """Return the device that is this disk; None while it is not present."""
         return None if disk is None else device_of(disk, self.devices)
 
     def counts(self, device: Device | None) -> SmartCounts | None:
-        """What a disk says of itself; None where it was not asked, or is not there."""
+        """Return a disk's SMART counts; None where it was not asked, or is not present."""
         return None if device is None else self.smart.get(device.path)
 
     def target(self, key: str) -> Target | None:
-        """The leaf of the pool with this key; None once it is no longer in it."""
+        """Return the leaf with this key; None if the pool no longer has it."""
         return find(self.pool, key)
 
     def disk(self, target: Target) -> SwapDisk:
-        """The disk below a leaf of the pool."""
+        """Return the disk below a leaf of the pool."""
         return disk_of_leaf(self.situation, target)
 
     @property
     def leaf_disks(self) -> list[SwapDisk]:
-        """The disks below all leaves of all pools; one that holds several is there as often."""
+        """The disks below all leaves of all pools: one entry per leaf."""
         return [disk_of_leaf(at, leaf) for at in self.situations for leaf in leaves_of(at.pool)]
 
     def newcomer(self, group: Vdev) -> SwapDisk:
-        """The disk that takes the place of another one in a group of the pool.
-
-        A hot spare may stand in for it already.
-        """
+        """Return the new disk of a replacing group; a hot spare may stand in for it already."""
         new = next(group.children[-1].leaves())
         return self.disk(next(target for target in leaves_of(self.pool) if target.vdev is new))
 
     def of(self, pool: str) -> Situation | None:
-        """The pool of this name; None while it is not imported."""
+        """Return the state of the pool of this name; None while it is not imported."""
         return next((each for each in self.situations if each.pool.name == pool), None)
 
     def having(self, situation: Situation) -> MachineView:
-        """The same, with the pool of this name as ``situation`` has it."""
+        """Return the view with ``situation`` in place of the pool of the same name."""
         name = situation.pool.name
         first, *rest = (situation if each.pool.name == name else each for each in self.situations)
         return replace(self, situation=first, others=tuple(rest))
 
     def leaf_of(self, disk: SwapDisk) -> tuple[Situation, Target] | None:
-        """The leaf of a disk, with its pool; None where there is none, or its pool is away."""
+        """Return the leaf of a disk, with its pool; None if either is not there."""
         situation = self.of(disk.pool)
         target = None if situation is None else find(situation.pool, disk.key)
         return None if situation is None or target is None else (situation, target)
 
 
 def device_of(disk: SwapDisk, devices: Iterable[Device]) -> Device | None:
-    """The device among these that is this disk; None where it is not there."""
+    """Return the device that is this disk; None while it is not present."""
     return next((device for device in devices if disk.is_on(device)), None)
 
 
 def device_named(view: MachineView, word: str) -> str:
-    """The key of the leaf that ``word`` means: its bay, serial, GUID, path or name.
+    """Return the key of the leaf that ``word`` means: its bay, serial, GUID, path or name.
 
-    Raises NotFoundError without one, UsageError where it means several.
+    Raises NotFoundError if there is none, UsageError if there are several.
     """
     found = [target for target in leaves_of(view.pool) if word in _names(view, target)]
     pool = view.pool.name
@@ -490,6 +496,7 @@ def device_named(view: MachineView, word: str) -> str:
 
 
 def _names(view: MachineView, target: Target) -> set[str | None]:
+    """Return every name by which an operator may mean a leaf."""
     leaf, disk = target.vdev, view.disk(target)
     device = view.situation.facts.disk(leaf.path or "")
     paths = (device.path, *device.aliases) if device else ()
@@ -498,18 +505,19 @@ def _names(view: MachineView, target: Target) -> set[str | None]:
 
 
 def proposed(view: MachineView) -> tuple[Target, ...]:
-    """The devices that a swap is offered for where none was named."""
+    """Return the devices to offer for a swap where none was named."""
     if view.situation.suspended and (out := gone_from(view)):
-        return out[:1]  # no swap may begin: one device is enough to say why
+        return out[:1]  # no swap may begin while suspended: one device is enough to say why
     replaced = filter(is_being_replaced, leaves_of(view.pool))
     found = (*suspects(view.pool, view.faulty), *replaced)
     return tuple({target.key: target for target in found}.values())
 
 
 def gone_from(view: MachineView) -> tuple[Target, ...]:
-    """The devices that failed, or that the machine lost while a suspended pool gives no sample.
+    """Return the devices that failed, and for a suspended pool those that left the machine.
 
-    Those that nothing replaces come first.
+    A suspended pool gives no new sample, so only the machine shows these. Devices that nothing
+    replaces come first.
     """
     lost = [
         target
@@ -521,6 +529,7 @@ def gone_from(view: MachineView) -> tuple[Target, ...]:
 
 
 def _is_lost(view: MachineView, target: Target) -> bool:
+    """Return whether a suspended pool's leaf has left the machine."""
     if not (view.situation.suspended and view.devices) or target.vdev.kind != "disk":
         return False
     stacked = (target.vdev.path or "").startswith(STACKED)
@@ -528,11 +537,11 @@ def _is_lost(view: MachineView, target: Target) -> bool:
 
 
 NAMED = 3
-"""Free disks that are named."""
+"""Number of free disks that are named."""
 
 
 def free_to_go(view: MachineView) -> str:
-    """The disks of the machine that hold nothing, such as replaced ones, in words; may be empty."""
+    """Return the unused disks in words, such as replaced ones; empty if there are none."""
     free = [
         disk_of(device)
         for device in view.devices
@@ -546,5 +555,5 @@ def free_to_go(view: MachineView) -> str:
 
 
 def sentence(text: str) -> str:
-    """A text with a capital letter at its beginning."""
+    """Return the text with a capital first letter."""
     return f"{text[:1].upper()}{text[1:]}"

@@ -1,4 +1,4 @@
-"""What a disk is to the pools: what its pull does, what is being filled, whether a new one fits."""
+"""How pools depend on a disk: the effect of a pull, running repairs, and fitness of a new disk."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from zconsole.swap.disk import (
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One leaf that goes with the disk."""
+    """One leaf on the disk, with the redundancy left once the disk is pulled."""
 
     situation: Situation
-    """Its pool."""
+    """The state of the leaf's pool."""
     target: Target
     left: int
-    """How many more devices its top-level vdev may lose afterwards; below 0, data is lost."""
+    """How many more devices the top-level vdev may lose after the pull; below 0, data is lost."""
 
     @property
     def pool(self) -> str:
-        """The name of its pool."""
+        """The name of the leaf's pool."""
         return self.situation.pool.name
 
     @property
@@ -56,19 +56,19 @@ class Effect:
         return self.target.vdev.state in FAILED
 
     def is_of(self, disk: SwapDisk) -> bool:
-        """Whether it is the very leaf that a disk is remembered by."""
+        """Return whether it is the leaf for which the disk was recorded."""
         return (self.pool, self.target.key) == (disk.pool, disk.key)
 
     @property
     def text(self) -> str:
-        """The effect in one sentence."""
+        """The effect of the pull in one sentence."""
         leaf, top = self.target.vdev, self.target.top.name
         if self.failed and self.left >= 0:
             return (
                 f"nothing more: {leaf.called} is {leaf.state} already, and"
                 f" {may_fail(self.left)} in {top} of {self.pool}"
             )
-        if self.failed:  # what it no longer gives can't be lost by pulling it
+        if self.failed:  # a failed leaf gives no data, so pulling it loses none
             return f"nothing more: {leaf.called} of {self.pool} is {leaf.state} already"
         if self.left < 0:
             return f"pulling it loses data of {top} in {self.pool}: no device may go there"
@@ -76,7 +76,7 @@ class Effect:
 
 
 def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
-    """Every leaf of every pool on this disk that still holds data there, the disk's own first."""
+    """Return the effect on every data-holding leaf on this disk, the recorded leaf first."""
     device = view.device(old)
     found: list[Effect] = []
     for situation in view.situations:
@@ -84,6 +84,7 @@ def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
         lost = [
             target
             for target in leaves_of(situation.pool)
+            # Spares and caches hold no data that a pull could lose.
             if target.vdev.vclass not in ("spare", "cache")
             if (pool, target.key) == (old.pool, old.key) or _goes(situation, target, old, device)
         ]
@@ -93,18 +94,18 @@ def effects(view: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
 
 
 def _goes(situation: Situation, target: Target, old: SwapDisk, device: Device | None) -> bool:
-    """Whether a leaf is on this disk; ``device`` is the disk, as long as it is there."""
+    """Return whether a leaf is on this disk; ``device`` is None if the disk is out."""
     here = leaf_device(situation, target.vdev)
     if device is None or here is None:
-        # A path alone is not enough: another disk may have the bay by now.
+        # A path alone is not enough: it may name a bay, which another disk may have by now.
         return here is device and disk_of_leaf(situation, target).whole == old.whole != ""
     return same_unit(here, device)
 
 
 def left_without(target: Target, *along: Vdev) -> int:
-    """How many more devices its top-level vdev may lose once this leaf is gone; below 0: data.
+    """Return how many more devices the top-level vdev may lose once this leaf is gone.
 
-    ``along``: leaves that go with it.
+    Below 0, data is lost. ``along``: leaves that go together with it.
     """
     top = target.top
     for leaf in (target.vdev, *along):
@@ -114,10 +115,11 @@ def left_without(target: Target, *along: Vdev) -> int:
 
 
 def hindrance(situation: Situation, target: Target, along: Collection[str] = ()) -> str:
-    """Why its vdev can't do without one more device now; empty where it can.
+    """Return why the vdev can't spare one more device now; empty if it can.
 
-    Those whose keys are ``along`` are on the same disk. zpool marks what is being filled only
-    once the first bytes were written to it: where the kernel doesn't tell, every resilver counts.
+    Leaves with keys in ``along`` are on the same disk and don't count. zpool marks a device as
+    resilvering only once the first bytes were written to it; so, if the kernel doesn't tell which
+    devices are unfilled, every running resilver counts.
     """
     beside = {id(each.vdev) for each in leaves_of(situation.pool) if each.key in along}
     others = [leaf for leaf in target.top.leaves() if leaf is not target.vdev]
@@ -135,9 +137,9 @@ def hindrance(situation: Situation, target: Target, along: Collection[str] = ())
 
 
 def plan_offline_safely(situation: Situation, key: str, along: Collection[str] = ()) -> ActionPlan:
-    """``plan_offline``, refused as well while another member of the vdev is missing.
+    """Plan to take a device offline, refused as well while another vdev member is missing.
 
-    Those whose keys are ``along`` are on the same disk, and go with it.
+    Leaves with keys in ``along`` are on the same disk and go with it.
     """
     plan = plan_offline(situation, key)
     if not plan.steps:
@@ -146,6 +148,7 @@ def plan_offline_safely(situation: Situation, key: str, along: Collection[str] =
     def _check(now: Situation) -> str | None:
         now = with_filled(now)
         target = find(now.pool, key)
+        # A complete spare or new device in its place makes up for it.
         if target is None or stands_in(target):
             return None
         why = hindrance(now, target, along)
@@ -160,26 +163,26 @@ def plan_offline_safely(situation: Situation, key: str, along: Collection[str] =
 
 
 def repairing(situation: Situation) -> tuple[Scan, ...]:
-    """The resilvers and rebuilds that run."""
+    """Return the running resilvers and rebuilds."""
     return tuple(scan for scan in situation.running if scan.function in REPAIRS)
 
 
 def repairs(situation: Situation) -> bool:
-    """Whether a resilver or rebuild runs, or a device waits for one."""
+    """Return whether a resilver or rebuild runs, or a device waits for one."""
     waiting = any(leaf.awaiting_resilver for leaf in situation.pool.root.leaves())
     return waiting or bool(repairing(situation))
 
 
 def waits_its_turn(situation: Situation, leaf: Vdev | None) -> bool:
-    """Whether the device's resilver starts only after the one that runs."""
+    """Return whether the device's resilver is deferred until the running one ends."""
     running = situation.active("resilver") is not None
     return running and leaf is not None and leaf.awaiting_resilver
 
 
 def filling(situation: Situation, leaf: Vdev | None = None) -> str:
-    """The running resilver or rebuild in words; that one is about to begin where none runs.
+    """Describe the running or next resilver or rebuild.
 
-    ``leaf``: the device that is waited for; the one that runs may be of others only.
+    ``leaf``: the device that is waited for; the running resilver may fill other devices only.
     """
     if situation.suspended:
         return f"{situation.pool.name} is suspended: no resilver runs"
@@ -192,15 +195,15 @@ def filling(situation: Situation, leaf: Vdev | None = None) -> str:
 
 
 def marked(view: MachineView) -> MachineView:
-    """The same, each pool as ``with_filled`` makes it."""
+    """Return the view with ``with_filled`` applied to every pool."""
     others = tuple(map(with_filled, view.others))
     return replace(view, situation=with_filled(view.situation), others=others)
 
 
 def without(view: MachineView, disks: Iterable[SwapDisk]) -> MachineView:
-    """The same, the leaves of disks that left the machine counted as lost.
+    """Return the view with the leaves of disks that left the machine counted as lost.
 
-    The pool notices a pull only with its next read or write, and is sampled after that.
+    A pool notices a pull only at its next read or write, and its state is sampled later still.
     """
     for disk in disks:
         found = None if view.device(disk) is not None else view.leaf_of(disk)
@@ -213,14 +216,16 @@ def without(view: MachineView, disks: Iterable[SwapDisk]) -> MachineView:
 
 
 def with_filled(situation: Situation) -> Situation:
-    """The same, with every device marked that a running repair fills, or may fill.
+    """Return the situation with every device marked as resilvering that a running repair may fill.
 
-    Those are the ones that the kernel calls unfilled, and newcomers of which it doesn't tell.
+    These are the devices that the kernel reports as unfilled and, if it does not report that, the
+    new devices of replacing and spare groups.
     """
     scans = repairing(situation)
     if not scans:
         return situation
     root = situation.pool.root
+    # A resilver is of the whole pool and names no vdev; a rebuild is of one top-level vdev.
     tops = tuple(
         _filled(top) if any(x.vdev in (None, top.name) for x in scans) else top
         for top in root.children
@@ -229,10 +234,12 @@ def with_filled(situation: Situation) -> Situation:
 
 
 def _filled(vdev: Vdev, newcomer: bool = False) -> Vdev:
+    """Mark unfilled leaves below a vdev; ``newcomer``: it is a new device in a group."""
     if not vdev.children:
         filled = vdev.unfilled or (newcomer and vdev.unfilled is None)
         return vdev._replace(resilvering=True) if filled else vdev
     group = is_group(vdev)
+    # The first child of a group is the old device, all others are new.
     children = tuple(
         _filled(child, newcomer or (group and number > 0))
         for number, child in enumerate(vdev.children)
@@ -241,7 +248,7 @@ def _filled(vdev: Vdev, newcomer: bool = False) -> Vdev:
 
 
 def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
-    """Disks whose loss loses data once this one is out: all that no redundancy covers then."""
+    """Return the disks whose loss would lose data once this disk is out."""
     pool = situation.pool
     target = find(pool, old.key)
     root = pool.root if target is None else _without(pool.root, target.vdev)
@@ -256,22 +263,22 @@ def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
 
 
 def redundancy_words(situation: Situation) -> tuple[str, ...]:
-    """How many more devices each top-level vdev may lose now, one sentence each."""
+    """Return one sentence per top-level vdev: how many more devices it may lose now."""
     return tuple(_of_vdev(entry) for _, entry in of_pool(situation.pool))
 
 
 def vdev_words(situation: Situation, target: Target) -> str:
-    """The same of the top-level vdev of one device; empty where that holds no data."""
+    """Return how many more devices the top-level vdev of a device may lose; empty without data."""
     entry = _entry(situation, target)
     return "" if entry is None else _of_vdev(entry)
 
 
 def kept_words(situation: Situation, target: Target) -> str:
-    """What becomes of redundancy where the device stays in until another one is filled."""
+    """Describe the redundancy while the old device stays in until the new one is filled."""
     entry = _entry(situation, target)
     if entry is not None and not entry.left:
         return "Redundancy stays as it is: none left"
-    # Where ZFS repairs it, what it lacks is unknown: see is_complete.
+    # Which blocks of a device need repair is unknown (see ``is_complete``), hence "unless".
     if target.vdev.errors.total and is_complete(target.vdev):
         name = target.name
         return f"{name} counts for redundancy meanwhile, unless ZFS has to repair blocks on it"
@@ -290,7 +297,7 @@ def _of_vdev(entry: Redundancy) -> str:
 
 
 def _without(vdev: Vdev, leaf: Vdev) -> Vdev:
-    """The same tree, with one leaf removed from the machine."""
+    """Return the tree with one leaf marked REMOVED."""
     if vdev is leaf:
         return vdev._replace(state="REMOVED")
     if not vdev.children:
@@ -299,17 +306,20 @@ def _without(vdev: Vdev, leaf: Vdev) -> Vdev:
 
 
 class Inserted(NamedTuple):
-    """The disk that came after the pull, judged."""
+    """A disk inserted after the pull, and whether it can be used."""
 
     device: Device
     verdict: str = "fits"
-    """fits, unnamed (by udev), shown (the old one, said to be out), elsewhere or unfit."""
+    """One of "fits", "unnamed" (by udev), "shown", "elsewhere" or "unfit".
+
+    "shown": the machine still lists the old disk, though the operator said that it is out.
+    """
     problems: tuple[str, ...] = ()
-    """Why it is unfit."""
+    """The reasons if it is unfit."""
 
 
 def inserted(swap: Checklist, view: MachineView) -> Inserted | None:
-    """The disk that came after the pull: the old one again, one in its place, or one elsewhere."""
+    """Find the disk inserted after the pull: the old one, one in its bay, or one elsewhere."""
     old = swap.old
     disks = [device for device in view.devices if device.kind == "disk"]
     in_place = [d for d in disks if old.shares_place(d) or old.is_on(d)]
@@ -317,7 +327,7 @@ def inserted(swap: Checklist, view: MachineView) -> Inserted | None:
     found = next(iter((*in_place, *fresh)), None)
     if found is None:
         return None
-    if found.unnamed:  # it has no path that lasts
+    if found.unnamed:  # its only path may change at the next boot
         return Inserted(found, "unnamed")
     if old.is_on(found):
         if swap.unseen:
@@ -329,7 +339,7 @@ def inserted(swap: Checklist, view: MachineView) -> Inserted | None:
 
 
 def is_same(swap: Checklist, view: MachineView, found: Device) -> bool:
-    """Whether it is the old disk again; without serial and WWN, whether it has the pool's label."""
+    """Return whether it is the old disk; without serial and WWN, the pool's label decides."""
     marked = swap.old.is_marked(found)
     if marked is not None:
         return marked
@@ -337,7 +347,7 @@ def is_same(swap: Checklist, view: MachineView, found: Device) -> bool:
 
 
 def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]:
-    """Why an inserted disk can't be used; () when it can, or is the old one."""
+    """Return why an inserted disk can't be used; () if it can, or if it is the old one."""
     target = view.target(swap.old.key)
     if target is None or is_same(swap, view, found):
         return ()
@@ -345,7 +355,7 @@ def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]
     inside = None if part is None else partition_on(found, part)
     device = found if inside is None else inside
     judged = judge_device(view.pool, target, device, view.situation.facts)
-    # zpool also overwrites what is on a disk with the path of the old one: that is not wanted.
+    # zpool replace overwrites the contents of a disk with the old path without asking.
     problems = list(dict.fromkeys((*judged.problems, *held(view.pool, device))))
     smart = view.counts(found)
     if smart is not None and smart.passed is False:

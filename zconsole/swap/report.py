@@ -1,4 +1,4 @@
-"""What people and scripts read of a swap: before it begins, what it leaves, and its report."""
+"""Texts and JSON records of a swap: the explanation before it, reminders, and the final report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ from zconsole.units import duration, size
 
 
 def explained(choice: SwapChoice) -> dict[str, list[str]]:
-    """Everything to know, by headings, the danger before the ways; none is without lines."""
+    """Return the explanation of a swap as lines by heading; headings without lines are left out.
+
+    Risks come before the ways.
+    """
     by_hand = [choice.refused] if choice.way is None else []
     if choice.refusal is not None:
         by_hand += [f"{n}. {line}" for n, line in enumerate(choice.refusal.manual, 1)]
@@ -43,7 +46,7 @@ def explained(choice: SwapChoice) -> dict[str, list[str]]:
     others.pop(old.pool, None)
     stay = ", ".join(disk.words for disk in choice.untouchable)
     out = f"With {old.spot} out and no new disk filled, pulling any of these loses data: {stay}"
-    # Of a device that still works nothing failed.
+    # A device that still works has not failed, so the heading must not say so.
     wrong = "What failed" if choice.failed else "What is wrong" if choice.faulty else "State"
     judged = (f"Judged: {SUSPECTS[choice.cause]}",) if choice.faulty else ()
     own = "needs a swap of its own afterwards; it is offered at the end of this one"
@@ -78,14 +81,14 @@ def _about(choice: SwapChoice) -> Iterator[str]:
 
 
 def way_text(way: SwapWay) -> str:
-    """A way in one line: what it is called, and why it is or isn't possible."""
+    """Return a way in one line: its title, and why it is or isn't possible."""
     return f"{WAYS[way.mode].title}: {f'not now: {way.refused}' if way.refused else way.why}"
 
 
 def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = None) -> str:
-    """How long the resilvers of a way take, and what that is based on.
+    """Return how long the resilvers of a way take, and the basis of the estimate.
 
-    ``left``: seconds of the resilver that runs, by its own ETA; None where unknown.
+    ``left``: seconds left of the running resilver by its own ETA; None if unknown.
     """
     if way.begun and left is not None:
         return f"Time: {duration(left)} left of the resilver that runs"
@@ -98,30 +101,38 @@ def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = Non
 
 
 def undone(swap: Checklist, view: MachineView) -> tuple[str, ...]:
-    """What the swap, or a wrong pull during it, left undone, each with what to do about it."""
+    """Return what the swap or a wrong pull left undone, each with what to do about it."""
     stands = (back.left for back in standing(swap, view) if back.left)
     return (*_of_wrong(swap, view), *stands)
 
 
 def reminders(swap: Checklist, view: MachineView, now: float) -> tuple[str, ...]:
-    """What nothing leads on from: disks meant to go; all of what a closed checklist left."""
+    """Return reminders that no step of the checklist deals with.
+
+    For an open checklist: disks that were pulled on purpose. For a closed one: everything it left
+    undone; a light only for as long as it can be on.
+    """
     if swap.state == OPEN:
         return tuple(_of_wrong(replace(swap, wrong=()), view))
     lights = light_words(swap)
+    # A light is switched off after LASTING seconds, so a reminder of it would be wrong then.
     switched = max((e.t for e in swap.log if e.step == "light" and e.command), default=swap.begun)
     found = undone(swap, view) if swap.undone else lights
     return tuple(text for text in found if text not in lights or now - switched < LASTING)
 
 
 def still_out(swap: Checklist, view: MachineView) -> tuple[str, ...]:
-    """Disks that somebody meant to pull and the pool still misses, with the redundancy left."""
+    """Return sentences about disks pulled on purpose that their pool still misses.
+
+    Each names the redundancy left.
+    """
     said: list[str] = []
     for disk in swap.meant:
         found = view.leaf_of(disk)
         if found is None or is_complete(found[1].vdev):
             continue
         if found[1].vdev.shared and found[1].vdev.state not in FAILED:
-            continue  # nothing makes it complete
+            continue  # a spare in use at several places is complete in none
         left = vdev_words(*found)
         said.append(f"{disk.words} is still out{f'; {left}' if left else ''}.")
     if said and _old_helps(swap, view):
@@ -130,16 +141,17 @@ def still_out(swap: Checklist, view: MachineView) -> tuple[str, ...]:
 
 
 def _old_helps(swap: Checklist, view: MachineView) -> bool:
-    """Whether the old disk could stand in for one that is out: it is in, and was only offlined."""
+    """Return whether the old disk is in and only OFFLINE, so that it could restore redundancy."""
     target = view.target(swap.old.key) if swap.meant else None
     there = view.device(swap.old) is not None
     return there and target is not None and target.vdev.state == "OFFLINE"
 
 
 def _of_wrong(swap: Checklist, view: MachineView) -> Iterator[str]:
+    """Yield what is left to do about disks that were pulled by mistake or on purpose."""
     for disk in (*swap.wrong, *swap.meant):
         found, out = view.leaf_of(disk), view.device(disk) is None
-        if found is None:  # where its pool is there, that has let it go
+        if found is None:  # if its pool is imported, the pool no longer has this device
             if out and view.of(disk.pool) is None:
                 yield f"{disk.words} is still out: put it back"
             continue
@@ -153,7 +165,7 @@ def _of_wrong(swap: Checklist, view: MachineView) -> Iterator[str]:
 
 
 def beside_left(swap: Checklist, view: MachineView) -> tuple[tuple[SwapDisk, str], ...]:
-    """Devices of other pools that were on the old disk and are not complete, each in words."""
+    """Return devices of other pools that were on the old disk and are incomplete, with advice."""
     found: list[tuple[SwapDisk, str]] = []
     for disk in () if swap.pulled is None or swap.same else swap.beside:
         leaf = view.leaf_of(disk)
@@ -172,11 +184,14 @@ def beside_left(swap: Checklist, view: MachineView) -> tuple[tuple[SwapDisk, str
 
 
 def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) -> WayBack | None:
-    """What Back does: the inverse of what was done last; ``clean``: nothing is left undone."""
+    """Return what the Back action does: undo what was done last. None if it can do nothing.
+
+    ``clean``: nothing is left undone, so giving up the swap needs no command.
+    """
     if stage.alarm:
         return None
     stands = [back for back in standing(swap, view, stage.step) if back.text]
-    if _old_helps(swap, view):  # redundancy before the light
+    if _old_helps(swap, view):  # restore redundancy before switching a light
         stands.sort(key=lambda back: back.plan is None or back.plan.action != "online")
     gives_up = clean and view.target(swap.old.key) is not None and swap.pulled is None
     if not stands and gives_up:
@@ -185,12 +200,12 @@ def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) 
 
 
 def markdown(swap: Checklist, zone: tzinfo | None = UTC) -> str:
-    """What was swapped, why, when and by which commands; times in ``zone``, None the machine's."""
+    """Return the swap report as Markdown; times are in ``zone``, None means the local zone."""
     return "\n".join(inert(line) for line in _lines(swap, zone)) + "\n"
 
 
 def summary(swap: Checklist) -> tuple[str, ...]:
-    """The end in a few sentences."""
+    """Return the outcome of a swap in a few sentences."""
     if swap.state == OPEN:
         return ("Every step is done.",)
     if swap.undone:
@@ -216,7 +231,7 @@ def summary(swap: Checklist) -> tuple[str, ...]:
 
 
 def entry_words(entry: SwapEntry) -> str:
-    """What happened, in words that need no other."""
+    """Return the text of a log entry, preceded by the step's title if it would be unclear alone."""
     if entry.text.startswith(NOT_NEEDED):
         return f"{STEPS[entry.step].title}: {entry.text}"
     return entry.text
@@ -225,6 +240,7 @@ def entry_words(entry: SwapEntry) -> str:
 def _lines(swap: Checklist, zone: tzinfo | None) -> Iterator[str]:
     yield f"# Disk swap in {swap.pool}: {swap.old.words}"
     yield ""
+    # Two blanks at the end of a line are a line break in Markdown.
     yield from (f"{line}  " for line in summary(swap))
     yield ""
     yield "| | old disk | new disk |"
@@ -254,7 +270,7 @@ def _lines(swap: Checklist, zone: tzinfo | None) -> Iterator[str]:
 
 
 def _resilver(swap: Checklist) -> Iterator[str]:
-    """How long the resilver took, and how long it was said to take."""
+    """Yield the line with the resilver's duration and the predicted one."""
     took = swap.resilvered
     if took is None and swap.predicted is None:
         return
@@ -268,7 +284,7 @@ def _resilver(swap: Checklist) -> Iterator[str]:
 
 _FACTS = {name: name for name in ("name", "bay", "port", "model", "serial")}
 _FACTS |= {"WWN": "wwn", "path": "whole"}
-"""What the report calls a fact of a disk, and its field."""
+"""Report labels of disk facts, and the ``SwapDisk`` field of each."""
 
 
 def _cell(text: str) -> str:
@@ -280,11 +296,11 @@ def _when(t: float, zone: tzinfo | None) -> str:
 
 
 _KEPT = ("id", "pool", "guid", "vdev", "mode", "state", "begun", "ended")
-"""What a script reads of a checklist as it is kept."""
+"""Checklist fields that are copied unchanged into the JSON record."""
 
 
 def checklist_record(swap: Checklist, stage: SwapStage | None) -> dict[str, Any]:
-    """What scripts read; ``stage`` is None where the machine was not looked at."""
+    """Return a checklist as a JSON record; ``stage`` is None if the machine was not read."""
     return {
         **{name: getattr(swap, name) for name in _KEPT},
         "old": _disk(swap.old),
@@ -300,7 +316,7 @@ def checklist_record(swap: Checklist, stage: SwapStage | None) -> dict[str, Any]
 
 
 def choice_record(choice: SwapChoice) -> dict[str, Any]:
-    """What a swap would be, before it begins."""
+    """Return the JSON record of a swap that has not begun."""
     return {
         "pool": choice.old.pool,
         "guid": choice.guid,

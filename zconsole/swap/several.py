@@ -1,4 +1,4 @@
-"""Several disks to swap: in which order, what each choice costs, and how checklists begin."""
+"""Several disks to swap: in which order, what each order costs, and beginning the checklists."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class SwapOrder:
     """One way to swap several disks."""
 
     text: tuple[str, ...]
-    """How it goes, and what it costs in time and redundancy."""
+    """Description of the order and its cost in time and redundancy."""
     refused: str = ""
     doubtful: bool = False
-    """Whether some may need no new disk: their cable is the likely cause."""
+    """Whether some devices may need no new disk because their cable is the likely cause."""
 
 
 def estimated(
@@ -53,10 +53,10 @@ def estimated(
     reports: Sequence[ScanReport] = (),
     others: Iterable[PastRate] = (),
 ) -> Mapping[str, Estimate | None]:
-    """How long a resilver of each device would take, and what that is based on: scans of the pool.
+    """Estimate how long the resilver of each device takes, with the basis of the estimate.
 
-    Those that the pool and the reports tell count; where there is none, ``others``: those that
-    run, and those that a later one took the place of.
+    Rates come from the scans of the pool and from ``reports``. Only if there are none, ``others``
+    are used: rates of running scans and of scans that a later one replaced.
     """
     alike = sorted(others, key=lambda pace: (-pace.closeness, -pace.t))
     known = paces(view.pool.root, view.pool.scans, reports) or tuple(alike)
@@ -64,17 +64,17 @@ def estimated(
 
 
 def urgent_first(view: MachineView, targets: Iterable[Target]) -> tuple[Target, ...]:
-    """The devices in the order in which to swap them.
+    """Return the devices in the order in which to swap them.
 
-    First where the vdev has the least redundancy; there the failed ones, by bay, then those with
-    the most errors.
+    Devices of the vdev with the least redundancy come first; within a vdev failed devices by bay,
+    then the others by number of errors.
     """
 
     def _urgency(target: Target) -> tuple[int, bool, int, tuple[str | int, ...]]:
         left = parity(target.top) - sum(not is_complete(m) for m in members(target.top))
         works = target.vdev.state not in FAILED
         errors = target.vdev.errors.total if works else 0
-        # Numbers count as such: Slot 9 before Slot 10.
+        # Compare digits as numbers, so that Slot 9 comes before Slot 10.
         parts = re.split(r"([0-9]+)", view.disk(target).spot)
         place = tuple(int(part) if n % 2 else part for n, part in enumerate(parts))
         return (left, works, -errors, place)
@@ -85,8 +85,9 @@ def urgent_first(view: MachineView, targets: Iterable[Target]) -> tuple[Target, 
 def in_turn(
     view: MachineView, targets: Sequence[Target], estimates: Mapping[str, Estimate | None]
 ) -> SwapOrder:
-    """One disk after the other, in this order."""
+    """Describe swapping one disk after the other, in this order."""
     times = _seconds(targets, estimates)
+    # One unknown duration makes the total unknown.
     total = sum(times) if len(times) == len(targets) else None
     least = min((max(0, left_without(target)) for target in targets), default=0)
     names = ", then ".join(view.disk(target).spot for target in targets)
@@ -104,7 +105,7 @@ def in_turn(
 def together(
     view: MachineView, targets: Sequence[Target], estimates: Mapping[str, Estimate | None]
 ) -> SwapOrder:
-    """All new disks filled by one resilver while the old ones stay in (``plan_batch``)."""
+    """Describe filling all new disks by one resilver, the old ones still in (``plan_batch``)."""
     wanting = [target for target in targets if not is_being_replaced(target)]
     longest = max(_seconds(targets, estimates), default=None)
     least = min(map(_left_now, targets), default=0)
@@ -123,19 +124,19 @@ def together(
 
 
 def _seconds(targets: Iterable[Target], estimates: Mapping[str, Estimate | None]) -> list[float]:
-    """How long the resilvers of these devices take, as far as that is known."""
+    """Return the known resilver durations of these devices, in seconds."""
     found = (estimates.get(target.key) for target in targets)
     return [each.eta for each in found if each is not None and each.eta is not None]
 
 
 def _left_now(target: Target) -> int:
-    """How many more devices the vdev may lose while the old disk stays in."""
+    """Return how many more devices the vdev may lose while the old disk stays in."""
     own = target.vdev.state in FAILED
     return max(0, parity(target.top) - len(others_missing(target)) - own)
 
 
 def _one_resilver(situation: Situation, time: str) -> str:
-    """How one resilver comes to fill all new disks in this release, and how long that takes."""
+    """Describe how this ZFS release fills all new disks with one resilver, and the time."""
     runs = situation.active("resilver")
     if runs is not None:
         return _after(situation, runs, time)
@@ -155,7 +156,7 @@ def _one_resilver(situation: Situation, time: str) -> str:
 
 
 def _after(situation: Situation, runs: Scan, time: str) -> str:
-    """How one resilver comes to fill all new disks where another one runs already."""
+    """Describe how one resilver fills all new disks while another one is running."""
     waits = will_defer(situation.facts, runs.percent)
     if waits is None:
         return (
@@ -171,7 +172,7 @@ def _after(situation: Situation, runs: Scan, time: str) -> str:
 
 
 def assigned(view: MachineView, targets: Sequence[Target]) -> dict[str, str]:
-    """A free disk for as many of the places as can have one: leaf key to the disk's path."""
+    """Assign free disks to as many places as possible: a dict of leaf key to disk path."""
     fits = {target.key: [device.path for device in free_disks(view, target)] for target in targets}
     taken: dict[str, str] = {}
     for key in fits:
@@ -183,7 +184,11 @@ def assigned(view: MachineView, targets: Sequence[Target]) -> dict[str, str]:
 def _give(
     key: str, fits: Mapping[str, Sequence[str]], taken: dict[str, str], tried: set[str]
 ) -> bool:
-    """Give a place a disk; a place that has it already moves to another one that fits it."""
+    """Assign a disk to a place, moving other places to another fitting disk where needed.
+
+    One augmenting step of bipartite matching (Kuhn's algorithm); ``tried`` holds the paths that
+    were visited in this step. Returns whether a disk was found.
+    """
     for path in fits[key]:
         if path in tried:
             continue
@@ -202,9 +207,9 @@ def started(
     now: float,
     estimate: Estimate | None = None,
 ) -> Guide:
-    """The guide of a swap that was confirmed now; of the one that is open for this disk already.
+    """Begin the checklist of a confirmed swap, or continue one that is open for this disk.
 
-    ``estimate``: how long its resilver was said to take.
+    ``estimate``: the predicted duration of its resilver, as shown to the operator.
     """
     for known in store.read():
         here = known.pool == choice.old.pool
@@ -255,12 +260,13 @@ def begin_replaced(
 ) -> tuple[Checklist, ...]:
     """Begin a checklist for each replace of a batch that was carried out.
 
-    ``view`` is how the machine was before. Raises StateError where the store doesn't answer.
+    ``view`` is the machine before the batch. Raises StateError if the store does not answer.
     """
     commands = [event.text for event in events if event.kind == "begun"]
     if any(event.kind == "failed" for event in events):
-        commands = commands[:-1]  # it was the last one
+        commands = commands[:-1]  # a batch stops at the first failure, so the last command failed
     found: list[Checklist] = []
+    # The commands ran in the order of the swaps; a batch that stopped has fewer of them.
     for pair, command in zip(swaps, commands, strict=False):
         choice, device = choose(view, pair.old), view.situation.facts.disk(pair.new)
         if choice is None or choice.refusal is not None:
@@ -275,7 +281,7 @@ def begin_replaced(
 def begin_adopted(
     view: MachineView, keys: Sequence[str], store: SwapStore, now: float
 ) -> tuple[Checklist, ...]:
-    """Begin a checklist for each of these devices, whose replace runs already."""
+    """Begin a checklist for each of these devices, whose replace is already running."""
     found: list[Checklist] = []
     for key in keys:
         choice = choose(view, key)

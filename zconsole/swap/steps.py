@@ -1,8 +1,8 @@
-"""The steps of a swap: when each is done, its plan or question, its words and its way back.
+"""The steps of a swap: when each is done, its plan or question, its text and its undo.
 
-``STEPS``, at the end, has a row for each, and ``WAYS`` their order; above stand the functions of
-the rows, in that order. A step looks at pool and machine each time and remembers nothing. What only
-a person or the past can tell is kept in the checklist.
+``STEPS`` at the end of the module has one row per step, and ``WAYS`` their order. The functions of
+the rows stand above, in the same order. A step is derived from pool and machine each time and keeps
+no state. Facts that only a person or the past can tell are kept in the checklist.
 """
 
 from __future__ import annotations
@@ -62,87 +62,93 @@ from zconsole.swap.way_back import (
 from zconsole.units import counted, size
 
 PUT_BACK = "put-back"
-"""What the log calls the way back of a wrong disk, which is no step of its own."""
+"""Log name for bringing back a disk that was pulled by mistake; not a step in ``STEPS``."""
 NOT_NEEDED = "not needed"
-"""What the log says of a step that this machine, or this pool, didn't need."""
+"""Log text of a step that this machine or pool didn't need."""
 SCRUB_CANCELED = "the scrub was canceled before its end"
-"""What it says of a scrub that somebody stopped."""
+"""Log text of a scrub that somebody stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Something only a person can say."""
+    """An answer to a step that only the operator can give."""
 
     name: str
     text: str
-    """What is said by it: ``I have pulled it``."""
+    """The full statement: ``I have pulled it``."""
     key: str
-    """The same in a word or two, beside its key: ``done``, ``skip light``."""
+    """A label of a word or two beside the key: ``done``, ``skip light``."""
     noted: Callable[[Checklist, float], Checklist]
-    """The checklist once it was said, at that time."""
+    """Returns the checklist updated with the answer; takes the time in epoch seconds."""
     typed: str | None = None
-    """What to type first, where a mistake would cost data."""
+    """A word to type first, where a mistake would cost data."""
     means: str = ""
-    """What follows from it, where the text of the step speaks of the other choice."""
+    """The consequence, where the text of the step describes the other choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class SwapStage:
-    """The current step of a checklist, as it is now."""
+    """The current step of a checklist, as derived from the present state."""
 
     title: str
-    """What to do now, verb first: ``Pull bay07 (serial WD-1234)``."""
+    """The instruction, verb first: ``Pull bay07 (serial WD-1234)``."""
     text: tuple[str, ...] = ()
-    """Whole sentences: why, how, what to look for."""
+    """Full sentences: why, how, what to look for."""
     step: str = ""
-    """Its row in STEPS."""
+    """The step's key in ``STEPS``."""
     warnings: tuple[str, ...] = ()
-    """What is dangerous about it, said before it is done."""
+    """Dangers, shown before the step is done."""
     waits: str = ""
-    """What it waits for; empty while it waits for the operator only."""
+    """The event waited for; empty while only the operator is waited for."""
     deferred: bool = False
-    """Whether the resilver that runs is of other disks, and this one's starts after it."""
+    """Whether the running resilver is of other disks, so that this disk's starts after it."""
     plan: ActionPlan | None = None
-    """The plan that does the step; a refused one says why it can't be done yet."""
+    """The plan that does the step; a refused plan says why it can't run yet."""
     paths: tuple[str, ...] = ()
-    """Devices the plan names, to be looked at again before it runs."""
+    """Devices named in the plan, which are checked again before it runs."""
     answers: tuple[Answer, ...] = ()
     ahead: SwapStep | None = None
-    """Its row while it is still to be taken, for what Back does afterwards; None once it was."""
+    """The step while it is still ahead, for its ``undo`` text; None once it is taken."""
     back: WayBack | None = None
-    """None: there is no way back, and ``final`` says why."""
+    """What the Back action does now; None if nothing can be undone, and ``final`` says why."""
     final: str = ""
-    """What can't be undone once the step is taken, or since it was; empty when all can.
+    """What can't be undone once the step is taken; empty if all can be undone.
 
-    What begins with a capital is said as it stands, else ``No way back:`` comes first.
+    A text with a capital first letter is shown as it is; any other after ``No way back:``.
     """
     alarm: bool = False
-    """Whether something is wrong that must be put right before anything else."""
+    """Whether something is wrong that must be put right first."""
     brief: str = ""
-    """The same as the title in a few words, naming bays only; empty where the title is short."""
+    """Short form of the title, naming bays only; empty if the title is short."""
     undone: tuple[str, ...] = ()
-    """What stays undone where the checklist is given up now, and what to do about each."""
+    """What stays undone if the swap is given up now, and what to do about each."""
     reminders: tuple[str, ...] = ()
-    """What is out, offline or lit still though nothing leads on from it, and what to run."""
+    """What is still out, offline or lit without a step that leads on from it, and what to run."""
     then: tuple[SwapDisk, ...] = ()
     """Devices of other pools that were on the disk, and need a swap of their own."""
     over: bool = False
-    """Whether nothing is left to do."""
+    """Whether the checklist is done."""
 
     @property
     def asks(self) -> bool:
-        """Whether the step needs somebody's yes or word, rather than time or hands."""
+        """Whether the step needs the operator's confirmation or answer.
+
+        False if it needs only time, or hands at the machine.
+        """
         return not self.over and (self.plan is not None or not self.waits)
 
     @property
     def final_line(self) -> str:
-        """What can't be undone, as a line of its own; empty where all can."""
+        """The line about what can't be undone; empty if all can."""
         if self.final[:1].isupper():
             return self.final
         return f"No way back: {self.final}" if self.final else ""
 
     def undo_line(self, key: str) -> str:
-        """What Back does once the step is taken, by the key or word that does it; may be empty."""
+        """Return what Back will do once the step is taken; empty if it can do nothing.
+
+        ``key``: the key or word that means Back.
+        """
         if self.ahead is None or not self.ahead.undo:
             return ""
         when = f"{self.ahead.until}," if self.ahead.until else "Afterwards:"
@@ -150,7 +156,7 @@ class SwapStage:
 
 
 def _passes(step: str, text: str) -> Callable[[Checklist, float], Checklist]:
-    """Note that a step, or what else is called so, is passed by the operator's word."""
+    """Return a function that marks a step as passed, on the operator's word."""
 
     def _noted(swap: Checklist, now: float) -> Checklist:
         return swap.noting(now, swap.at, f"{text}: the operator said so").passing(step)
@@ -159,6 +165,7 @@ def _passes(step: str, text: str) -> Callable[[Checklist, float], Checklist]:
 
 
 def _said_out(swap: Checklist, now: float) -> Checklist:
+    """Note that the old disk is out, on the operator's word."""
     how = f"{swap.old.words} is out: the operator said so, the machine did not show it"
     return replace(swap, pulled=now, unseen=not swap.was_gone).noting(now, "pull", how)
 
@@ -202,13 +209,13 @@ NO_WAIT = Answer(
 )
 
 FILLING = ("zpool replace", "zpool online", "zpool clear", "zpool resilver")
-"""What a resilver follows."""
+"""Commands after which a resilver starts."""
 BEGINNING = 10.0
-"""Seconds after a command until the resilver that it causes has begun at the latest."""
+"""Longest time in seconds from a command to the start of the resilver that it causes."""
 
 
 def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
-    """Let a hot spare stand in, and wait until it is filled; None once it is."""
+    """Return the stage to attach a hot spare and wait until it is filled; None once it is."""
     situation, target = view.situation, view.target(swap.old.key)
     if swap.pulled is not None or target is None:
         return None
@@ -221,6 +228,7 @@ def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
             waits=filling(situation),
         )
     path = swap.spare.whole if swap.spare else ""
+    # The chosen spare may be in use by now: then any other one will do.
     if path not in spares(view.pool):
         path = next(iter(spares(view.pool)), path)
     return SwapStage(
@@ -232,7 +240,7 @@ def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
 
 
 def look_offline(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
-    """Take every leaf on the disk offline; None once no pool reads or writes it."""
+    """Return the stage to take the disk's leaves offline; None once no pool uses the disk."""
     if swap.pulled is not None or (view.devices and view.device(swap.old) is None):
         return None
     lost = effects(view, swap.old)
@@ -253,7 +261,7 @@ def look_offline(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
 
 
 def look_light(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
-    """Switch the bay's light on; None once it is, or where there is none."""
+    """Return the stage to switch the bay's light on; None once it is on, or if there is none."""
     done = "light" in swap.passed or swap.pulled is not None or swap.left_early
     if not swap.old.light or done:
         return None
@@ -266,13 +274,13 @@ def look_light(swap: Checklist, view: MachineView, _: float) -> SwapStage | None
 
 
 def past(swap: Checklist, view: MachineView) -> bool:
-    """Whether somebody, or ZED, has already given the place to a disk that came into it."""
+    """Return whether somebody, or ZED, has already begun a replace in this place."""
     target = view.target(swap.old.key)
     return swap.mode != REPLACE_FIRST and (target is None or replacing(target) is not None)
 
 
 def look_pull(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
-    """Wait for the pull of the right disk; None once it is out."""
+    """Return the stage that waits for the pull of the right disk; None once it is out."""
     old = swap.old
     if swap.pulled is not None or past(swap, view):
         return None
@@ -309,7 +317,7 @@ def look_pull(swap: Checklist, view: MachineView, now: float) -> SwapStage | Non
 
 
 def _how_found(swap: Checklist, view: MachineView, now: float) -> Iterator[str]:
-    """How to know the disk with your own eyes, and which others are out."""
+    """Yield how to recognize the disk by its light and label, and which unused disks are out."""
     old = swap.old
     if "light" in swap.passed and swap.lit:
         switched = [e.t for e in swap.log if e.step == "light" and e.result == "done"]
@@ -336,7 +344,7 @@ def _how_found(swap: Checklist, view: MachineView, now: float) -> Iterator[str]:
 
 
 def away(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
-    """Disks that were there before and are not now, those that hold no pool included."""
+    """Return disks that were present before and are not now, unused ones included."""
     if not view.devices:
         return ()
     return tuple(disk for disk in swap.around if view.device(disk) is None)
@@ -347,20 +355,20 @@ LOOKING_AGAIN = {
         "echo 1 > /sys/block/{}/device/delete",
         "echo '- - -' | tee /sys/class/scsi_host/host*/scan",
     ),
-    # A controller is a PCI device, and its file is called otherwise.
+    # An NVMe controller is a PCI device, so it is removed and found by the files of PCI.
     "nvme": (
         "echo 1 > /sys/block/{}/device/device/remove",
         "echo 1 > /sys/bus/pci/rescan",
     ),
 }
-"""By the kernel's name of a disk: the commands that remove one which is out, and find what is in.
+"""Commands that make the kernel drop a disk that is out and find a new one, by name prefix.
 
-The number in the name of an NVMe disk need not be its controller's: the path goes by the disk.
+The number in the name of an NVMe disk need not be its controller's, so the path starts at the disk.
 """
 
 
 def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
-    """Wait for the new disk, and judge it; None once one is in that fits."""
+    """Return the stage that waits for the new disk and checks it; None once one fits."""
     if past(swap, view) or view.device(swap.new) is not None:
         return None
     old, spot, found = swap.old, swap.old.place or "the same bay", inserted(swap, view)
@@ -387,7 +395,8 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
                 f"The machine still shows {old.words}. If it is still in, pull it now.",
                 "If it is out, the machine doesn't notice that disks go or come:"
                 f" {way if commands else 'power off and on.'}",
-                # Each on a line of its own, and short enough not to be broken: they are copied.
+                # One command per line, short enough not to be wrapped: they are copied from the
+                # screen.
                 *commands,
             ),
             waits=f"another disk in {spot}",
@@ -405,7 +414,7 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
 
 
 def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
-    """Give the place to the new disk, or put the same one online; None once that has begun."""
+    """Return the stage to replace, or to put the same disk online; None once that has begun."""
     old, new, target = swap.old, swap.new, view.target(swap.old.key)
     if target is None or new is None or replacing(target) is not None:
         return None
@@ -416,7 +425,7 @@ def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
     path = new.whole if device is None else f"{device.path}-part{part}"
     path = path if given is None else given.path
     smart = view.counts(device)
-    # Where disks are named by their bay, only their labels tell them apart.
+    # Disks named by bay have the same name, so only their labels tell them apart.
     labels = old.mark and new.mark and old.spot == new.spot
     return SwapStage(
         f"Replace {old.mark} with {new.mark} in {new.spot}"
@@ -436,7 +445,7 @@ def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
 def _doubts(
     view: MachineView, target: Target, device: Device | None, given: Device | None
 ) -> Iterator[str]:
-    """What speaks against the inserted disk, or its partition, though it can be used."""
+    """Yield cautions about an inserted disk, or its partition, that can be used."""
     if given is not None:
         yield from judge_device(view.pool, target, given, view.situation.facts).cautions
     if device is not None:
@@ -446,7 +455,7 @@ def _doubts(
 
 
 def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | None:
-    """The old disk is back: online, or clear where ZFS gave it up."""
+    """Return the stage to put the old disk online, or to clear it if it is FAULTED."""
     situation, state = view.situation, target.vdev.state
     if state not in FAILED:
         return None
@@ -462,13 +471,14 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
 
 
 def just_ran(swap: Checklist, now: float) -> bool:
-    """Whether a command ran so recently that its resilver may not have begun."""
+    """Return whether a command ran so recently that its resilver may not have begun."""
     begun = (entry for entry in swap.log if entry.command.startswith(FILLING))
+    # Below 0 if the clock was set back: such a command doesn't count.
     return any(0.0 <= now - entry.t < BEGINNING for entry in begun)
 
 
 def look_resilver(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
-    """Wait until the new disk is filled; None once the place is whole again."""
+    """Return the stage that waits until the new disk is filled; None once the vdev is whole."""
     situation, old = view.situation, view.target(swap.old.key)
     leaf, group = old if swap.same else new_leaf(swap, view), replacing(old)
     waits = repairs(situation) or just_ran(swap, now)
@@ -479,9 +489,10 @@ def look_resilver(swap: Checklist, view: MachineView, now: float) -> SwapStage |
     over = [s for s in view.pool.scans if s.function in ("resilver", "rebuild") and s.end]
     newest = max(over, key=lambda scan: scan.end or 0.0, default=None)
     begun = swap.noted("replace") or swap.begun
-    # The resilver of a replace that was adopted may have ended before the checklist began.
+    # An adopted replace may have finished resilvering before the checklist began.
     started = newest is not None and (newest.start or 0.0) >= int(begun)
     ended = newest is not None and (started or not settling(now, begun))
+    # ZFS removes the replaced device only a while after the resilver's end (see ``settling``).
     if waits or not ended or settling(now, newest.end if newest else None):
         return _waiting(swap, view, leaf)
     return SwapStage(
@@ -489,12 +500,14 @@ def look_resilver(swap: Checklist, view: MachineView, now: float) -> SwapStage |
         (leftover(group) or "",),
         warnings=("Do not pull the old disk: it may hold the only good copy of some block.",),
         waits="the group to end",
+        # A checkpoint keeps the group in place: without discarding it, no resilver helps.
         plan=(plan_resilver if view.pool.checkpoint is None else plan_discard)(situation),
         alarm=True,
     )
 
 
 def _waiting(swap: Checklist, view: MachineView, leaf: Target | None) -> SwapStage:
+    """Build the stage that waits for the resilver."""
     old, vdev = view.target(swap.old.key), None if leaf is None else leaf.vdev
     stay = "Leave the old disk plugged in until it ends"
     if swap.mode != REPLACE_FIRST:
@@ -515,7 +528,7 @@ def _waiting(swap: Checklist, view: MachineView, leaf: Target | None) -> SwapSta
 
 
 def new_leaf(swap: Checklist, view: MachineView) -> Target | None:
-    """The leaf on the new disk; None while the pool has none."""
+    """Return the leaf on the new disk; None while the pool has none."""
     if swap.new is None:
         return None
     device = view.device(swap.new)
@@ -524,10 +537,11 @@ def new_leaf(swap: Checklist, view: MachineView) -> Target | None:
 
 
 def look_return_spare(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
-    """Give back a spare that still stands in; None when none does."""
+    """Return the stage to detach a spare that still stands in; None if none does."""
     leaf = view.target(swap.old.key) if swap.same else new_leaf(swap, view)
     if leaf is None or leaf.group is None or leaf.group.kind != "spare":
         return None
+    # zpool can't tell which place is meant for a spare that stands in at several.
     standing = next((spare for spare in leaf.spares if spare.guid and not spare.shared), None)
     if standing is None or standing.guid is None:
         return None
@@ -539,7 +553,7 @@ def look_return_spare(swap: Checklist, view: MachineView, _: float) -> SwapStage
 
 
 def look_light_off(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
-    """Switch the light off that this checklist switched on; None once it is off."""
+    """Return the stage to switch off the light that this checklist switched on; None if off."""
     if not swap.lit or "light-off" in swap.passed:
         return None
     return SwapStage(
@@ -550,9 +564,10 @@ def look_light_off(swap: Checklist, view: MachineView, _: float) -> SwapStage | 
 
 
 def look_scrub(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
-    """Offer a scrub and follow it; None once it has ended, or none is wanted."""
+    """Return the stage to offer a scrub and wait for it; None once it ended or was skipped."""
     situation, asked = view.situation, swap.scrub_begun
     runs = situation.active("scrub")
+    # A scrub appears in the samples only some time after its command.
     begins = asked is not None and 0.0 <= now - asked < BEGINNING
     if "scrub" in swap.passed:
         return None
@@ -571,7 +586,7 @@ def look_scrub(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
 
 
 def scrubbed(swap: Checklist, view: MachineView) -> str:
-    """How the scrub of this swap ended, in words; empty while none has."""
+    """Return how the scrub of this swap ended, in words; empty if none has ended."""
     # The kernel's start time is in whole seconds.
     over = (scan for scan in view.pool.scans if scan.function == "scrub" and scan.end)
     ended = next((scan for scan in over if (scan.start or 0.0) >= int(swap.begun)), None)
@@ -583,24 +598,24 @@ def scrubbed(swap: Checklist, view: MachineView) -> str:
 
 
 class SwapStep(NamedTuple):
-    """A step: what it is called, how it is seen to be done, and the way back once it is taken.
+    """A kind of step: its title, how it is seen to be done, and how to undo it.
 
-    One of ``undo`` and ``final`` is never empty where something is done.
+    At least one of ``undo`` and ``final`` is set for a step that changes something.
     """
 
     title: str
     look: Callable[[Checklist, MachineView, float], SwapStage | None] = lambda *_: None
-    """What is to do at this time: a plan, a question or a wait, in words; None once it is done."""
+    """Returns the stage (a plan, question or wait) until the step is done, then None."""
     stands: Callable[[Checklist, MachineView], Iterable[WayBack]] = lambda *_: ()
-    """What it did that stands, each with the way back; what to take back first comes first."""
+    """Returns the step's effects that are still in place; the one to undo first comes first."""
     undo: str = ""
-    """What Back will do, said before the step is taken: ``puts it online again``."""
+    """What Back will do, shown before the step is taken: ``puts it online again``."""
     until: str = ""
-    """Until when it does, where that ends."""
+    """Until when Back can do it, if that ends."""
     final: str = ""
-    """Why there is no way back; with ``undo``, what is lost all the same."""
+    """Why there is no way back; together with ``undo``, what is lost anyway."""
     brief: str = ""
-    """The same in a few words, for a list of steps; empty where nothing is lost."""
+    """A few words about the loss for a list of steps; empty if nothing is lost."""
 
 
 STEPS = {
@@ -648,11 +663,11 @@ STEPS = {
     "scrub": SwapStep("Scrub", look_scrub, stands_scrub, "stops it"),
     "report": SwapStep("Save the report"),
 }
-"""Every step by its name; ``WAYS`` has those of each way, in order."""
+"""Every step by name; ``WAYS`` has the steps of each way in order."""
 
 
 class Way(NamedTuple):
-    """A way of swapping: what it is called, and its steps between ``explain`` and ``report``."""
+    """A way of swapping: its title, and its steps between ``explain`` and ``report``."""
 
     title: str
     steps: tuple[str, ...]
@@ -671,31 +686,32 @@ WAYS = {
 
 
 def steps_of(swap: Checklist) -> tuple[str, ...]:
-    """Every step of a checklist's way, in order."""
+    """Return every step of a checklist's way, in order."""
     return ("explain", *WAYS[swap.mode].steps, "report")
 
 
 def comes_before(swap: Checklist, one: str, other: str) -> bool:
-    """Whether one step of a checklist's way comes before another."""
+    """Return whether one step of a checklist's way comes before another."""
     return steps_of(swap).index(one) < steps_of(swap).index(other)
 
 
 def needed_steps(mode: str, light: bool, spared: bool, along: bool) -> tuple[str, ...]:
-    """The steps of a way that are needed here, for plan and checklist alike.
+    """Return the steps of a way that are needed, for plan and checklist alike.
 
-    ``light``: the bay has one; ``spared``: a hot spare stands in; ``along``: other devices are on
-    the disk, so that it has to be taken offline though its own device left the pool.
+    ``light``: the bay has a light; ``spared``: a hot spare stands in; ``along``: other devices are
+    on the disk, so that it must be taken offline though its own device has left the pool.
     """
     idle = {
         *(("light", "light-off") if not light else ()),
         *(("return-spare",) if not spared else ()),
+        # Once replaced, the old device has left the pool, and nothing is left to take offline.
         *(("offline",) if mode == REPLACE_FIRST and not along else ()),
     }
     return (*(step for step in WAYS[mode].steps if step not in idle), "report")
 
 
 def listed(swap: Checklist, at: str) -> tuple[str, ...]:
-    """The steps that people see, ``at`` being the current one; what it never needs is not."""
+    """Return the steps to show, ``at`` being the current one, without those never needed."""
     needed = needed_steps(swap.mode, bool(swap.old.light), swap.spared, swap.along)
     ran = {entry.step for entry in swap.log if entry.command}
     every = steps_of(swap)
@@ -703,7 +719,7 @@ def listed(swap: Checklist, at: str) -> tuple[str, ...]:
 
 
 def step_of(swap: Checklist, name: str) -> SwapStep:
-    """A step of this checklist, with the way back that it has there."""
+    """Return a step with its undo text adapted to this checklist."""
     step = STEPS[name]
     if name == "pull" and swap.mode == REPLACE_FIRST:
         return step._replace(undo="", final="the old disk has left the pool already")
@@ -713,7 +729,7 @@ def step_of(swap: Checklist, name: str) -> SwapStep:
 
 
 def to_do(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
-    """The first step of its way that is not done; None once all are."""
+    """Return the stage of the first step that is not done; None once all are done."""
     for name in steps_of(swap):
         if (stage := STEPS[name].look(swap, view, now)) is not None:
             return replace(stage, step=name)
@@ -721,9 +737,9 @@ def to_do(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
 
 
 def standing(swap: Checklist, view: MachineView, at: str = "explain") -> Iterator[WayBack]:
-    """What stands of the steps that were taken, what was done last first.
+    """Yield what the steps taken left in place, newest first.
 
-    ``at``: the current step. Nothing leads back behind a final one before it.
+    ``at``: the current step. A final step before it ends the list: nothing leads back behind that.
     """
     for name in reversed(steps_of(swap)):
         if STEPS[name].final and comes_before(swap, name, at):

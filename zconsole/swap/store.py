@@ -1,7 +1,7 @@
-"""Checklists on disk, one file each, and who leads them: they survive the session and a reboot.
+"""Checklists on disk, one file each, with a lock for the process that leads; they survive a reboot.
 
-Whoever holds the lock of a checklist leads it; others read it. What it is judged by is asked of the
-machine here, too.
+The process that holds the lock of a checklist leads it; other processes only read it. The machine
+view that a checklist is compared with is collected here, too.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from zconsole.timeline.frame import Frame
 FORMAT = 1
 MOST_BYTES = 4 * 2**20
 KEPT = 50
-"""Closed checklists that are kept for their reports, the newest."""
+"""Number of closed checklists kept for their reports, the newest ones."""
 _NAME = re.compile(r"swap-([0-9a-f]{8})\.json", re.ASCII)
 
 
 @dataclass(slots=True)
 class SwapStore(LockedStore):
-    """Where checklists are kept: in the state directory."""
+    """The store of checklists in the state directory."""
 
     memory: dict[str, Checklist] | None = None
-    """Keeps them instead until the console ends: for simulated pools."""
+    """Keeps checklists in memory instead, until the console ends; for simulated pools."""
 
     def leads(self, name: str) -> bool:
-        """Whether this process leads the checklist of this id, or does from now on.
+        """Return whether this process leads a checklist; takes its lock if that is free.
 
-        Raises StateError where it can't be known.
+        ``name`` is the checklist's id. Raises StateError if the answer can't be determined.
         """
         if self.memory is not None:
             return True
@@ -61,9 +61,9 @@ class SwapStore(LockedStore):
         return self.mine(f"swap-{name}.lock")
 
     def save(self, swap: Checklist) -> bool:
-        """Keep a checklist; returns once it survives a power cut. Raises StateError.
+        """Write a checklist; return False if another process leads it.
 
-        False while another process leads it.
+        Returns once the file survives a power cut. Raises StateError.
         """
         if self.memory is not None:
             self.memory[swap.id] = swap
@@ -77,12 +77,13 @@ class SwapStore(LockedStore):
         return True
 
     def read(self) -> tuple[Checklist, ...]:
-        """Every readable checklist, the newest first. Raises StateError without an answer."""
+        """Return every readable checklist, newest first. Raises StateError on a timeout."""
         if self.memory is not None:
             return newest_first(self.memory.values())
         return newest_first(self.read_files(_NAME, _load, MOST_BYTES, PATIENCE))
 
     def _forget_old(self) -> None:
+        """Remove the oldest closed checklists beyond ``KEPT``."""
         closed = [swap for swap in self.read() if swap.state != OPEN]
         for swap in closed[KEPT:]:
             for suffix in ("json", "lock"):
@@ -91,17 +92,17 @@ class SwapStore(LockedStore):
 
 
 def newest_first(found: Iterable[Checklist]) -> tuple[Checklist, ...]:
-    """Checklists in the order in which they are shown."""
+    """Return checklists in display order, newest first."""
     return tuple(sorted(found, key=lambda swap: -swap.begun))
 
 
 def dumped(swap: Checklist) -> bytes:
-    """A checklist as JSON."""
+    """Return a checklist as JSON."""
     return json.dumps({"format": FORMAT, "checklist": asdict(swap)}).encode("ascii")
 
 
 def loaded(data: bytes) -> Checklist:
-    """The checklist in JSON. Raises ValueError for anything else."""
+    """Return the checklist in JSON. Raises ValueError for anything else."""
     document = parse_json(data)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError("the checklist of another version")
@@ -109,6 +110,7 @@ def loaded(data: bytes) -> Checklist:
 
 
 def _load(path: Path, data: bytes) -> Checklist:
+    """Return the checklist of a file. Raises ValueError if it does not belong to this file."""
     swap = loaded(data)
     if (
         path.name != f"swap-{swap.id}.json"
@@ -120,84 +122,84 @@ def _load(path: Path, data: bytes) -> Checklist:
 
 
 SmartOf = Callable[[str], Awaitable[SmartCounts | None]]
-"""What the disk at a device node says of itself; None where it says nothing in time."""
+"""Returns the SMART counts of the disk at a device node; None without an answer in time."""
 
 
 class BayContent(NamedTuple):
-    """One bay of a shelf."""
+    """A bay of a shelf, and the disk in it."""
 
     bay: str
     disk: str
-    """What sits in it, in words; empty while it is empty."""
+    """The disk in words; empty for an empty bay."""
 
 
 class Hands(Protocol):
-    """What a person does at the shelf, for which only a simulated machine has a program."""
+    """Pulling and inserting disks by program, which only a simulated machine can do."""
 
     def bays(self) -> Sequence[BayContent]:
-        """Every bay, in order."""
+        """Return every bay, in order."""
 
     def drawer(self) -> Sequence[str]:
-        """The disks that lie beside the machine, in words."""
+        """Return the disks that lie beside the machine, in words."""
 
     def pull(self, bay: str) -> str:
-        """Pull the disk of a bay into the drawer; says what was done.
+        """Pull the disk of a bay into the drawer; return what was done, in words.
 
-        Raises ZconsoleError where the bay is empty or there is none.
+        Raises ZconsoleError if the bay is empty or does not exist.
         """
 
     def insert(self, number: int, bay: str) -> str:
-        """Put a disk of the drawer, by its place there, into an empty bay; says what was done.
+        """Put a disk of the drawer, by its number there, into an empty bay; return what was done.
 
-        Raises ZconsoleError where that can't be.
+        Raises ZconsoleError if that is not possible.
         """
 
     def wait(self, pool: str) -> str:
-        """Let time pass at once, to the end of what runs on a pool, else a while; says so."""
+        """Skip to the end of what runs on a pool, else a while ahead; return what was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class SwapBackend:
-    """Checklists and disks of one machine, or of a simulated shelf."""
+    """The checklists and disks of one machine, or of a simulated shelf."""
 
     make_store: Callable[[bool], SwapStore]
-    """Opens the store: to lead a checklist (True), or only to read. It may wait for a disk."""
+    """Opens the store, to lead a checklist (True) or only to read. May block on a disk."""
     smart_of: SmartOf
     boot: str = ""
-    """The id of this boot."""
+    """Id of the current boot."""
     hands: Hands | None = None
-    """What a person does at the shelf; None where that takes a person."""
+    """Pulls and inserts disks of a simulated shelf; None for a real machine."""
 
 
 def live_swap() -> SwapBackend:
-    """The checklists and disks of this machine."""
+    """Return the checklists and disks of this machine."""
     return SwapBackend(_store, partial(smart_of, ProcessRunner()), boot_id() or "")
 
 
 def _store(leads: bool) -> SwapStore:
-    """The store of this user; one that keeps nothing where there is no directory for it."""
+    """Open this user's store; without a directory, one that keeps nothing."""
     try:
         directory = made_state_dir() if leads else None
     except StateError:
-        directory = None  # what is saved then says so
+        directory = None  # saving then raises StateError, which is shown
     return SwapStore(directory, state_dirs())
 
 
 AGE = 120.0
-"""Seconds for which what a disk said of itself is not asked again."""
+"""Seconds for which SMART counts of a disk are not read again."""
 
 MOST_ASKED = 4
-"""Disks that hold nothing and are asked for their SMART counts: more are not for one swap."""
+"""Most unused disks to ask for SMART counts; with more, they can't all be for one swap."""
 
 LOOKING = 60.0
-"""Seconds for one look in all: each question has a deadline, but several may hang in turn."""
+"""Seconds for one look in total: each question has a deadline, but several may hang in turn."""
 
 Frames = Callable[[], Awaitable[Sequence[Frame]]]
-"""The newest frame of every pool."""
+"""Returns the newest frame of every pool."""
 
 
 class SwapSession:
-    """Connects checklists with one machine, or one simulated shelf."""
+    """Collects the machine view for checklists, from one machine or a simulated shelf."""
 
     def __init__(
         self,
@@ -206,21 +208,24 @@ class SwapSession:
         frames: Frames,
         patience: float = LOOKING,
     ) -> None:
-        """``patience``: seconds that one look may take in all."""
+        """``patience``: the most seconds for one look in total."""
         self._backend = backend
         self._swaps = swaps
         self._frames = frames
         self._patience = patience
         self._smart: dict[tuple[str, str], tuple[float, SmartCounts | None]] = {}
-        """By path and serial number: a path may name a bay, with another disk in it by now."""
+        """SMART counts with the time of reading, by path and serial number.
+
+        A path alone may name a bay, which may have another disk by now.
+        """
 
     async def view(
         self, pool: Callable[[Situation], bool], disk: SwapDisk | None = None
     ) -> MachineView | None:
-        """What there is to see now; None while no frame has the pool.
+        """Read the state of the machine; None while no frame has the pool.
 
-        ``pool`` tells the pool from others; the SMART counts of ``disk``, and of disks that hold
-        nothing, are asked for. Raises ZconsoleError where the machine doesn't answer in time.
+        ``pool`` tells whether a pool is the one meant. SMART counts are read for ``disk`` and for
+        unused disks. Raises ZconsoleError if the machine does not answer in time.
         """
         frames = await self._frames()
         try:
@@ -239,6 +244,7 @@ class SwapSession:
         bare: list[tuple[Frame, Situation]] = []
         for frame in frames:
             with suppress(ZconsoleError):
+                # A pool that was never sampled raises, and is left out.
                 bare += [] if frame.absent else [(frame, situation_of(frame, Facts()))]
         own = next((pair for pair in bare if pool(pair[1])), None)
         if own is None:
@@ -252,7 +258,7 @@ class SwapSession:
         return MachineView(mine, tuple(others), frame.troubles, smart, boot=self._swaps.boot)
 
     async def _other(self, situation: Situation, facts: Facts) -> Situation:
-        """Another pool, with the same disks; its labels are read only while it is suspended."""
+        """Read another pool, with the same disks; its labels only while it is suspended."""
         shared = Facts(version=facts.version, parameters=facts.parameters, devices=facts.devices)
         if situation.suspended:
             shared = await self._backend.ask(situation.pool, suspended=True)
@@ -261,9 +267,9 @@ class SwapSession:
     async def _asked(
         self, devices: Sequence[Device], disk: SwapDisk | None, now: float
     ) -> Mapping[str, SmartCounts]:
-        """The counts of the disk to swap and of those that could be new, by path.
+        """Return SMART counts of the disk to swap and of possible new disks, by path.
 
-        None is older than ``AGE``, nor from before the clock was set back.
+        None is older than ``AGE`` seconds, nor from before the clock was set back.
         """
         old = device_of(disk, devices) if disk is not None else None
         bare = (device for device in devices if device.contents.zfs_pool is None)
@@ -278,11 +284,11 @@ class SwapSession:
         return {path: counts for path, counts in known if counts is not None}
 
     async def view_of(self, swap: Checklist) -> MachineView | None:
-        """What a checklist is judged by; None while its pool is not imported."""
+        """Read the machine view of a checklist; None while its pool is not imported."""
         return await self.view(partial(is_own, swap), swap.old)
 
     async def peek(self, swap: Checklist, kept: Iterable[Checklist]) -> tuple[Checklist, SwapStage]:
-        """A checklist and its step, seen now but not kept: another process may lead it.
+        """Return a checklist and its step as of now, without saving: another process may lead it.
 
         ``kept``: every checklist there is; disks that other open ones swap may be pulled.
         """
@@ -296,14 +302,20 @@ class SwapSession:
 
 
 def is_own(swap: Checklist, situation: Situation) -> bool:
-    """Whether this is the pool of a checklist: by GUID, also under another name."""
+    """Return whether this is the checklist's pool, by GUID, or by name where that is unknown.
+
+    By GUID it is found also under another name.
+    """
     if swap.guid is None or not situation.guids:
         return situation.pool.name == swap.pool
     return swap.guid in situation.guids
 
 
 def _leaving(mine: Checklist, kept: Iterable[Checklist]) -> tuple[SwapDisk, ...]:
-    """The disks that other open checklists have come to find or pull: before, they must stay."""
+    """Return the disks of other open checklists that are due to be pulled, or are out.
+
+    Before their light or pull step, these disks must stay like any other.
+    """
     return tuple(
         swap.old
         for swap in kept
@@ -313,23 +325,27 @@ def _leaving(mine: Checklist, kept: Iterable[Checklist]) -> tuple[SwapDisk, ...]
 
 
 class Guide:
-    """Leads through one checklist, or only shows it where another process leads."""
+    """Leads through one checklist, or only shows it if another process leads."""
 
     def __init__(self, swap: Checklist, store: SwapStore) -> None:
-        """``swap`` as it was begun, or as the store has it."""
+        """``swap``: a checklist just begun, or one read from the store."""
         self.checklist = swap
         self._store = store
         self.problem = ""
-        """Why the checklist is not kept; empty while it is."""
+        """Why the checklist could not be saved; empty if it was."""
         self.leads = self._ask_to_lead()
-        """Whether this process may act; otherwise another console does."""
+        """Whether this process leads and may act; otherwise another console does."""
 
     def look(self, view: MachineView | None, now: float) -> SwapStage:
-        """The current step; what is new is kept. ``view``: None while the pool is not imported."""
+        """Return the current step, and save what is new.
+
+        ``view``: None while the pool is not imported.
+        """
         if not self.leads:
             self._follow()
         if view is None:
             return absent(self.checklist)
+        # The other checklists matter only when a disk is out: it may be theirs.
         if missing(self.checklist, view):
             with suppress(StateError):
                 view = replace(view, leaving=_leaving(self.checklist, self._store.read()))
@@ -338,21 +354,22 @@ class Guide:
         return current(self.checklist, view, now)
 
     def answer(self, answer: Answer, now: float) -> None:
-        """Take an answer of the current stage."""
+        """Apply an answer of the current stage."""
         self._keep(answer.noted(self.checklist, now))
 
     def ran(
         self, stage: SwapStage, plan: ActionPlan, events: Sequence[ExecutionEvent], now: float
     ) -> None:
-        """Write down what the plan of a stage, or that of its way back, did.
+        """Log what the plan of a stage, or of its way back, did: each command with its result.
 
-        Each command with its result, and what only that tells.
+        A light that was switched is recorded, too.
         """
         swap, light = self.checklist, plan.action == "locate"
         step = PUT_BACK if swap.wrong else stage.step
-        if light:  # it may be switched at any step
+        if light:  # a light may be switched during any step
             step = stage.step if stage.step == "light-off" else "light"
-        # Some commands only begin something that takes hours.
+        # Some commands only start work that takes hours; stopping a scrub (``supersedes``) does
+        # not.
         begins = plan.action in ("scrub", "replace") and not plan.supersedes
         for number, event in enumerate(events):
             if event.kind == "begun":
@@ -373,7 +390,7 @@ class Guide:
         self._keep(swap)
 
     def note(self, now: float, step: str, text: str, command: str = "", result: str = "") -> None:
-        """Write down what was done for this checklist together with others."""
+        """Log what was done for this checklist together with others."""
         self._keep(self.checklist.noting(now, step, text, command, result))
 
     def close(self, now: float, undone: tuple[str, ...] = ()) -> None:
@@ -383,6 +400,7 @@ class Guide:
         self._keep(swap.ending(now, BACKED_OUT, undone))
 
     def _ask_to_lead(self) -> bool:
+        """Return whether this process leads; True if the state directory does not answer."""
         try:
             return self._store.leads(self.checklist.id)
         except StateError as error:
@@ -391,7 +409,7 @@ class Guide:
             return True
 
     def _follow(self) -> None:
-        """What the leading process has written; its lead, once it is gone."""
+        """Read what the leading process wrote, and take over the lead once that process is gone."""
         try:
             found = self._store.read()
         except StateError as error:
@@ -402,12 +420,13 @@ class Guide:
         self.leads = self._ask_to_lead()
 
     def _keep(self, swap: Checklist) -> None:
+        """Save the checklist if it changed."""
         if swap != self.checklist:
             self.checklist = swap
             self.save()
 
     def save(self) -> None:
-        """Write the checklist; why it couldn't be is in ``problem``."""
+        """Save the checklist; a failure is reported in ``problem``."""
         try:
             self._store.save(self.checklist)
             self.problem = ""
@@ -416,4 +435,4 @@ class Guide:
 
 
 _ENDS = ("begun", "done", "failed", "refused")
-"""What follows a command that ended."""
+"""Kinds of events that tell that the command before them has ended."""

@@ -1,7 +1,8 @@
-"""Which step of a swap is current, and what a look at pool and machine adds to its checklist.
+"""The current step of a swap, and the changes that a look at pool and machine records.
 
-The current step is seen anew each time. What is noticed is kept: a pull, a disk that came, and
-disks that were pulled and should not have been, before whose return nothing else goes on.
+The current step is derived anew each time. What can't be derived again is recorded in the
+checklist: a pull, an inserted disk, and disks that were pulled by mistake. The latter must return
+before any other step goes on.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from zconsole.swap.way_back import WayBack, stands_offline
 
 
 def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
-    """The current step; ``now`` is in epoch seconds."""
+    """Return the current step; ``now`` is in epoch seconds."""
     view = without(marked(view), (*swap.wrong, *swap.meant))
     if swap.state != OPEN:
         return replace(_report(swap, view), reminders=reminders(swap, view, now))
@@ -63,6 +64,8 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
         return _report(swap, view)
     left = undone(swap, view)
     warned = () if found.alarm else still_out(swap, view)
+    # Only a step that is still to be taken says what Back will do afterwards: not an alarm, nor a
+    # wait for something that already runs, nor a plan that can't run.
     waits = found.plan is None and found.step in ("spare", "resilver", "scrub")
     refused = found.plan is not None and found.plan.refused is not None
     if not (found.alarm or waits or refused):
@@ -78,7 +81,7 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
 
 
 def absent(swap: Checklist) -> SwapStage:
-    """The stage while the pool is not imported; one that is over needs none."""
+    """Return the stage while the pool is not imported; the report if the checklist is closed."""
     if swap.state != OPEN:
         return _report(swap, None)
     pool = swap.pool
@@ -93,6 +96,7 @@ def absent(swap: Checklist) -> SwapStage:
 
 
 def _suspended(swap: Checklist, view: MachineView) -> SwapStage | None:
+    """Return the stage for a suspended pool: bring its devices back; None otherwise."""
     if not view.situation.suspended:
         return None
     pool, nothing = view.pool, "Pull nothing."
@@ -114,10 +118,10 @@ def _suspended(swap: Checklist, view: MachineView) -> SwapStage | None:
 
 
 def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
-    """The end: what was done, and what is still lit, offline or in need of a swap of its own."""
+    """Build the final stage: the outcome, and what is still lit, offline or needs another swap."""
     then = () if view is None else beside_left(swap, view)
     text = [*summary(swap)]
-    if swap.lit and not swap.undone:  # by somebody's word; what is undone says so itself
+    if swap.lit and not swap.undone:  # left on by the operator; ``undone`` would name it
         text.append(
             f"The light of {swap.old.spot} is still on; it goes off {LASTING / 3600:g} hours after"
             f" it went on, or by zconsole light off {swap.old.whole}."
@@ -133,10 +137,12 @@ def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
 
 
 def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """The checklist with what pool and machine show now; the same one where nothing is new."""
+    """Return the checklist updated from pool and machine; the same object if unchanged."""
     if swap.state != OPEN:
         return swap
     view = marked(view)
+    # The order matters: the baseline of disks must be known before a missing one is noticed, and a
+    # pull before the disk that is inserted after it.
     for notice in (
         _moved,
         _relocated,
@@ -149,6 +155,7 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
     ):
         swap = notice(swap, view, now)
     stage = current(swap, view, now)
+    # No step counts as done during an alarm.
     if stage.alarm:
         return swap
     swap = _stepped(swap, view, stage, now)
@@ -156,7 +163,7 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 
 def _moved(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """After a boot, or with the pool imported under another name."""
+    """Note a reboot, and a pool imported under another name."""
     name = view.pool.name
     if view.boot != swap.boot:
         swap = replace(swap, boot=view.boot, unseen=False)
@@ -170,11 +177,12 @@ def _moved(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 
 def _relocated(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """Where the old disk sits now: until it is pulled it may have been moved to another bay."""
+    """Update the old disk's place: it may be moved to another bay before it is pulled."""
     old, device = swap.old, None if swap.pulled is not None else view.device(swap.old)
     if device is None or not old.is_marked(device):
         return swap
     here = disk_of(device)
+    # Without a bay, the disk is still in its old one as long as the port is the same.
     stays = here.port == old.port or not here.port
     found = replace(
         old,
@@ -191,7 +199,7 @@ def _relocated(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 
 def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
-    """Until the disk may be pulled, the disks that are there now are those that must stay."""
+    """Record the disks present now as those that must stay, until the pull is due."""
     waits = comes_before(swap, swap.at, "pull") and not swap.wrong
     if not waits or not view.devices or missing(swap, view):
         return swap
@@ -200,8 +208,8 @@ def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
 
 
 def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """Disks that are out and should not be; those that are back and complete."""
-    for disk in swap.meant:  # meant to go, and in again: to be brought back like wrong ones
+    """Note disks that are out by mistake, and those that are back and complete."""
+    for disk in swap.meant:  # back in: it has to become complete, too
         if view.device(disk) is not None:
             rest = tuple(d for d in swap.meant if d is not disk)
             beside = (d for d in swap.around if (d.whole, d.key) != (disk.whole, disk.key))
@@ -212,7 +220,7 @@ def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
             swap = replace(swap, wrong=(*swap.wrong, disk))
             swap = swap.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
     returned = {(disk.pool, disk.key) for disk in swap.returned}
-    for disk in swap.around:  # in again after a wrong pull, but ZFS gave it up afterwards
+    for disk in swap.around:  # back after a wrong pull, but ZFS gave it up afterwards
         leaf = view.leaf_of(disk) if (disk.pool, disk.key) in returned else None
         out = disk in swap.wrong or view.device(disk) is None
         if leaf is not None and leaf[1].vdev.state in FAILED and not out:
@@ -230,17 +238,19 @@ def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
             swap = replace(
                 swap, wrong=tuple(d for d in swap.wrong if d is not disk), returned=found
             ).noting(now, PUT_BACK, f"{disk.words} is back and complete")
+    # Disks that are still out come first, as ``said_meant`` takes the first one.
     ordered = tuple(sorted(swap.wrong, key=lambda disk: view.device(disk) is not None))
     return swap if ordered == swap.wrong else replace(swap, wrong=ordered)
 
 
 def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """The old disk left the machine: while its pull was waited for, or of its own accord."""
+    """Note that the old disk left the machine, at the pull step or by itself."""
     words = swap.old.words
     if swap.pulled is not None or not view.devices:
         return swap
     if view.device(swap.old) is not None:
         return replace(swap, was_gone=False) if swap.was_gone else swap
+    # Another disk in its bay proves the pull, also of a disk that was lost before.
     if any(swap.old.shares_place(device) for device in view.devices):
         how = f"{words} is out: another disk is in its bay"
         return replace(swap, pulled=now, was_gone=False).noting(now, "pull", how)
@@ -251,31 +261,32 @@ def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
         return replace(swap, pulled=now).noting(now, "pull", how)
     swap = replace(swap, was_gone=True)
     step, how = swap.at, f"{words} left the machine by itself"
-    if step == "offline":  # pulled before its turn
+    if step == "offline":  # pulled one step too early
         swap = swap.noting(now, step, OUT_ALREADY)
         step, how = "pull", f"{words} left the machine"
     return swap.noting(now, step, how)
 
 
 def _adopted(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """A replace that somebody else, or ZED, has begun meanwhile."""
+    """Note a replace that somebody else, or ZED, has begun meanwhile."""
     group, mine = replacing(view.target(swap.old.key)), new_leaf(swap, view)
-    # Of several newcomers only the last one stays.
+    # With several new disks in the group, only the last one stays.
     displaced = group is not None and mine is not None and mine.vdev in group.children[1:-1]
     if group is None or not (swap.new is None or displaced):
         return swap
     new = view.newcomer(group)
+    # In the other ways the pull comes before the replace, so it counts as done.
     pulled = swap.pulled if swap.mode == REPLACE_FIRST else swap.pulled or now
     said = f"started elsewhere: {new.words} takes the place"
     return replace(swap, new=new, pulled=pulled).noting(now, "replace", said)
 
 
 def _inserted(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """The disk that was put in after the pull, once it fits; none when it is out again."""
+    """Note the disk inserted after the pull once it fits; forget it when it is out again."""
     if swap.mode == REPLACE_FIRST or swap.pulled is None or not view.devices:
         return swap
     if swap.new is not None and (known := view.device(swap.new)) is not None:
-        better = disk_of(known)  # udev may tell the serial number of a new disk a little late
+        better = disk_of(known)  # udev may report the serial number of a new disk late
         return replace(swap, new=better) if better.mark and not swap.new.mark else swap
     if past(swap, view):
         return swap
@@ -288,7 +299,7 @@ def _inserted(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 
 def _misplaced(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """With a line for each disk that was put in and is not the one, once each."""
+    """Add one log entry for each inserted disk that is not the expected one."""
     texts = [(PUT_BACK, text) for disk in swap.wrong for text in another_in_bay(disk, view)]
     awaited = swap.pulled is not None and swap.new is None and not past(swap, view)
     if awaited and (found := inserted(swap, view)) is not None:
@@ -298,7 +309,7 @@ def _misplaced(swap: Checklist, view: MachineView, now: float) -> Checklist:
         elif found.verdict == "unfit":
             why = "; ".join(found.problems)
             texts.append(("insert", f"{words} was inserted and does not fit: {why}"))
-    # The reasons behind a line's head have figures, which change.
+    # Compare only the text before the colon: the reasons behind it have figures, which change.
     said = {entry.text.partition(": ")[0] for entry in swap.log}
     for step, text in texts:
         if text.partition(": ")[0] not in said:
@@ -307,7 +318,7 @@ def _misplaced(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 
 def _stepped(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -> Checklist:
-    """With a line for every step that is done since it was last looked at."""
+    """Add a log entry for every step that was done since the last look."""
     if stage.step == swap.at:
         return swap
     shown, every = listed(swap, stage.step), steps_of(swap)
@@ -325,10 +336,10 @@ def _stepped(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -
 
 
 def missing(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
-    """Disks of pools that were there before and are not now.
+    """Return disks of pools that were present before and are missing now.
 
-    Left out are the old disk, those that another checklist swaps, and those that somebody said were
-    meant to go.
+    Excluded are the old disk, disks that another checklist swaps, and disks that the operator said
+    were pulled on purpose.
     """
     meant = {disk.whole for disk in swap.meant}
     leaving = {(disk.pool, disk.key) for disk in view.leaving}
@@ -341,17 +352,17 @@ def missing(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
 
 
 def _is_needed(disk: SwapDisk, view: MachineView) -> bool:
-    """Whether a pool may still have a leaf on it: one that was replaced meanwhile is free to go."""
+    """Return whether a pool may still have a leaf on the disk; one replaced meanwhile may go."""
     if view.of(disk.pool) is None or view.leaf_of(disk) is not None:
         return True
     return any(each.whole == disk.whole for each in view.leaf_disks)
 
 
 def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> bool:
-    """Whether a disk that was pulled is on the machine again, and complete in its pool.
+    """Return whether a pulled disk is present again, and complete in its pool.
 
-    zpool marks what is being filled only once the first bytes were written to it: as long as any
-    repair runs, or may be about to begin, the disk doesn't count as complete.
+    zpool marks a device as resilvering only once the first bytes were written to it. As long as any
+    repair runs, or may be about to begin, the disk does not count as complete.
     """
     if view.device(disk) is None:
         return False
@@ -359,6 +370,7 @@ def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> b
     if found is None:
         return True
     situation, leaf = found[0], found[1].vdev
+    # No resilver makes these complete: they hold no data, or are complete in no place.
     if leaf.vclass in ("spare", "cache") or leaf.shared:
         return True
     whole = not situation.suspended and is_complete(leaf)
@@ -367,15 +379,16 @@ def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> b
 
 
 def _knows(swap: Checklist, disk: SwapDisk, view: MachineView) -> bool:
-    """Whether its pool has noticed that a disk was out, or opened it again since."""
+    """Return whether the disk's pool noticed the pull, or has opened the device again since."""
     found = view.leaf_of(disk)
     if found is None:
         return False
     situation, target = found
-    if situation.suspended or target.vdev.state in FAILED:  # zpool clear opens every device
+    if situation.suspended or target.vdev.state in FAILED:  # zpool clear reopens every device
         return True
     if view.device(disk) is None:
         return False
+    # It is back before the pool noticed the pull: the pool knows once a command reopened it.
     reopening = {step.command for step in plan_online(situation, disk.key, reopen=True).steps}
     own = [entry for entry in swap.log if entry.step == PUT_BACK]
     since = max((entry.t for entry in own if not entry.command), default=swap.begun)
@@ -384,11 +397,11 @@ def _knows(swap: Checklist, disk: SwapDisk, view: MachineView) -> bool:
 
 
 def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
-    """What to do about the disks that were pulled by mistake; None when there are none."""
+    """Return the stage for disks that were pulled by mistake; None if there are none."""
     out = [disk for disk in swap.wrong if view.device(disk) is None]
     returned = ((disk, view.leaf_of(disk)) for disk in swap.wrong if disk not in out)
     back = next(((disk, leaf) for disk, leaf in returned if leaf is not None), None)
-    plan: ActionPlan | None = None  # what brings a device back that was out
+    plan: ActionPlan | None = None  # brings back online a device that was out
     if back is not None:
         disk, (situation, target) = back
         if situation.suspended:
@@ -418,7 +431,7 @@ def _coming_back(
     leaf: tuple[Situation, Target],
     plan: ActionPlan | None,
 ) -> SwapStage:
-    """All are in again, and this one is not complete yet."""
+    """Build the stage for a disk that is in again but not complete yet; no other one is out."""
     situation, target = leaf
     hold = (
         f"Do not pull {swap.old.words} before it is complete."
@@ -446,8 +459,11 @@ def _coming_back(
 def _still_out(
     swap: Checklist, view: MachineView, out: list[SwapDisk], back: SwapDisk | None
 ) -> SwapStage:
-    """Some are out still; ``back`` is one that is in again and can be brought online."""
-    disks = tuple({disk.whole: disk for disk in out}.values())  # one holds devices of many pools
+    """Build the stage for disks that are still out.
+
+    ``back``: one that is in again and can be brought online.
+    """
+    disks = tuple({disk.whole: disk for disk in out}.values())  # several leaves may be on one
     names = " and ".join(disk.words for disk in disks)
     several = len(disks) > 1
     they, them, each = ("they", "them", "disks are") if several else ("it", "it", "disk is")
@@ -481,8 +497,8 @@ def _still_out(
 
 
 def said_meant(swap: Checklist, now: float) -> Checklist:
-    """Take the first of the wrong disks as pulled on purpose, with all that is on it."""
-    if not swap.wrong:  # it is back meanwhile
+    """Treat the first wrong disk as pulled on purpose, with every leaf on it."""
+    if not swap.wrong:  # it came back meanwhile
         return swap
     gone = swap.wrong[0]
     same = tuple(disk for disk in swap.wrong if disk.whole == gone.whole)
@@ -494,7 +510,7 @@ def said_meant(swap: Checklist, now: float) -> Checklist:
 def _about_out(
     view: MachineView, out: list[SwapDisk], disks: tuple[SwapDisk, ...]
 ) -> Iterator[str]:
-    """What the pools have left, and what sits in the bays by now."""
+    """Yield the redundancy left in the pools, and other disks found in the bays."""
     leaves = filter(None, map(view.leaf_of, out))
     yield from dict.fromkeys(line for leaf in leaves for line in _redundancy(*leaf))
     for disk in disks:
@@ -503,7 +519,7 @@ def _about_out(
 
 
 def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:
-    """Another disk in the bay of one that is out: somebody took the wrong one to put back."""
+    """Yield a line if another disk is in the bay of one that is out: a wrong one was put back."""
     if view.device(disk) is not None:
         return
     found = (
@@ -514,5 +530,6 @@ def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:
 
 
 def _redundancy(situation: Situation, target: Target) -> Iterator[str]:
+    """Yield the redundancy left in the leaf's vdev as a sentence; nothing for a suspended pool."""
     if not situation.suspended and (words := vdev_words(situation, target)):
         yield f"{words}."

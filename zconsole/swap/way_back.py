@@ -1,4 +1,4 @@
-"""What each step did that stands, the plan that takes it back, and what to run by hand."""
+"""Effects of steps that are still in place: how to undo each, by a plan or by hand."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from zconsole.swap.effects import plan_offline_safely
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
-    """Something that a step did and that stands: what takes it back, and what is said otherwise."""
+    """One effect of a step that is still in place, and how to undo it."""
 
     text: str
-    """What Back does: ``put bay07 online again``; empty where it can't do anything now."""
+    """What the Back action does: ``put bay07 online again``; empty if it can't undo this now."""
     plan: ActionPlan | None = None
-    """The plan that does it; None where nothing has to be run."""
+    """The plan that undoes it; None if nothing has to be run."""
     closes: bool = False
-    """Whether the checklist is over with it."""
+    """Whether the checklist is closed by it."""
     left: str = ""
-    """What is left undone where the swap is given up, and what to run; empty where nothing is."""
+    """What is left undone if the swap is given up, and what to run; empty if nothing is."""
 
 
 def stands_spare(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
-    """The hot spare that this swap let stand in."""
+    """Yield the hot spare that this swap let stand in."""
     target = view.target(swap.old.key)
     group = None if target is None or swap.spare is None else target.group
     if group is not None and group.kind == "spare":
@@ -43,7 +43,10 @@ def stands_spare(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
 
 
 def _detaching(view: MachineView, group: Vdev, left: str) -> WayBack:
-    """Detach the newest device of a group; ``left``: what is so as long as it stays."""
+    """Build the way back that detaches a group's newest device.
+
+    ``left``: what is left undone as long as the device stays.
+    """
     new = group.children[-1]
     by_hand = zpool_line("detach", view.pool.name, disk_path(view.pool, new, expands=True))
     left = f"{left} run {by_hand}"
@@ -54,7 +57,7 @@ def _detaching(view: MachineView, group: Vdev, left: str) -> WayBack:
 
 
 def stands_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
-    """Every device of the disk that is offline still, those of other pools first."""
+    """Yield the disk's devices that are still offline, those of other pools first."""
     target, there = view.target(swap.old.key), view.device(swap.old) is not None
     for situation, other in taken_offline(swap, view):
         name = f"{other.name} of {situation.pool.name}"
@@ -64,14 +67,14 @@ def stands_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
         yield WayBack(f"put {name} online again", plan, left=left)
     if target is not None and target.vdev.state == "OFFLINE":
         run = online_line(view.situation, target)
-        out = bool(view.devices) and not (there or swap.was_gone)  # the pull has its own words
+        out = bool(view.devices) and not (there or swap.was_gone)  # stands_pull tells that
         left = "" if out else f"{swap.old.words} is still OFFLINE: run {run}"
         plan = plan_online(view.situation, target.key)
         yield WayBack(f"put {target.name} online again", plan, left=left)
 
 
 def taken_offline(swap: Checklist, view: MachineView) -> tuple[tuple[Situation, Target], ...]:
-    """Devices of other pools that this swap took offline, and that are on the old disk still."""
+    """Return other pools' devices that this swap took offline and that are on the old disk."""
     if view.device(swap.old) is None:
         return ()
     return tuple(
@@ -83,32 +86,32 @@ def taken_offline(swap: Checklist, view: MachineView) -> tuple[tuple[Situation, 
 
 
 def _took_offline(command: str, pool: str) -> bool:
-    """Whether a command of the log, quoted for a shell, took a device of this pool offline."""
+    """Return whether a logged command, quoted for a shell, took a device of this pool offline."""
     try:
         words = shlex.split(command)
-    except ValueError:  # a checklist that was damaged has to open all the same
+    except ValueError:  # a damaged log must not keep the checklist from opening
         return False
     return words[:2] == ["zpool", "offline"] and words[-2] == pool
 
 
 def stands_light(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
-    """The light that is on."""
+    """Yield the bay's light while it is on."""
     for left in light_words(swap):
         plan = plan_light(view.situation, swap.old, on=False)
         yield WayBack("switch the light off", plan, left=left)
 
 
 def light_words(swap: Checklist) -> tuple[str, ...]:
-    """That the light of the bay is still on, and what to run; () where it is off."""
+    """Return a line about the light that is still on, with what to run; () if it is off."""
     if not swap.lit or "light-off" in swap.passed:
         return ()
-    named = swap.old.whole or swap.old.serial  # its path is unknown where another disk took it
+    named = swap.old.whole or swap.old.serial  # the path is unknown if another disk has it by now
     off = shlex.join(("zconsole", "light", "off", *filter(None, (named,))))
     return (f"the light of {swap.old.spot} is still on: run {off}",)
 
 
 def stands_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
-    """The old disk that is out."""
+    """Yield the old disk while it is out."""
     old, target = swap.old, view.target(swap.old.key)
     if target is None or not view.devices or view.device(old) is not None:
         return
@@ -125,7 +128,7 @@ def stands_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
 
 
 def stands_replace(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
-    """The new disk that is being filled, or the old one that was put online again."""
+    """Yield the new disk that is being filled, or the old one that was put online again."""
     target = view.target(swap.old.key)
     if target is None:
         return
@@ -138,7 +141,7 @@ def stands_replace(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
 
 
 def stands_light_off(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
-    """The light that was switched off."""
+    """Yield the bay's light once it was switched off."""
     off = "light-off" in swap.passed and not swap.lit
     if off and swap.old.light and swap.scrub_begun is None:
         plan = plan_light(view.situation, swap.old, on=True)
@@ -146,13 +149,13 @@ def stands_light_off(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
 
 
 def stands_scrub(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
-    """The scrub that was begun and runs."""
+    """Yield the running scrub that this swap began."""
     if swap.scrub_begun is not None and view.situation.active("scrub") is not None:
         yield WayBack("stop the scrub", plan_stop(view.situation))
 
 
 def online_line(situation: Situation, target: Target) -> str:
-    """The command that brings a device back, to run by hand."""
+    """Return the command that brings a device back, to run by hand."""
     pool = situation.pool
     if target.vdev.state == "FAULTED":
         return zpool_line("clear", pool.name, target.argument)
@@ -160,14 +163,18 @@ def online_line(situation: Situation, target: Target) -> str:
 
 
 def zpool_line(verb: str, *operands: str) -> str:
-    """A command to run by hand: names may hold blanks, as those of pools do (zpool-create(8))."""
+    """Return a zpool command to run by hand, quoted for a shell.
+
+    Pool names may contain blanks (zpool-create(8)).
+    """
     return shlex.join(zpool(verb, operands=operands))
 
 
 def plan_light(situation: Situation, disk: SwapDisk, on: bool) -> ActionPlan:
-    """Switch the light of a bay, also of one whose disk is out or no longer in the pool.
+    """Plan to switch a bay's light, also if its disk is out or no longer in the pool.
 
-    The disk must have one (``SwapDisk.light``). It is found by the serial number, else by the bay.
+    The bay must have a light (``SwapDisk.light``). It is found by the disk's serial number, else by
+    the bay's name.
     """
 
     def _same_bay(now: Situation) -> str | None:

@@ -1,1 +1,1 @@
-"""The operating system: processes, the state directory, files written beside the work, clocks."""
+"""Access to the operating system: processes, the state directory, its files, mounts and clocks."""

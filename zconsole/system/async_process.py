@@ -1,7 +1,7 @@
-"""The one seam that spawns processes: an argument vector, a deadline, never a shell.
+"""Processes in an event loop: started with an argument vector and a deadline, never by a shell.
 
-Here for an event loop: commands that run to their end, and long-lived processes, which talk in
-lines or in bytes. ``zconsole.system.process`` has what runs without a loop.
+Commands run to their end; long-lived processes communicate in lines or in bytes. No other module
+but ``zconsole.system.process``, for code without an event loop, starts processes.
 """
 
 from __future__ import annotations
@@ -21,60 +21,69 @@ from zconsole.system.process import Completed, DeadlineError, spawned, zfs_envir
 SETTLE_STEP = 0.01
 """Seconds between two checks whether a process has ended."""
 LONGEST_LINE = 2**20
-"""Bytes of a line; of a longer one only the end is searched."""
+"""Bytes of an output line; of a longer one, only the end is searched for matches."""
 
 _P = TypeVar("_P", bound=asyncio.SubprocessProtocol)
 
 
 class CommandRunner(Protocol):
-    """Runs one command to its end."""
+    """Something that runs commands to their end."""
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """The finished command. Raises DeadlineError after ``deadline`` s, OSError if absent."""
+        """Run a command to its end.
+
+        Raises DeadlineError after ``deadline`` seconds, OSError if the command is absent.
+        """
 
 
 class Spawner(Protocol):
-    """Starts long-lived processes."""
+    """Something that starts long-lived processes."""
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> LineProcess:
-        """The running process. Raises OSError when the command is absent."""
+        """Start a process that communicates in lines. Raises OSError if the command is absent."""
 
 
 class ProcessRunner:
-    """Runs real commands in a session of their own; one that hangs in the kernel is abandoned.
+    """Runs commands in sessions of their own, and abandons those that hang in the kernel.
 
-    Not by asyncio's streams: they give no hold of the transport, and only that can be closed while
-    its process is stuck in the kernel.
+    It doesn't use asyncio's streams, as these don't give access to the transport, which must be
+    closed to let go of a process that is stuck in the kernel.
     """
 
     def __init__(self, only: re.Pattern[bytes] | None = None) -> None:
-        """``only``: what ``run`` keeps of whole lines of stdout, each match as a line of its own.
+        """Keep of a command's stdout only what matches ``only``, if given: a line for each match.
 
-        A command may then print more than memory should hold.
+        It applies to ``run``, and is matched against whole lines as they come, so that a command
+        may print more than memory should hold.
         """
         self._started: list[asyncio.SubprocessTransport] = []
         self._output = _Output if only is None else partial(_Matches, only)
 
     async def settle(self, patience: float) -> None:
-        """Wait at most ``patience`` seconds until what was killed is gone.
+        """Wait at most ``patience`` seconds until the processes that were killed have ended.
 
-        Before Python 3.12 a child that ends after its event loop was closed is logged to stderr.
+        To be called before the event loop is closed: Python before 3.12 logs children that end
+        later on stderr.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await _until(lambda: not any(map(_is_ending, self._started)))
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """See CommandRunner.run."""
+        """Run a command to its end; kill and abandon it at the deadline.
+
+        Raises DeadlineError after ``deadline`` seconds or for too much output, OSError if the
+        command is absent.
+        """
         null = asyncio.subprocess.DEVNULL
         transport, output = await self._start(self._output, argv, stdin=null)
         return await _finished(argv, transport, output, deadline)
 
     async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
-        """Run a command of the operator's own, to its end.
+        """Run a command that the operator has set, such as a hook, to its end.
 
-        It has ``text`` on its standard input and the operator's own environment. Raises
-        DeadlineError after ``deadline`` s, OSError if absent.
+        It gets ``text`` on standard input, and the unchanged environment. Raises DeadlineError
+        after ``deadline`` seconds, OSError if the command is absent.
         """
         pipe, own = asyncio.subprocess.PIPE, dict(os.environ)
         transport, output = await self._start(_Output, argv, stdin=pipe, environment=own)
@@ -85,7 +94,7 @@ class ProcessRunner:
         return await _finished(argv, transport, output, deadline)
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> LineProcess:
-        """See Spawner.spawn."""
+        """Start a process that communicates in lines. Raises OSError if the command is absent."""
         pipe = asyncio.subprocess.PIPE
         transport, lines = await self._start(Lines, argv, stdin=pipe, cwd=cwd)
         return LineProcess(transport, lines)
@@ -93,7 +102,7 @@ class ProcessRunner:
     async def connect(
         self, argv: Sequence[str], heard: Heard, cwd: Path | None = None
     ) -> ByteProcess:
-        """A process that talks in bytes. Raises OSError when the command is absent."""
+        """Start a process that communicates in bytes. Raises OSError if the command is absent."""
         stdin, stdout = Pipe(*os.pipe()), Pipe(*os.pipe())
         ours = Pipe(stdout.reading, stdin.writing)
         try:
@@ -124,7 +133,7 @@ class ProcessRunner:
             stderr=asyncio.subprocess.PIPE,
             env=zfs_environment() if environment is None else environment,
             cwd=cwd,
-            start_new_session=True,
+            start_new_session=True,  # so that Ctrl-C in the terminal does not reach it
         )
         self._started = [each for each in self._started if each.get_returncode() is None]
         self._started.append(transport)
@@ -132,14 +141,17 @@ class ProcessRunner:
 
 
 class LastingRunner:
-    """Runs commands that change something, and never cuts one short.
+    """Runs commands that change something, and never stops one.
 
-    A command that is no longer waited for, after the deadline or at the end of this program,
-    continues: its output goes to a nameless file, so that it cannot fail without a reader.
+    A command continues after its deadline, and after the end of this program: its output goes to
+    an unnamed file rather than a pipe, so that it can't fail for lack of a reader.
     """
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """See CommandRunner.run; after the deadline it is not waited for, nor stopped."""
+        """Run a command to its end, or let it continue by itself after the deadline.
+
+        Raises DeadlineError after ``deadline`` seconds, OSError if the command is absent.
+        """
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
             process = spawned(argv, out, errors, zfs_environment())
             try:
@@ -149,13 +161,13 @@ class LastingRunner:
                 text = f"{argv[0]} gave no answer in {deadline:.3g} s"
                 raise DeadlineError(text, lambda: process.poll() is None) from None
             except asyncio.CancelledError:
-                process.returncode = 0  # it is not ours to wait for
+                process.returncode = 0  # so that Popen doesn't warn that nobody waits for it
                 raise
             return Completed(tuple(argv), process.returncode, _written(out), _written(errors))
 
 
 async def _until(ended: Callable[[], bool]) -> None:
-    """Return once it has ended: there is no notification for an unwatched process."""
+    """Return once ``ended`` is true, polling: nothing tells when an abandoned process ends."""
     while True:
         if ended():
             return
@@ -163,12 +175,12 @@ async def _until(ended: Callable[[], bool]) -> None:
 
 
 def _is_ending(transport: asyncio.SubprocessTransport) -> bool:
-    """Whether a process was killed and is still there."""
+    """Return whether a process was killed and still exists."""
     return transport.is_closing() and transport.get_returncode() is None
 
 
 class _Output(asyncio.SubprocessProtocol):
-    """Collects what a command writes until it has exited and closed both streams."""
+    """Collects the output of a command until it has exited and closed both streams."""
 
     def __init__(self) -> None:
         self.stream = {1: bytearray(), 2: bytearray()}
@@ -176,7 +188,7 @@ class _Output(asyncio.SubprocessProtocol):
         self._open = {"exit", 1, 2}
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Keep what was written to stream ``fd``; complete once it is too much."""
+        """Keep output of stream ``fd``; complete early once it is too much."""
         if self.complete.done():
             return
         self.stream[fd] += data
@@ -184,7 +196,7 @@ class _Output(asyncio.SubprocessProtocol):
             self.complete.set_result(None)
 
     def is_too_much(self) -> bool:
-        """Whether the command writes too much."""
+        """Return whether the command has written more than MOST_OUTPUT."""
         return sum(map(len, self.stream.values())) > MOST_OUTPUT
 
     def pipe_connection_lost(self, fd: int, _: Exception | None) -> None:
@@ -202,16 +214,16 @@ class _Output(asyncio.SubprocessProtocol):
 
 
 class _Matches(_Output):
-    """Collects what matches of the lines a command prints, piece by piece as they come."""
+    """Collects only the matches of a pattern in the lines that a command prints, as they come."""
 
     def __init__(self, only: re.Pattern[bytes]) -> None:
         super().__init__()
         self._only = only
         self._rest = b""
-        """The last line, as far as it has come."""
+        """Last line of the output, as long as its end has not come."""
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Keep the matches in the whole lines of the output, and all that are errors."""
+        """Keep the matches in complete lines of stdout, and all of stderr."""
         if fd == 1:
             lines, newline, self._rest = (self._rest + data).rpartition(b"\n")
             self._rest = self._rest[-LONGEST_LINE:]
@@ -232,7 +244,7 @@ async def _finished(
         text = f"{argv[0]} gave no answer in {deadline:.3g} s"
         raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
     finally:
-        transport.close()
+        transport.close()  # kills the process if it still runs, without waiting for it
     if output.is_too_much():
         text = f"{argv[0]} wrote more than {MOST_OUTPUT >> 20} MiB"
         raise DeadlineError(text, lambda: transport.get_returncode() is None)
@@ -248,47 +260,52 @@ def _written(file: IO[bytes]) -> str:
 # Long-lived processes
 
 STDERR_KEPT = 4096
-"""Bytes of a long-lived process's stderr that are kept, the newest."""
+"""Newest bytes of a long-lived process's stderr that are kept."""
 
 MOST = 1 << 16
-"""Bytes taken from a process at a time: what a pipe holds."""
+"""Bytes read from a process at a time: the capacity of a pipe (pipe(7))."""
 
 MOST_OUTPUT = 64 * 2**20
-"""Bytes that a command may write to its end, or a long-lived one before they are taken: another
-machine's may be anything, and a status of ten thousand devices is a tenth of it."""
+"""Bytes that a command may write in all, or a long-lived process before they are taken.
+
+The output of another machine may be anything; the status of ten thousand devices takes a tenth of
+this.
+"""
 
 Heard = Callable[[memoryview], None]
-"""Receives a process's stdout as it comes; 0 bytes once it has ended. The view is valid only
-during the call."""
+"""Receives a process's stdout as it comes, and 0 bytes once that has ended.
+
+The view is valid only during the call.
+"""
 
 
 class Pipe(NamedTuple):
-    """Both ends of a pipe."""
+    """Descriptors of both ends of a pipe, or one of each of two."""
 
     reading: int
     writing: int
 
 
 class Errors(asyncio.SubprocessProtocol):
-    """Keeps what a process writes to stderr."""
+    """Keeps the newest of what a process writes to stderr."""
 
     def __init__(self) -> None:
         self.errors = bytearray()
         self.silent = asyncio.Event()
-        """Set once there will be no more."""
+        """Set once stderr is closed."""
 
     def pipe_data_received(self, _: int, data: bytes) -> None:
-        """See asyncio.SubprocessProtocol."""
+        """Append to the kept stderr, of which the oldest is dropped."""
         self.errors = (self.errors + data)[-STDERR_KEPT:]
 
     def pipe_connection_lost(self, fd: int, _: Exception | None) -> None:
-        """See asyncio.SubprocessProtocol."""
+        """Note that stderr is closed."""
         if fd == 2:
             self.silent.set()
 
 
 class Lines(Errors):
-    """Queues what a process writes to stdout, a line at a time; None once it has ended."""
+    """Queues the lines that a process writes to stdout, then None once it has ended."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -296,10 +313,10 @@ class Lines(Errors):
         self.ended = False
         self._rest: list[bytes] = []
         self._waiting = 0
-        """Bytes not read yet."""
+        """Bytes that nobody has taken from the queue yet."""
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """See asyncio.SubprocessProtocol; of one that writes without end, nothing more is kept."""
+        """Queue the lines that are complete; end the queue if more than MOST_OUTPUT waits in it."""
         if fd == 2:
             super().pipe_data_received(fd, data)
             return
@@ -318,26 +335,26 @@ class Lines(Errors):
         self._rest.append(rest)
 
     async def take(self) -> str | None:
-        """The next line; None at the end."""
+        """Return the next line, waiting for it; None at the end."""
         line = await self.queue.get()
         self._waiting = max(0, self._waiting - len(line or "") - 1)
         return line
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """See asyncio.SubprocessProtocol."""
+        """Note that stderr is closed, or end the queue when stdout is."""
         super().pipe_connection_lost(fd, exc)
         if fd == 1:
             self.end()
 
     def end(self) -> None:
-        """No further line will come."""
+        """End the queue; no further line is taken in."""
         if not self.ended:
             self.ended = True
             self.queue.put_nowait(None)
 
 
 class _Started:
-    """What every long-lived process has."""
+    """A long-lived process: its state and its stderr."""
 
     def __init__(self, transport: asyncio.SubprocessTransport, errors: Errors) -> None:
         self._transport = transport
@@ -345,16 +362,16 @@ class _Started:
 
     @property
     def alive(self) -> bool:
-        """Whether the kernel still has it."""
+        """Whether the process still exists, be it stuck in the kernel."""
         return self._transport.get_returncode() is None
 
     @property
     def stderr(self) -> str:
-        """The newest of what it wrote to stderr."""
+        """The newest STDERR_KEPT bytes that it wrote to stderr, as text."""
         return bytes(self._errors.errors).decode("utf-8", "surrogateescape")
 
     async def last_words(self, patience: float) -> str:
-        """Its stderr once that has ended, at most ``patience`` seconds later."""
+        """Wait at most ``patience`` seconds until its stderr is closed, and return it."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await self._errors.silent.wait()
@@ -362,34 +379,34 @@ class _Started:
 
 
 class LineProcess(_Started):
-    """A long-lived process that talks in lines."""
+    """A long-lived process that communicates in lines."""
 
     def __init__(self, transport: asyncio.SubprocessTransport, lines: Lines) -> None:
         super().__init__(transport, lines)
         self._lines = lines
 
     async def readline(self) -> str | None:
-        """Its next line without the newline; None when it has closed its output."""
+        """Return its next line without the newline; None once it has closed its output."""
         if self._lines.ended and self._lines.queue.empty():
             return None
         return await self._lines.take()
 
     def write(self, line: str) -> None:
-        """Send it a line; lost if it has ended."""
+        """Send it a line, which is lost if the process has ended."""
         pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
         if pipe is not None and not pipe.is_closing():
             pipe.write(f"{line}\n".encode("utf-8", "surrogateescape"))
 
     def abandon(self) -> None:
-        """Kill it and never wait for it."""
+        """Kill the process, and never wait for it."""
         self._lines.end()
         self._transport.close()
 
 
 class ByteProcess(_Started):
-    """A long-lived process that talks in bytes: its pipes are read and written directly.
+    """A long-lived process that communicates in bytes over pipes, without asyncio's transports.
 
-    Asyncio's transports would cost more than all that is said over them.
+    Transports would cost more CPU time than everything that is sent over them.
     """
 
     def __init__(
@@ -406,14 +423,14 @@ class ByteProcess(_Started):
         self._loop.add_reader(ours.reading, self._read)
 
     def write(self, data: bytes) -> None:
-        """Hand it at most PIPE_BUF bytes at once: all of them or, where it reads no more, none."""
+        """Send it at most PIPE_BUF bytes, in one write: if it no longer reads, all are lost."""
         if self._open:
             with contextlib.suppress(OSError):
                 os.write(self._ours.writing, data)
 
     def abandon(self) -> None:
-        """Kill it and never wait for it."""
-        self._transport.close()  # kills it first: without its pipes it would end by itself
+        """Kill the process, and never wait for it."""
+        self._transport.close()  # first, as it kills: closed pipes would make it end by itself
         self._close()
 
     def _read(self) -> None:

@@ -1,8 +1,8 @@
-"""The audit log: one JSON object per line, append-only, private to its owner.
+"""The audit log of changes, and of who made them: a JSON object per line, append-only, private.
 
-What was changed, and by whom: ``begun`` is written before a change, ``ended`` after it. If the file
-can't be written, the lines go to the system log. Either may hang: the file may be on a hung pool,
-and the reader of /dev/log may hang as well.
+A record ``begun`` is written before a change, ``ended`` after it. If the file can't be written, the
+lines go to the system log. Either may hang: the file may be on a hung pool, and the reader of
+/dev/log may hang as well.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ PRIORITY = 10 * 8 + 5
 """Facility authpriv, severity notice (RFC 5424, 6.2.1)."""
 
 LONGEST = 8000
-"""Bytes of one message: rsyslog cuts longer ones, and a socket may refuse them."""
+"""Bytes of a message to the system log: rsyslog cuts longer ones, and a socket may refuse them."""
 SAID = 40
-"""Bytes of it reserved for the note that it was cut."""
+"""Bytes of a message reserved for the note that it was cut."""
 
 SENDING = 1.0
 """Seconds to wait for a full queue of the system log, in the sending thread."""
@@ -43,26 +43,26 @@ PATIENCE = 3.0
 """Seconds that one place may take to write a line."""
 
 TAIL = 2**18
-"""Bytes of the file's end that are read to show what was done last."""
+"""Bytes at the end of the file that are read to show the newest records."""
 
 SETTLE = 1.0
 """Seconds to wait for pending lines at the end of a command."""
 
 
 Place = Callable[[str], None]
-"""Writes a line; it may hang, and any error means that the line was not written."""
+"""Function that writes a line; it may hang, and any exception means the line was not written."""
 
 
 class AuditError(ZconsoleError):
-    """A line could be written nowhere."""
+    """A line could be written to no place."""
 
 
 def whoami() -> dict[str, Any]:
-    """The person at the keyboard: the user, and who became that user through sudo."""
+    """Return the current user, and the user who became that one by sudo, for records."""
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
-    except KeyError:
+    except KeyError:  # no entry in passwd, as in some containers
         name = str(uid)
     return {"uid": uid, "user": name, "sudo_user": os.environ.get("SUDO_USER")}
 
@@ -74,22 +74,22 @@ class MemoryLog:
     records: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self, t: float, event: str, **fields: Any) -> None:
-        """See Audit.write."""
+        """Append one record (``t``: epoch seconds)."""
         self.records.append({"t": t, "event": event, **fields})
 
     note = write
 
     def by(self, _: str | None) -> MemoryLog:
-        """See Audit.by; it names nobody."""
+        """Return this log: its records name nobody."""
         return self
 
     def recent(self) -> list[dict[str, Any]]:
-        """See Audit.recent."""
+        """Return all records, oldest first."""
         return list(self.records)
 
 
 class Audit:
-    """Writes to one place, and to the next where that fails."""
+    """An audit log that writes each line to the first place that takes it."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Audit:
         patience: float = PATIENCE,
         recall: Callable[[], list[dict[str, Any]]] = list,
     ) -> None:
-        """``places`` by name, the best first; each is given ``patience`` seconds a line.
+        """Write for ``who`` to ``places``, the best first, each with ``patience`` seconds a line.
 
         ``recall`` reads the newest records back.
         """
@@ -109,16 +109,16 @@ class Audit:
         self._worker = Worker("audit")
 
     def write(self, t: float, event: str, **fields: Any) -> None:
-        """Append one record (``t``: epoch seconds); it is kept once this returns.
+        """Append one record (``t``: epoch seconds); it is stored when this returns.
 
-        May take some seconds. Raises AuditError with each place's reason when none has the line.
+        May take some seconds. Raises AuditError, with the reason of each place, if all fail.
         """
         self._put(self._line(t, event, fields))
 
     def note(self, t: float, event: str, **fields: Any) -> None:
-        """Like ``write``, without waiting: returns at once and raises nothing.
+        """Append one record (``t``: epoch seconds) later; returns at once and raises nothing.
 
-        A daemon thread writes such lines, in their order.
+        A daemon thread writes these records, in order. What it can't write is lost.
         """
         line = self._line(t, event, fields)
 
@@ -126,25 +126,28 @@ class Audit:
             with contextlib.suppress(ZconsoleError):
                 self._put(line)
 
-        with contextlib.suppress(ZconsoleError):  # where no thread can be started, it is lost
+        with contextlib.suppress(ZconsoleError):  # lost if no thread can be started
             self._worker.put(_noted)
 
     def recent(self) -> list[dict[str, Any]]:
-        """The newest records of this user, oldest first; may hang. Raises StateError or OSError."""
+        """Return the newest records of this user, oldest first.
+
+        May hang with the disk. Raises StateError or OSError.
+        """
         return self._recall()
 
     def by(self, sudo_user: str | None) -> Audit:
-        """Return the same log for what somebody else has ordered, who became root by sudo."""
+        """Return this log for changes ordered by somebody else, who became root by sudo."""
         found = copy(self)
         found._who = {**self._who, "sudo_user": sudo_user}
         return found
 
     def settle(self, patience: float = SETTLE) -> bool:
-        """Wait at most ``patience`` seconds for all notes; returns whether they are written."""
+        """Wait at most ``patience`` seconds for all notes; return whether they are written."""
         return self._worker.settle(patience)
 
     def _line(self, t: float, event: str, fields: Mapping[str, Any]) -> str:
-        """ASCII only: no control character in a name can end or hide a line."""
+        """Format a record as ASCII: no control character in a name can end or hide a line."""
         return json.dumps({"t": t, "who": self._who, "event": event, **fields})
 
     def _put(self, line: str) -> None:
@@ -152,7 +155,7 @@ class Audit:
         for name, (place, patient) in self._places.items():
             try:
                 patient.call(partial(place, line), self._patience)
-            except Exception as error:  # whatever it is, the next place may have the line
+            except Exception as error:  # of any kind: the next place may take the line
                 why = getattr(error, "strerror", None) or str(error) or type(error).__name__
                 reasons.append(f"{name}: {why}")
             else:
@@ -161,14 +164,14 @@ class Audit:
 
 
 Log = Audit | MemoryLog
-"""Where changes are written down."""
+"""A log of changes, on disk or in memory."""
 
 
 def audit_log(directory: Callable[[], Path] | None = None, syslog: Path = SYSLOG) -> Audit:
-    """The audit log of whoever runs this: a file in the state directory, else the system's log.
+    """Return the audit log of the current user: a file in the state directory, else the system log.
 
-    ``directory``, instead of the state directory, is called for every line, in the thread that
-    writes: either may hang or fail. Notes have a moment at the end of the program.
+    ``directory`` returns another directory. It is called for every line, in the thread that writes,
+    as it may hang or fail. At exit, the program waits SETTLE seconds for notes to be written.
     """
 
     def append(line: str) -> None:
@@ -181,12 +184,13 @@ def audit_log(directory: Callable[[], Path] | None = None, syslog: Path = SYSLOG
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append one line, on disk when this returns. Raises StateError or OSError.
+    """Append one line, which is on disk when this returns. Raises StateError or OSError.
 
-    A line that a crash or a full disk cut off doesn't swallow this one.
+    If a crash or a full disk has cut off the line before, a new line is begun first.
     """
     handle = open_private(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     try:
+        # Several processes append: nothing may come between looking at the last byte and writing.
         fcntl.flock(handle, fcntl.LOCK_EX)
         size = os.fstat(handle).st_size
         cut_off = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
@@ -199,9 +203,9 @@ def append_line(path: Path, line: str) -> None:
 
 
 def recall(path: Path, most: int = TAIL) -> list[dict[str, Any]]:
-    """The records in the last ``most`` bytes of a file, oldest first; empty without a file.
+    """Return the records in the last ``most`` bytes of a file, oldest first; empty without a file.
 
-    Lines that are cut off or that nobody here wrote are left out. Raises StateError or OSError.
+    Lines that are cut off or are not records are left out. Raises StateError or OSError.
     """
     try:
         lines = read_end(path, most).splitlines()
@@ -220,9 +224,10 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 
 def send_line(line: str, address: Path) -> None:
-    """Send one line to the system's log (syslog(3), RFC 3164). Raises OSError when it can't.
+    """Send one line to the system log, in the format of RFC 3164. Raises OSError if that fails.
 
-    Not syslog(3) itself: it says nothing of a missing /dev/log, and waits for a reader that hangs.
+    syslog(3) itself is no use: it doesn't report a missing /dev/log, and waits for a reader that
+    hangs.
     """
     message = f"<{PRIORITY}>zconsole[{os.getpid()}]: {line}".encode("ascii")
     with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as channel:

@@ -1,4 +1,4 @@
-"""Background work beside an event loop, which the program need not wait for at its end."""
+"""Blocking work in daemon threads for an event loop; the program can end without waiting for it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from zconsole.system.process import DeadlineError
 _T = TypeVar("_T")
 
 LINGER = 5.0
-"""Seconds that a thread waits for the next read."""
+"""Seconds that a thread waits for the next read before it ends."""
 
 
 async def in_daemon_thread(job: Callable[..., _T], *args: Any) -> _T:
-    """What ``job`` returns or raises, run in a daemon thread of its own.
+    """Run ``job`` in a new daemon thread; return or raise what it does.
 
-    Raises NotAskedError where none can be started.
+    Raises NotAskedError if no thread can be started.
 
-    The threads of ``asyncio.to_thread`` are joined when the loop ends: one that reads a dying disk
-    would keep the program from leaving.
+    ``asyncio.to_thread`` is no use here: its threads are joined when the loop ends, so that one
+    that reads a dying disk would keep the program from exiting.
     """
     return await asyncio.wrap_future(begun(partial(job, *args)))
 
 
 class FileThread:
-    """Runs cheap reads of /proc and /sys beside the event loop, one at a time.
+    """Runs cheap reads of /proc and /sys in a thread of its own, one at a time.
 
-    While one is stuck, no other is begun. The thread stays for the next one, as starting one costs
-    more than most reads, and ends when none has come for a while.
+    While a read is stuck, no other is started. The thread stays for the next read, as starting one
+    costs more than most reads do, and ends when none comes for LINGER seconds.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,10 @@ class FileThread:
         self._newest: Future[Any] | None = None
 
     async def run(self, job: Callable[[], _T], deadline: float) -> _T:
-        """What ``job`` returns or raises. Raises DeadlineError after ``deadline`` seconds."""
+        """Run ``job`` in the thread; return or raise what it does.
+
+        Raises DeadlineError after ``deadline`` seconds, or at once while an earlier job is stuck.
+        """
         if self._is_busy():
             raise DeadlineError("reading /proc and /sys does not end", self._is_busy)
         attempt = self._newest = self._worker.ask(job)

@@ -1,4 +1,4 @@
-"""Hours of the day as people type them: ``22:00-06:00``, by the clock on the wall."""
+"""Hours of the day, such as ``22:00-06:00``, in the machine's local time."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ _HOURS = re.compile(f"{_TIME}-{_TIME}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DayHours:
-    """A part of each day; the same time twice is all of it."""
+    """A part of each day; the whole day if ``start`` and ``end`` are the same."""
 
     start: int
-    """Minute of the day, which is the first of them."""
+    """First minute, counted from midnight."""
     end: int
-    """Minute of the day after the last; before ``start`` where midnight is between."""
+    """Minute after the last one; less than ``start`` if midnight is between them."""
 
     def has(self, hour: int, minute: int) -> bool:
-        """Whether a time of the day is in it."""
+        """Return whether a time of day is within these hours."""
         return (hour * 60 + minute - self.start) % DAY < self._length
 
     def includes(self, local: datetime) -> bool:
-        """Whether this moment of the machine's own time is in it."""
+        """Return whether a moment, in the machine's local time, is within these hours."""
         return self.has(local.hour, local.minute)
 
     def until_worked(self, seconds: float, local: datetime) -> float:
-        """Seconds from a moment on until so many seconds in these hours have passed."""
+        """Return the seconds from ``local`` until ``seconds`` within these hours have passed."""
         length, day = self._length * 60.0, DAY * 60.0
         minute = local.hour * 60 + local.minute - self.start
-        since = (minute * 60 + local.second) % day  # the last beginning of these hours
+        since = (minute * 60 + local.second) % day  # seconds since these hours last began
         today = max(0.0, length - since)
         if seconds <= today:
             return seconds
         left = seconds - today
-        whole = ceil(left / length) - 1  # days on which all of these hours are worked
+        whole = ceil(left / length) - 1  # further days on which all of these hours are used
         return day - since + whole * day + left - whole * length
 
     def minutes(self) -> frozenset[int]:
-        """The minutes of the day that are in it."""
+        """Return the minutes of these hours, counted from midnight."""
         return frozenset((self.start + i) % DAY for i in range(self._length))
 
     def __str__(self) -> str:
-        """``22:00-06:00``."""
+        """Return the hours as people type them: ``22:00-06:00``."""
         return f"{_shown(self.start)}-{_shown(self.end)}"
 
     @property
@@ -57,7 +57,7 @@ class DayHours:
 
 
 def day_hours(text: str) -> DayHours:
-    """What such hours mean; 24:00 is 00:00. Raises ValueError for anything else."""
+    """Parse hours such as ``22:00-06:00``; 24:00 is 00:00. Raises ValueError for anything else."""
     found = _HOURS.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not HH:MM-HH:MM")

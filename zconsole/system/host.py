@@ -1,4 +1,4 @@
-"""The machine: clocks, boot, the current user, small kernel files."""
+"""The machine: its clocks, boot id, user, small files of /proc and /sys, and marks of processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path("/")
 
 
 def steady_clock() -> float:
-    """Seconds that never jump and run on through suspend, where the system has such a clock."""
+    """Return seconds of a clock that never jumps and, where there is one, also counts suspend."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -21,30 +21,31 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The clocks."""
+    """The clocks that code may use, so that tests can replace them."""
 
     wall: Callable[[], float] = time.time
-    """Epoch seconds."""
+    """Returns epoch seconds."""
     steady: Callable[[], float] = steady_clock
+    """Returns seconds of a clock that never jumps, for measuring time."""
 
 
 def boot_id(root: Path = ROOT) -> str | None:
-    """The id of this boot; None if the system has none."""
+    """Return the id of this boot; None if the system has none."""
     return text_in(root / "proc/sys/kernel/random/boot_id") or None
 
 
 def utc_offset(t: float) -> float:
-    """Seconds the local zone is ahead of UTC at ``t``."""
+    """Return the seconds that the local time zone is ahead of UTC at ``t`` (epoch seconds)."""
     return float(time.localtime(t).tm_gmtoff)
 
 
 def is_root() -> bool:
-    """Whether pools may be changed, events followed and damaged files named."""
+    """Return whether this is root, who may change pools, follow events and name damaged files."""
     return os.geteuid() == 0
 
 
 def text_in(path: Path) -> str:
-    """Its contents, stripped; empty if it is missing or not readable."""
+    """Return the contents of a file, stripped; empty if it is missing or not readable."""
     try:
         return bytes_in(path).decode("utf-8", "replace").strip()
     except OSError:
@@ -52,8 +53,8 @@ def text_in(path: Path) -> str:
 
 
 def bytes_in(path: str | Path, most: int | None = None) -> bytes:
-    """All that a small file of the kernel's holds, or its first bytes. Raises OSError."""
-    # Samples read many: a file object would ask five times more of the kernel.
+    """Return the contents of a small kernel file, or at most ``most`` bytes. Raises OSError."""
+    # Each sample reads many of these: a file object would make five times as many system calls.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         found = os.read(handle, most or _PIECE)
@@ -65,25 +66,26 @@ def bytes_in(path: str | Path, most: int | None = None) -> bytes:
 
 
 def number_in(path: Path) -> int | None:
-    """The whole number in it; None without one, or for one of more than 64 bits."""
+    """Return the whole number in a file; None if there is none, or it has more than 64 bits."""
     text = text_in(path)
+    # Not int() alone: it also accepts signs, underscores and digits of other scripts.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
 
 def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:
-    """``pid:start`` of a process, which no later process shares; None when it is gone.
+    """Return ``pid:start`` of a process, which no later process shares; None if it is gone.
 
-    Field 22 of /proc/PID/stat, counted after the parenthesised name (proc(5)).
+    The start time is field 22 of /proc/PID/stat (proc_pid_stat(5)).
     """
     fields = _fields(str(pid), proc)
     return f"{pid}:{fields[19]}" if len(fields) > 19 else None
 
 
 def alive(mark: str, proc: Path = Path("/proc")) -> bool:
-    """Whether the process of a mark still runs.
+    """Return whether the process of a mark still runs.
 
-    One that was killed does not, though a thread of it may stay in the kernel, nor one that its
-    parent has not waited for.
+    A killed one does not, even if one of its threads is still in the kernel; neither does a zombie,
+    for which its parent has not waited.
     """
     pid, _, start = mark.partition(":")
     fields = _fields(pid, proc) if pid.isdigit() else []
@@ -91,5 +93,6 @@ def alive(mark: str, proc: Path = Path("/proc")) -> bool:
 
 
 def _fields(pid: str, proc: Path) -> list[str]:
-    """/proc/PID/stat after the name, from the process's state on."""
+    """Return the fields of /proc/PID/stat from the third one, the state, on."""
+    # The second field, the name in parentheses, may itself contain blanks and parentheses.
     return text_in(proc / pid / "stat").rpartition(")")[2].split()

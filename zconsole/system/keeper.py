@@ -1,27 +1,27 @@
-"""The background program that keeps what consoles began, and puts it back: its duties, its loop.
+"""The keeper: a background program that carries on what consoles began, and undoes it at the end.
 
 There is one for each user and state directory. It starts with the first duty and ends with the
-last. A **duty** is one thing to keep: a dangerous tunable that must go back, the autopilot, the
+last. A **duty** is one thing to keep: a dangerous tunable that must be restored, the autopilot, the
 lights of bays, the hours of scrubs. Each says when it is due, acts, can undo what it holds, and
-has a deadline of its own. All act side by side: one whose disk or enclosure hangs holds up no
-other, and is not asked again before its act has ended.
+has a deadline of its own. All act concurrently: a duty whose disk or enclosure hangs delays no
+other, and does not act again before it has ended.
 
 *Two processes* (``zconsole.cli.keeper``). The child runs the loop below. Its parent only waits:
-when the child is killed, it puts originals back, which it knows from memory that both share, and
-starts another child, which goes on with what is kept in files. When the parent is killed, the child
-puts back what it holds, and begins anew with a parent. What both leave behind, killed at once, is
-restored by the next zconsole that may change something, and by the unit after a reboot.
+when the child is killed, it restores the original values, which it knows from memory that both
+share, and starts another child, which continues with what is in files. When the parent is killed,
+the child restores what it holds, and starts a new parent and child. If both are killed at once, the
+next zconsole that may change something restores what they left, or the unit after a reboot.
 
 *Orders* come over a socket in the state directory, which only its owner can reach: a line of JSON,
-and a line back once it is done. The answer is what counts: without one whoever asked starts a
-keeper and asks again, so none is lost to a keeper that just ends. What an order holds for somebody
-who is gone before the answer is put back at once.
+and a line back once the order is carried out. Only the answer counts: without one, the client
+starts a keeper and asks again, so that no order is lost to a keeper that is about to end. If the
+client is gone before the answer, what the order holds is restored at once.
 
-*Standing duties* need no order. Each looks into its own file when the keeper starts and whenever
-somebody asks it to `look`, and is over while nothing is in there.
+*Standing duties* need no order. Each reads its own file when the keeper starts, and at an order
+`look`; it is over while its file is empty.
 
-A keeper of another version may still be there: each duty takes the lock that this duty had before
-there was a keeper, and waits while its owner lives.
+A keeper of another version may still run: each duty takes a lock, which processes of versions
+without a keeper took as well, and waits while another process holds it.
 """
 
 from __future__ import annotations
@@ -50,57 +50,64 @@ from zconsole.system.state_dir import StateError, remove, try_lock
 
 LOCK, SOCKET = "keeper.lock", "keeper.socket"
 START = 60.0
-"""Seconds that it may take to start, on a machine that a scan keeps busy, and to do as ordered."""
+"""Seconds for a keeper to start, on a machine that a scan keeps busy, and to carry out an order."""
 AGAIN = 0.05
-"""Seconds before an order that got no answer is given again."""
+"""Seconds before an order that got no answer is sent again."""
 LONGEST = 30.0
 """Seconds between two rounds of the loop, at most."""
 RETRY = 30.0
 """Seconds before a duty that failed acts again."""
 IDLE = 2.0
-"""Seconds that the keeper waits for an order while it has nothing to do."""
+"""Seconds that the keeper waits for an order while it has no duty, before it ends."""
 HEARD = 5.0
-"""Seconds that whoever connects has to give its order."""
+"""Seconds that a client has to send its order once it is connected."""
 LOCK_SECONDS = 10.0
-"""Seconds for a lock, on a disk that a scan keeps busy."""
+"""Seconds for taking a lock, on a disk that a scan keeps busy."""
 BEGUN = 30.0
 """Seconds that a duty may take to begin before the keeper ends without it."""
 LOOK, END, TELL = "look", "end", "tell"
-"""Orders that every keeper has: to look into the files, to end the duties of a name (all for an
-empty one), and to tell what it keeps."""
+"""Orders that every keeper carries out itself.
+
+Standing duties read their files; the duties of a name end, or all for an empty name; the keeper
+lists its duties.
+"""
 
 Order = Mapping[str, Any]
 """What is asked for: the name of the order, and what the duty needs to know."""
 CLOCKS = Clocks(steady=time.monotonic)
 """What duties go by."""
 Begin = Callable[[Order], Awaitable["Duty"]]
-"""Begins a duty as ordered. Raises ZconsoleError or OSError, and holds nothing then."""
+"""Begins the duty of an order. Raises ZconsoleError or OSError, and holds nothing then."""
 
 
 class Duty(Protocol):
-    """One thing that the keeper keeps."""
+    """A thing that the keeper keeps."""
 
     name: str
     ends_by: str
-    """The command by which a person ends it for good."""
+    """Command by which a person ends the duty for good."""
     deadline: float
-    """Seconds that an act and an undo may take each when the keeper ends."""
+    """Seconds that ``act`` and ``undo`` may each take when the keeper ends."""
 
     def due(self, now: float) -> float:
-        """Seconds until it is to act, by the steady clock; 0.0 or less: now. Must not block."""
+        """Return the seconds until it should act; 0.0 or less for at once. Must not block.
+
+        ``now`` is in seconds of the steady clock.
+        """
 
     async def act(self) -> bool:
-        """Do what is due; whether the duty goes on.
+        """Do what is due; return whether the duty continues.
 
-        What may hang runs in a thread. What it raises is noted, and it acts again after a while.
+        Calls that may hang must run in a thread. An exception is logged, and ``act`` is called
+        again after RETRY seconds.
         """
 
     async def undo(self) -> None:
-        """Put back what it holds: it has to end. Nothing where files keep it for the next one."""
+        """Restore what it holds, in bounded time; nothing if files keep it for the next keeper."""
 
 
 class Keeper:
-    """Serves orders, and has each duty act when it is due."""
+    """The loop that serves orders, and has each duty act when it is due."""
 
     def __init__(
         self,
@@ -109,32 +116,35 @@ class Keeper:
         log: Log,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``standing`` are those that look into files; ``log`` has what fails."""
+        """Carry out ``orders`` by name, and keep ``standing`` duties; failures go to ``log``.
+
+        ``clock`` returns steady seconds.
+        """
         self._orders = orders
         self._standing = standing
         self._log = log
         self._clock = clock
         self._process = os.getppid()
-        """Whom to signal to end the keeper: its parent, also once that is gone."""
+        """Process to signal to end the keeper: the parent, as it was at the start."""
         self.duties: dict[Duty, float] = {}
-        """With the time at which each began (epoch seconds)."""
+        """Current duties, each with the time at which it began (epoch seconds)."""
         self._acting: dict[Duty, asyncio.Task[None]] = {}
         self._looked: set[Duty] = set()
-        """Those that were to look into their files while they were at it."""
+        """Standing duties that were acting at the last order LOOK, and so must act once more."""
         self._failed: dict[Duty, tuple[float, str]] = {}
-        """When a duty that failed acts again (steady seconds), and why it failed."""
+        """For each duty that failed, when it may act again (steady seconds), and the reason."""
         self._serving: set[asyncio.Task[None]] = set()
         self._until = clock() + IDLE
         self._woken = asyncio.Event()
         self._stopped = False
 
     def stop(self) -> None:
-        """Have every duty undone, and `run` return."""
+        """Have every duty undone, and make ``run`` return."""
         self._stopped = True
         self._woken.set()
 
     async def run(self, listening: socket.socket) -> None:
-        """Keep all duties until none is left, or until `stop`."""
+        """Keep all duties until none is left, or until ``stop`` is called; then undo the rest."""
         hearing = asyncio.create_task(self._hear(listening))
         self._look()
         while not self._stopped and self._is_needed():
@@ -147,7 +157,7 @@ class Keeper:
         listening.close()
         held = list(self.duties)
         await asyncio.gather(*map(self._undo, held))
-        if self._serving:  # one that begins now must be undone as well
+        if self._serving:  # a duty that is just beginning must be undone as well
             await asyncio.wait(self._serving, timeout=BEGUN)
         await asyncio.gather(*(self._undo(duty) for duty in list(self.duties) if duty not in held))
 
@@ -155,7 +165,7 @@ class Keeper:
         return bool(self.duties or self._serving) or self._clock() < self._until
 
     def begin_due(self) -> float:
-        """Have every duty act that is due and not at it; seconds until the next one is."""
+        """Start each duty that is due and not already acting; return the seconds until the next."""
         now, waits = self._clock(), [LONGEST]
         if not self.duties and not self._serving:
             waits.append(max(0.0, self._until - now))
@@ -174,10 +184,10 @@ class Keeper:
         try:
             goes_on = await duty.act()
             self._failed.pop(duty, None)
-        except Exception as error:  # no duty may end the others
+        except Exception as error:  # of any kind: no duty may end the others
             self._note_failure(duty, error)
         if not goes_on and duty not in self._looked:
-            self.duties.pop(duty, None)  # an order has ended it meanwhile
+            self.duties.pop(duty, None)  # may be gone: an order has ended it meanwhile
         self._looked.discard(duty)
         del self._acting[duty]
         self._woken.set()
@@ -190,26 +200,26 @@ class Keeper:
         return why
 
     async def _undo(self, duty: Duty) -> str:
-        """End a duty: what it is at comes to its end before, as far as its deadline allows.
+        """Let a duty complete its current act, within its deadline, and undo it.
 
-        Why it could not be undone, empty where it was; it is kept then, to try again.
+        Returns why it could not be undone, and keeps it then, to try again; empty if it was undone.
         """
-        since = self.duties.pop(duty, time.time())  # so that it does not act beside its undoing
+        since = self.duties.pop(duty, time.time())  # first, so that it doesn't act meanwhile
         if (task := self._acting.get(duty)) is not None:
             await asyncio.wait([task], timeout=duty.deadline)
         try:
             async with asyncio.timeout(duty.deadline):
                 await duty.undo()
-        except Exception as error:  # the others are undone all the same
+        except Exception as error:  # of any kind: the others must be undone, too
             self.duties[duty] = since
             return f"{duty.name}: {self._note_failure(duty, error)}"
         return ""
 
     def _look(self) -> None:
-        """Have each standing duty look into its file; it is over at once where nothing is kept."""
+        """Have each standing duty read its file; one whose file is empty is over at once."""
         for duty in self._standing:
             if duty in self._acting:
-                self._looked.add(duty)  # it may have looked already
+                self._looked.add(duty)  # it may have read its file already: let it act once more
             else:
                 self.duties.setdefault(duty, time.time())
         self._woken.set()
@@ -217,14 +227,14 @@ class Keeper:
     # Orders
 
     async def _hear(self, listening: socket.socket) -> None:
-        """Serve everybody who connects."""
-        # Not by a server of asyncio's: from Python 3.13 on it looks for the socket by its address,
-        # which is not there any more.
+        """Serve every client that connects."""
+        # Not with asyncio.start_unix_server: from Python 3.13 on it looks up the socket's address,
+        # which is a path in /proc/self/fd that no longer exists.
         listening.setblocking(False)
         while True:
             try:
                 line, _ = await asyncio.get_running_loop().sock_accept(listening)
-            except OSError:  # no memory or descriptor is left: whoever connects waits
+            except OSError:  # no memory or descriptor is left: the client waits
                 await asyncio.sleep(AGAIN)
                 continue
             task = asyncio.create_task(self._serve(line))
@@ -237,7 +247,7 @@ class Keeper:
         self._woken.set()
 
     async def _serve(self, line: socket.socket) -> None:
-        """Do as ordered, and answer."""
+        """Read an order, carry it out, and answer."""
         reader, writer = await asyncio.open_unix_connection(sock=line)
         try:
             async with asyncio.timeout(HEARD):
@@ -249,7 +259,7 @@ class Keeper:
                 answer = {"error": f"{other}. To end it: kill {self._process}"}
             writer.write(json.dumps(answer).encode("ascii") + b"\n")
             await writer.drain()
-        except OSError:  # whoever asked is gone
+        except OSError:  # the client is gone
             pass
         finally:
             writer.close()
@@ -283,9 +293,9 @@ class Keeper:
 
 
 class StandingDuty(ABC):
-    """A duty about what is in a file; it holds a lock of its own while there is anything.
+    """A duty about the contents of a file, with a lock that it holds while there are any.
 
-    While another version's process has the lock, that one does it.
+    While a process of another version holds the lock, that process does the work.
     """
 
     name: str
@@ -299,14 +309,17 @@ class StandingDuty(ABC):
         self._clock = clock
         self._lock: int | None = None
         self._next = clock()
-        """When it looks (steady seconds)."""
+        """When to act next (steady seconds)."""
 
     def due(self, now: float) -> float:
-        """See Duty."""
+        """Return the seconds until it should act; 0.0 or less for at once."""
         return self._next - now
 
     async def act(self) -> bool:
-        """See Duty."""
+        """Take the lock if there is anything to do, or do what is due; return whether to continue.
+
+        Raises what ``look`` raises.
+        """
         if self._lock is None:
             try:
                 if not await in_daemon_thread(self.is_empty):
@@ -316,42 +329,43 @@ class StandingDuty(ABC):
             except (NoAnswerError, NotAskedError):
                 self._next = self._clock() + LONGEST
                 return True
-            except (OSError, ZconsoleError):  # it is not kept; whoever reads it next says so
+            except (OSError, ZconsoleError):  # its file is unreadable: the next reader reports it
                 pass
             return False
         self._next = self._clock() + await self.look()
         if await in_daemon_thread(self.is_empty):
             await self.undo()
             self._next = self._clock()
-            # Only now whoever adds something finds the lock free, and wakes the keeper.
+            # Check again: what was added just before the lock was released woke no keeper.
             return not await in_daemon_thread(self.is_empty)
         return True
 
     async def undo(self) -> None:
-        """Let another process do it: the file stays."""
+        """Release the lock, so that another process can do the work; the file stays."""
         if self._lock is not None:
             os.close(self._lock)
         self._lock = None
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is nothing to do; may hang. Raises ZconsoleError, OSError.
+        """Return whether there is nothing to do; may hang. Raises ZconsoleError, OSError.
 
-        Where the disk doesn't answer and nothing is known, NoAnswerError or NotAskedError.
+        Raises NoAnswerError or NotAskedError if the disk doesn't answer, so that nothing is known.
         """
 
     @abstractmethod
     async def look(self) -> float:
-        """Do what is due; seconds until it looks again."""
+        """Do what is due; return the seconds until the next time."""
 
 
-# Asking
+# Clients
 
 
 def wake(state: Path, lock: str, options: Sequence[str] = ()) -> None:
-    """Have a standing duty done by the keeper, unless a process has its lock already.
+    """Have the keeper do a standing duty, unless a process holds the duty's lock already.
 
-    ``options``: see `ask`. Raises as that, and NoAnswerError where the disk doesn't answer.
+    ``options`` are further ones of ``zconsole.cli.keeper``. Raises ZconsoleError as ``ask`` does,
+    and NoAnswerError if the disk doesn't answer.
     """
 
     def _is_done() -> bool:
@@ -365,11 +379,11 @@ def wake(state: Path, lock: str, options: Sequence[str] = ()) -> None:
 
 
 def ask(state: Path, options: Sequence[str] = (), **order: Any) -> None:
-    """Have the keeper of a state directory carry out an order; one is started where none runs.
+    """Have the keeper of a state directory carry out an order; start a keeper if none runs.
 
-    ``options`` are further ones of ``zconsole.cli.keeper``. The order also says, in ``by``, who
-    became root by sudo, for the audit log. Raises ZconsoleError with the keeper's reason, or where
-    none can be started or answers.
+    ``options`` are further ones of ``zconsole.cli.keeper``. A field ``by`` is added to the order:
+    the user who became root by sudo, for the audit log. Raises ZconsoleError with the keeper's
+    reason, or if no keeper can be started or answers.
     """
     try:
         order["by"] = os.environ.get("SUDO_USER")
@@ -390,10 +404,11 @@ def _ask(state: Path, options: Sequence[str], order: Order, until: float) -> Non
 
 
 def asked(state: Path, **order: Any) -> Any:
-    """`ask` a keeper that runs; what it answers: how many duties it was about, or what was asked.
+    """Send an order to the keeper if one runs; return its answer, None if none runs.
 
-    None where none runs. Raises ZconsoleError where it gives no answer, as one that was stopped;
-    may hang with the state directory.
+    The answer is the number of duties concerned, or for TELL the process and its duties. May hang
+    with the state directory. Raises ZconsoleError with the keeper's reason, or if it gives no
+    answer, as when it is stopped by SIGSTOP.
     """
     try:
         return _asked(state, order, time.monotonic() + START)
@@ -402,10 +417,11 @@ def asked(state: Path, **order: Any) -> Any:
 
 
 def _asked(state: Path, order: Order, until: float) -> Any:
-    """The answer by then (steady seconds): who waits no longer has ordered nothing.
+    """Return the keeper's answer to an order; None if no keeper runs.
 
-    None where no keeper runs. Raises ZconsoleError with its reason or why it cannot be asked,
-    NoAnswerError when it is over.
+    ``until`` is the deadline in seconds of the monotonic clock; an order whose client has given up
+    is undone. Raises ZconsoleError with the keeper's reason or why it can't be asked, NoAnswerError
+    at the deadline.
     """
     try:
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as line:
@@ -418,7 +434,7 @@ def _asked(state: Path, order: Order, until: float) -> Any:
             while not answer.endswith(b"\n") and (more := line.recv(1 << 16)):
                 answer += more
                 line.settimeout(_left(until))
-    except (ConnectionError, FileNotFoundError, BlockingIOError):  # the last: many ask at once
+    except (ConnectionError, FileNotFoundError, BlockingIOError):  # the last: its queue is full
         return None
     except TimeoutError:
         raise NoAnswerError(f"no answer in {START:g} s") from None
@@ -433,20 +449,22 @@ def _asked(state: Path, order: Order, until: float) -> Any:
 
 
 def _left(until: float) -> float:
-    """Seconds until then. Raises NoAnswerError where it is over."""
+    """Return the seconds until a deadline. Raises NoAnswerError if it has passed."""
     if (seconds := until - time.monotonic()) <= 0.0:
         raise NoAnswerError(f"no answer in {START:g} s")
     return seconds
 
 
 def listening_socket(state: Path) -> socket.socket:
-    """The socket that orders come over, in the place of one that is there. Raises StateError.
+    """Return the socket for orders, which replaces an older one. Raises StateError.
 
-    By its mode nobody else can connect, and in its directory nobody can replace it.
+    Its mode keeps other users from connecting, its directory from replacing it.
     """
     made = socket.socket(socket.AF_UNIX)
     try:
-        os.fchmod(made.fileno(), 0o600)  # also where a default ACL of the directory counts (acl(5))
+        # Before bind(2), which creates the file with at most this mode, whatever default ACL the
+        # directory has (acl(5)).
+        os.fchmod(made.fileno(), 0o600)
         remove(state / SOCKET)
         with _address(state) as address:
             made.bind(address)
@@ -459,6 +477,9 @@ def listening_socket(state: Path) -> socket.socket:
 
 @contextlib.contextmanager
 def _address(state: Path) -> Iterator[str]:
-    """A short name of the socket, as an address has 107 bytes; its directory is checked."""
+    """Give a short path of the socket, as an address has at most 107 bytes (unix(7)).
+
+    Its directory is checked, and held open for the time of the block.
+    """
     with directory(state) as place:
         yield f"/proc/self/fd/{place}/{SOCKET}"

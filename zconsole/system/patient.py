@@ -1,4 +1,4 @@
-"""Calls that may take too long: in threads, given up after a deadline or not waited for at all.
+"""Calls that may hang: made in threads, and given up after a deadline or not waited for at all.
 
 On a resilvering pool one fsync(2) may take seconds, on a hung pool forever.
 """
@@ -35,9 +35,9 @@ class NotAskedError(StateError):
 
 
 def in_time(job: Callable[[], _T], patience: float = PATIENCE) -> _T:
-    """What ``job`` returns, which asks the state directory.
+    """Run ``job``, which accesses the state directory, and return its result.
 
-    Raises NoAnswerError, which names that, when it takes longer than ``patience`` seconds.
+    Raises NoAnswerError, which names the directory, after ``patience`` seconds.
     """
     try:
         return Patient().call(job, patience)
@@ -47,15 +47,18 @@ def in_time(job: Callable[[], _T], patience: float = PATIENCE) -> _T:
 
 
 def made_state_dir() -> Path:
-    """The state directory, made and checked. Raises StateError, NoAnswerError as ``in_time``."""
+    """Make and check the state directory; return its path.
+
+    Raises StateError if that fails, NoAnswerError if its disk doesn't answer.
+    """
     return in_time(partial(state_dir, create=True))
 
 
 class Patient:
     """Makes each call in a daemon thread, and gives up after a deadline.
 
-    A call that didn't end in time is left behind, and no other is made before it has ended: a
-    call inside the kernel, to a pool that is suspended, ends only when the pool is back.
+    A call that doesn't end in time is left behind, and no other is made before it has ended: a
+    system call on a suspended pool returns only when the pool is resumed.
     """
 
     def __init__(self) -> None:
@@ -67,10 +70,10 @@ class Patient:
         patience: float = PATIENCE,
         late: Callable[[_T], object] = lambda _: None,
     ) -> _T:
-        """What ``job`` returns or raises within ``patience`` seconds.
+        """Return or raise what ``job`` does within ``patience`` seconds.
 
-        ``late`` is given what it returns after that. Raises NoAnswerError, and NotAskedError while
-        an earlier call has not ended or where no thread can be started.
+        ``late`` is called with what it returns later than that. Raises NoAnswerError at the
+        deadline, NotAskedError if an earlier call has not ended or no thread can be started.
         """
         if self._left_behind is not None and not self._left_behind.done():
             raise NotAskedError("an earlier call still hangs")
@@ -83,15 +86,15 @@ class Patient:
 
 
 def begun(job: Callable[[], _T]) -> Future[_T]:
-    """What will come of a call, made in a thread that nobody waits for; it can't be canceled.
+    """Start a call in a daemon thread, and return the future of its result.
 
-    Raises NotAskedError where no thread can be started.
+    The future can't be canceled. Raises NotAskedError if no thread can be started.
     """
     attempt: Future[_T] = Future()
     attempt.set_running_or_notify_cancel()
-    # No executor: it would wait for its threads when the program ends. Nor a Thread object: from
-    # Python 3.13 on one keeps the stack (8 MB) until it is collected, and the traceback of what
-    # is raised ties it into a cycle.
+    # Not with an executor, which waits for its threads when the program ends. Not with a Thread
+    # object either: from Python 3.13 on one keeps its stack (8 MB) until it is collected, and the
+    # traceback of an exception makes it part of a reference cycle.
     with _started():
         _thread.start_new_thread(_answer, (job, attempt))
     return attempt
@@ -99,7 +102,7 @@ def begun(job: Callable[[], _T]) -> Future[_T]:
 
 @contextlib.contextmanager
 def _started() -> Iterator[None]:
-    """Make Python's error of no further thread one that whoever asks expects."""
+    """Turn Python's RuntimeError, when no thread can be started, into NotAskedError."""
     try:
         yield
     except RuntimeError as error:
@@ -107,20 +110,20 @@ def _started() -> Iterator[None]:
 
 
 def _answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
-    """Make a call here and now, and have what came of it in ``attempt``."""
+    """Call ``job`` and set its result or exception in ``attempt``."""
     try:
         found = job()
-    except Exception as error:  # handed to whoever waits
+    except Exception as error:  # of any kind: it is raised where the result is awaited
         attempt.set_exception(error)
     else:
         attempt.set_result(found)
 
 
 class Worker:
-    """Does one job after another in a daemon thread, which nobody waits for."""
+    """A daemon thread that runs jobs in order, and that the program's end doesn't wait for."""
 
     def __init__(self, name: str, linger: float = 0.0) -> None:
-        """``name`` is the thread's, which stays so many seconds for the next job."""
+        """Name the thread ``name``; it waits ``linger`` seconds for a next job before it ends."""
         self._name = name
         self._linger = linger
         self._changed = threading.Condition()
@@ -128,9 +131,9 @@ class Worker:
         self._thread: threading.Thread | None = None
 
     def put(self, job: Callable[[], object]) -> None:
-        """Have a job done, which raises nothing; returns at once.
+        """Queue a job, which must raise nothing; returns at once.
 
-        Raises NotAskedError where no thread can be started: then it is not done.
+        Raises NotAskedError if no thread can be started: then the job is not run.
         """
         with self._changed:
             if self._thread is None:
@@ -142,14 +145,17 @@ class Worker:
             self._changed.notify_all()
 
     def ask(self, job: Callable[[], _T]) -> Future[_T]:
-        """What will come of a job; it can't be canceled. Raises NotAskedError as ``put``."""
+        """Queue a job and return the future of its result, which can't be canceled.
+
+        Raises NotAskedError if no thread can be started.
+        """
         attempt: Future[_T] = Future()
         attempt.set_running_or_notify_cancel()
         self.put(partial(_answer, job, attempt))
         return attempt
 
     def settle(self, patience: float) -> bool:
-        """Wait at most so many seconds until all is done; returns whether it is."""
+        """Wait at most ``patience`` seconds until all jobs are done; return whether they are."""
         with self._changed:
             return self._changed.wait_for(lambda: self._thread is None, patience)
 
@@ -164,18 +170,20 @@ class Worker:
             job()
 
 
-# Leaving a program that a call inside the kernel keeps from hearing its signals. No handler of the
-# thread that makes the call runs meanwhile, and the kernel keeps the signal pending, where
-# everybody can see it.
+# Exiting while the main thread hangs in a system call, and so can't handle signals. The kernel
+# keeps a signal pending until then, which another thread can see in /proc.
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK = 0.5
-"""Seconds between two looks."""
+"""Seconds between two checks for pending signals."""
 
 
 @contextlib.contextmanager
 def left_when_deaf(patience: float) -> Iterator[None]:
-    """End the program, from a thread beside, when a signal has been pending for so many seconds."""
+    """End the program once a signal has been pending for ``patience`` seconds.
+
+    A thread watches for that during the ``with`` block.
+    """
     over = threading.Event()
     watch = threading.Thread(target=_watch, args=(over, patience), daemon=True, name="deaf")
     watch.start()
@@ -186,7 +194,7 @@ def left_when_deaf(patience: float) -> Iterator[None]:
 
 
 def _watch(over: threading.Event, patience: float) -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # not for this thread to take
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # else the kernel may deliver them here
     looks = 0
     while not over.wait(LOOK):
         looks = looks + 1 if _pending() else 0
@@ -196,23 +204,23 @@ def _watch(over: threading.Event, patience: float) -> None:
 
 
 def _pending() -> bool:
-    """Whether one of the signals waits for the main thread."""
+    """Return whether one of SIGNALS is pending for the main thread (proc_pid_status(5))."""
     text = Path(f"/proc/self/task/{os.getpid()}/status").read_text()
     masks = (line.split()[1] for line in text.splitlines() if line[:7] in ("SigPnd:", "ShdPnd:"))
     return any(int(mask, 16) & 1 << (number - 1) for mask in masks for number in SIGNALS)
 
 
 class CpuLimitError(Exception):
-    """A computation took more CPU time than it may."""
+    """A computation took more CPU time than it is allowed."""
 
 
 @contextlib.contextmanager
 def cpu_limit(seconds: float) -> Iterator[None]:
-    """Raise CpuLimitError in what runs within, once that has taken so much CPU time.
+    """Raise CpuLimitError in the ``with`` block once it has used ``seconds`` of CPU time.
 
-    A thread could not be left behind instead: a pattern at work does not let go of the
-    interpreter, but it does let signal handlers run. Those run in the main thread only; elsewhere
-    nothing is limited.
+    In the main thread only: signal handlers run there alone, and other threads are not limited. A
+    thread that is abandoned at a deadline would not do: matching a regular expression doesn't
+    release the interpreter's lock, though it does let signal handlers run.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""Printing: text from outside made safe, as it may contain anything; readers that go away."""
+"""Printing text from outside safely, and to pipes whose reader has gone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TextIO
 
 
 def clean(text: str) -> str:
-    r"""Outside text made safe for a terminal: control and bidi characters as ``\xNN``, escaped.
+    r"""Make text safe for a terminal: control and bidi characters are escaped as ``\xNN``.
 
-    Surrogates (bytes that were not UTF-8) come out as the byte's ``\xNN``.
+    Surrogates, which stand for bytes that were not UTF-8, become the ``\xNN`` of the byte.
     """
     if text.isprintable():
         return text
@@ -21,11 +21,13 @@ def clean(text: str) -> str:
 
 
 def inert(text: str) -> str:
-    """Clean text for Markdown, none of which becomes HTML or an image that is fetched."""
+    """Make text safe for Markdown, too: none of it becomes HTML, or an image that is fetched."""
     return clean(text).replace("<", "&lt;").replace("![", "!&#91;")
 
 
 def _visible(char: str) -> str:
+    # Categories "C…" are control, format (bidi), surrogate, private and unassigned characters;
+    # U+2028 and U+2029 separate lines and paragraphs.
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
@@ -36,7 +38,7 @@ def _visible(char: str) -> str:
 
 @contextlib.contextmanager
 def for_who_reads() -> Iterator[None]:
-    """Flush all output at the end; a closed pipe is not a failure."""
+    """Flush stdout at the end of a ``with`` block; ignore a closed pipe, in the block as well."""
     try:
         yield
         sys.stdout.flush()
@@ -45,6 +47,6 @@ def for_who_reads() -> Iterator[None]:
 
 
 def swallow(stream: TextIO | None = None) -> None:
-    """Redirect a stream (default: stdout) to nowhere, so that the last flush at exit can't fail."""
+    """Redirect a stream (default: stdout) to /dev/null, so that the flush at exit can't fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), (stream or sys.stdout).fileno())

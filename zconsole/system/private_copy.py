@@ -1,11 +1,12 @@
-"""Unpacks the program of one file into a directory that only its user can change.
+"""Unpacks a single-file program (``.pyz``) into a directory that only its user can change.
 
-Python reads modules of an archive when they are first used, and starts other processes from
-directories: a stick that is pulled out would end both. So the program runs from its copy, which its
-helpers, guards and jobs use, too, and keeps its compiled modules there for the next start.
+Python reads a module from an archive when it is first used, so that a USB stick with the archive
+could not be pulled out while the program runs. It runs from its copy instead, as do its helper
+processes, guards and jobs; compiled modules stay there for the next start.
 
-Root's copy is in the state directory, or in /run where that is read-only; everybody else's in the
-state directory, in ``$XDG_RUNTIME_DIR``, or in a temporary directory that ends with the program.
+Root's copy is in the state directory, or in /run if that is read-only. Other users' is in the state
+directory, in ``$XDG_RUNTIME_DIR``, or in a temporary directory that is removed when the program
+ends.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from zconsole.system.safe_path import StateError, make_directory
 from zconsole.system.state_dir import locked, state_dir
 
 RUNTIME = Path("/run")
-"""Cleared at each boot, and only root may write to it."""
+"""Directory that only root may write to; it is cleared at each boot."""
 STARTER = "__main__.py"
-"""What Python runs of an archive; it is of no use in a copy."""
+"""Module that Python runs in an archive; a copy doesn't need it."""
 PATIENCE = 60.0
 """Seconds that another start may take to unpack the same program."""
 
 
 def private_copy(archive: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """The directory that holds what is in an archive, unpacked where something is missing.
+    """Return the directory with the contents of an archive; unpack what is missing there.
 
-    Raises StateError where no directory can be written that others cannot change, OSError and
-    zipfile.BadZipFile where the archive cannot be read.
+    Raises StateError if no directory can be written that others can't change, OSError or
+    zipfile.BadZipFile if the archive can't be read.
     """
     with zipfile.ZipFile(archive) as program:
         wanted = [entry for entry in program.infolist() if entry.filename != STARTER]
@@ -51,7 +52,7 @@ def private_copy(archive: Path, environ: Mapping[str, str] = os.environ) -> Path
 
 
 def _places(environ: Mapping[str, str]) -> Iterator[Callable[[], Path]]:
-    """Where a copy may be, best first."""
+    """Yield functions that return a directory for copies, the best first."""
     yield lambda: state_dir(False, environ)
     if os.geteuid() == 0:
         yield lambda: RUNTIME / "zconsole"
@@ -69,13 +70,13 @@ def _temporary() -> Path:
 
 
 def _name(entries: Sequence[zipfile.ZipInfo]) -> str:
-    """A name that no other program has: what is in it by names, sizes and check sums."""
+    """Return a name that differs for every version: a hash of all names, sizes and checksums."""
     lines = (f"{entry.filename} {entry.file_size} {entry.CRC}\n" for entry in entries)
     return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
 def _complete(program: zipfile.ZipFile, wanted: Sequence[zipfile.ZipInfo], copy: Path) -> None:
-    """Write the files that are missing or cut short, as after a crash while they were written."""
+    """Write the files that are missing or incomplete, as after a crash while unpacking."""
     if not any(_is_missing(entry, copy) for entry in wanted):
         return
     busy = StateError(f"{copy}: another zconsole is unpacking. Try again")

@@ -1,6 +1,7 @@
-"""The half of the seam that spawns processes without an event loop, as a rebalance job does.
+"""Processes without an event loop, and in the background: never started by a shell.
 
-Also how this program starts further processes of itself: helpers, the keeper, jobs.
+Also how this program starts further processes of itself: helpers, the keeper, jobs. For an event
+loop there is ``zconsole.system.async_process``.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from typing import IO, NamedTuple
 from zconsole.system.state_dir import open_private
 
 SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_STATUS_")
-"""Variables that change what zpool prints (zpool(8), Environment Variables)."""
+"""Environment variables that change the output of zpool (zpool(8), Environment Variables)."""
 
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
-"""The directory that holds this very zconsole: a checkout, site-packages, an unpacked archive."""
+"""Directory of the running package: a checkout, site-packages, or an unpacked archive."""
 
 _START = """\
 import sys
@@ -32,14 +33,18 @@ sys.path.append(sys.path.pop(0))
 import runpy
 runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
 """
-"""What is beside the package, as in site-packages, comes after Python's own modules."""
+"""Program that runs a module of the package at ``root``.
+
+``root`` moves to the end of sys.path after the import, so that other modules in it, as in
+site-packages, can't replace Python's own.
+"""
 
 LAST_MOMENT = 0.2
-"""Seconds that a killed process has to end, unless it is stuck in the kernel."""
+"""Seconds to wait for a killed process to end; one that takes longer is stuck in the kernel."""
 
 
 class Completed(NamedTuple):
-    """A finished command: its output as text (surrogate-escaped) and its exit status."""
+    """A finished command: its output as text, with bytes that aren't UTF-8 surrogate-escaped."""
 
     argv: tuple[str, ...]
     returncode: int
@@ -48,10 +53,10 @@ class Completed(NamedTuple):
 
 
 class DeadlineError(Exception):
-    """A command did not end in time; it was killed and is no longer waited for.
+    """A command did not end in time, and is no longer waited for.
 
-    ``alive`` says whether it is still there: a call inside the kernel cannot be killed, and
-    whoever asked must not ask again before it is gone.
+    ``alive`` returns whether it still exists: a process that is stuck in the kernel can't be
+    killed, and the caller must not start another one before it is gone.
     """
 
     def __init__(self, text: str, alive: Callable[[], bool] = lambda: False) -> None:
@@ -60,9 +65,10 @@ class DeadlineError(Exception):
 
 
 def zfs_environment() -> dict[str, str]:
-    """An environment in which zpool prints plain, parseable text in UTF-8 and no colour.
+    """Return an environment in which zpool prints parseable text in UTF-8, without color.
 
-    Ordinary users' PATH often lacks the directories zpool is in, though they may run it.
+    Directories of zpool are added to PATH: ordinary users' often lacks them, though they may run
+    it.
     """
     kept = {k: v for k, v in os.environ.items() if not k.startswith(SCRUBBED_PREFIXES)}
     path = ":".join(filter(None, (kept.get("PATH", os.defpath), SYSTEM_PATH)))
@@ -71,17 +77,17 @@ def zfs_environment() -> dict[str, str]:
 
 
 def own(module: str, *words: str) -> tuple[str, ...]:
-    """The command that runs a module of this very zconsole, as ``python -m`` would.
+    """Return the command that runs a module of the running package, as ``python -m`` would.
 
-    Python runs isolated (-I): it minds neither its variables in the environment, which ``sudo -E``
-    hands to root, nor modules in the working directory.
+    Python runs isolated (-I): it ignores its environment variables, which ``sudo -E`` passes on to
+    root, and modules in the working directory.
     """
     start = _START.format(root=str(PACKAGE_ROOT), module=module)
     return (sys.executable, "-Ic", start, *words)
 
 
 def find_command(name: str) -> str | None:
-    """The file a command's name runs; None when it is not installed."""
+    """Return the file that a command's name stands for; None if it is not installed."""
     return shutil.which(name, path=zfs_environment()["PATH"])
 
 
@@ -92,7 +98,10 @@ def spawned(
     environment: Mapping[str, str],
     cwd: str | None = None,
 ) -> subprocess.Popen[bytes]:
-    """A process in a session of its own, without standard input. Raises OSError if absent."""
+    """Start a process in a session of its own, without standard input.
+
+    Raises OSError if the command is absent.
+    """
     return subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -105,10 +114,10 @@ def spawned(
 
 
 def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
-    """``CommandRunner.run`` for programs without an event loop; safe in a thread.
+    """Run a command to its end, blocking; safe in a thread.
 
-    Raises DeadlineError after ``deadline`` seconds, with the command killed and abandoned;
-    OSError if absent.
+    Raises DeadlineError after ``deadline`` seconds, when the command is killed and abandoned;
+    OSError if it is absent.
     """
     process = spawned(argv, subprocess.PIPE, subprocess.PIPE, zfs_environment())
     try:
@@ -122,9 +131,10 @@ def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:
-    """Take leave of a process that was killed: one stuck in the kernel is not waited for.
+    """Wait for a killed process to end, and close its pipes; abandon it if stuck in the kernel.
 
-    Its pipes stay open then: a thread that reads one holds its lock, and closing would wait, too.
+    The pipes of an abandoned one stay open: the thread of communicate() that reads a pipe holds its
+    lock, for which closing it would wait.
     """
     try:
         process.wait(LAST_MOMENT)
@@ -137,12 +147,12 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
 
 
 def start_detached(argv: Sequence[str], log: Path) -> int:
-    """Start a program in a session of its own, its output to ``log``; returns its process id.
+    """Start a program that outlives this process and the terminal; return its process id.
 
-    It outlives this process and the terminal.
-    Raises OSError if absent, StateError for a log that is a link or that others may write to.
+    Its output is appended to ``log``. Raises OSError if the program is absent, StateError if the
+    log is a link or others may write to it.
     """
     with os.fdopen(open_private(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as stream:
         process = spawned(argv, stream, stream, os.environ, str(PACKAGE_ROOT))
-    process.returncode = 0  # it is not ours to wait for
+    process.returncode = 0  # so that Popen doesn't warn that nobody waits for it
     return process.pid

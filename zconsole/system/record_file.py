@@ -1,7 +1,7 @@
-"""Files of the state directory that one process changes at a time, and all read.
+"""Files of the state directory that one process at a time changes, and all may read.
 
-Each is written under a lock file. The disk may hang, perhaps on the very pool that is watched:
-every call is given up in time, and what then comes late still has the lock.
+A file is written while a lock file is held. The disk may hang, as it may be in the pool that is
+watched, so every call has a deadline; a write that completes after it still holds the lock.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 20
 ANSWER = 2.0
-"""Seconds for the disk to answer."""
+"""Seconds for reading from disk."""
 WRITTEN = 10.0
-"""Seconds for the disk to have what was written: a pool that resilvers may take some."""
+"""Seconds for writing durably: a resilvering pool may take some."""
 
 _T = TypeVar("_T")
 _D = TypeVar("_D", bound="DataclassInstance")
 
 Load = Callable[[Path, bytes], _T]
-"""The contents of a file; raises ValueError, LookupError, TypeError, AttributeError if damaged."""
+"""Decodes a file; raises ValueError, LookupError, TypeError, AttributeError if it is damaged."""
 
 
 class DamagedError(StateError):
-    """A file holds nothing that this version can read; the cause says why."""
+    """A file is damaged, or of a version that this one can't read; the cause says why."""
 
     def __init__(self, path: Path, why: object) -> None:
         super().__init__(f"{path} is damaged, or of another version: {why}. Move it away")
@@ -54,18 +54,18 @@ class DamagedError(StateError):
 
 @dataclass(slots=True)
 class LockedStore:
-    """Files of one directory. The process that has the lock of some of them writes those.
+    """Files of one directory, each written only by the process that holds its lock.
 
-    With ``directory`` None, none are written.
+    If ``directory`` is None, nothing is written.
     """
 
     directory: Path | None
     readable: Sequence[Path] = ()
-    """Directories they are read from, the first that has one; that one alone when empty."""
+    """Directories to read from, of which the first that has a file counts; else ``directory``."""
     writer: AsyncWriter | None = None
-    """Writes in the background; without one, what is put is on the disk."""
+    """Writes files in the background; without it, ``put`` returns when the file is on disk."""
     problems: dict[Path, str] = field(default_factory=dict, init=False)
-    """The files that ``read_files`` left out when it last looked, and why."""
+    """Files that the last ``read_files`` left out, with the reasons."""
     _locks: dict[str, int] = field(default_factory=dict, init=False)
     _patient: Patient = field(default_factory=Patient, init=False)
 
@@ -79,11 +79,11 @@ class LockedStore:
         most: int = MOST_BYTES,
         places: Sequence[Path] | None = None,
     ) -> _T:
-        """The contents of a file of at most ``most`` bytes, in the first directory that has it.
+        """Read a file of at most ``most`` bytes, from the first directory that has it.
 
-        ``places``: directories to look in instead of the readable ones. Raises FileNotFoundError
-        where none has, DamagedError where it is damaged or of another version, StateError where it
-        is not private or the disk doesn't answer.
+        ``places`` are directories to search instead of ``readable``. Raises FileNotFoundError if
+        none has it, DamagedError if it is damaged or of another version, StateError if it is not
+        private or the disk doesn't answer.
         """
         for place in self.readable if places is None else places:
             with contextlib.suppress(FileNotFoundError):
@@ -93,10 +93,11 @@ class LockedStore:
     def read_files(
         self, name: re.Pattern[str], load: Load[_T], most: int, seconds: float
     ) -> list[_T]:
-        """The contents of every file of such a name, which may have ``most`` bytes.
+        """Read every file whose name matches, each of at most ``most`` bytes.
 
-        Of files of one name the first counts that ``load`` understands; ``problems`` then names
-        those that were left out. Raises StateError where that takes over ``seconds``.
+        Of files with the same name in several directories, the first that ``load`` accepts counts.
+        ``problems`` then has those that were left out. Raises StateError if it takes over
+        ``seconds``.
         """
 
         def read() -> tuple[list[_T], dict[Path, str]]:
@@ -108,7 +109,7 @@ class LockedStore:
                 try:
                     found[path.name] = _read(path, load, most)
                 except FileNotFoundError:
-                    pass  # removed just now
+                    pass  # removed since the directory was listed
                 except ZconsoleError as error:
                     if not isinstance(error.__cause__, PermissionError):  # not for this user to see
                         problems[path] = str(error)
@@ -118,9 +119,10 @@ class LockedStore:
         return found
 
     def lock(self, name: str, seconds: float = 0.0) -> int | None:
-        """A descriptor that holds a lock file; None where another process has it for so long.
+        """Lock a lock file, waiting at most ``seconds``; return the descriptor that holds it.
 
-        Raises StateError where the directory is not ours to write, or doesn't answer.
+        None if another process holds it, or nothing is written. Raises StateError if the directory
+        isn't safe to write to, or its disk doesn't answer.
         """
         if self.directory is None:
             return None
@@ -128,15 +130,18 @@ class LockedStore:
         return self.in_time(take, seconds + ANSWER, late=_let_go)
 
     def mine(self, name: str) -> bool:
-        """Whether this process holds a lock file, or got it now, until ``close``; as ``lock``."""
+        """Lock a lock file until ``close`` unless done; return whether this process holds it.
+
+        Raises StateError as ``lock``.
+        """
         if name not in self._locks and (lock := self.lock(name)) is not None:
             self._locks[name] = lock
         return name in self._locks
 
     def put(self, name: str, data: bytes, lock: str | int) -> None:
-        """Replace a file under a lock that is ``mine``, or a descriptor of ``lock``.
+        """Replace a file while holding ``lock``: the name of one that is ``mine``, or a descriptor.
 
-        Without a ``writer`` it is on the disk when this returns. Raises StateError.
+        Without a ``writer`` the file is on disk when this returns. Raises StateError.
         """
         if self.directory is None:
             return
@@ -152,7 +157,10 @@ class LockedStore:
         seconds: float = ANSWER,
         late: Callable[[_T], object] = lambda _: None,
     ) -> _T:
-        """``Patient.call`` of what asks the disk; a NoAnswerError names the directory."""
+        """Run a job that accesses the directory, as ``Patient.call`` does; errors name it.
+
+        Raises NoAnswerError after ``seconds``.
+        """
         try:
             return self._patient.call(job, seconds, late)
         except NoAnswerError as error:
@@ -160,31 +168,32 @@ class LockedStore:
             raise NoAnswerError(f"{place}: {error}. Check its disk") from None
 
     def close(self) -> None:
-        """Release every lock that is ``mine``, once what was put is written."""
+        """Release every lock that is ``mine``; a pending write holds on to its lock until done."""
         while self._locks:
             os.close(self._locks.popitem()[1])
 
 
 class LockedRecord(Generic[_D]):
-    """A dataclass in one file, locked for each change.
+    """A dataclass stored in a file, which is locked for each change.
 
-    Without a path it is kept in memory: for a simulated machine.
+    Without a path it is in memory, for a simulated machine.
     """
 
     def __init__(self, empty: _D, path: Path | None, lock: str, patience: float) -> None:
-        """``empty`` stands for a file that is not there; ``lock`` is the name of the lock file.
+        """Store in ``path``, with ``empty`` as the value if that is missing.
 
-        ``patience``: seconds to wait while another process holds the lock.
+        ``lock`` is the name of the lock file; ``patience``: seconds to wait while another process
+        holds it.
         """
         self._path = path
         self._kept = empty
-        """What is in memory, and in place of a file that is not there."""
+        """Value in memory without a path, or the value of a missing file."""
         self._lock = lock
         self._patience = patience
         self._store = LockedStore(path and path.parent)
 
     def read(self) -> _D:
-        """The contents now, without the lock. Raises StateError as ``LockedStore.read_file``."""
+        """Return the current value, without locking. Raises StateError, DamagedError."""
         if self._path is None:
             return self._kept
         try:
@@ -194,11 +203,11 @@ class LockedRecord(Generic[_D]):
 
     @contextlib.contextmanager
     def open(self, patience: float | None = None) -> Iterator[Callable[[_D], None]]:
-        """Hold the lock, and give a function that puts new contents in place of the old.
+        """Hold the lock in a ``with`` block, and give a function that stores a new value.
 
-        They are on the disk when it returns. Both raise StateError where the directory isn't there
-        and can't be made, isn't ours to write or doesn't answer, or where another process keeps the
-        lock. ``patience``: seconds to wait for that instead of the usual ones.
+        The value is on disk when that function returns. ``patience``: seconds to wait for the lock,
+        instead of the usual ones. Both raise StateError if the directory can't be made, isn't safe
+        to write to or doesn't answer; entering the block, also if another process keeps the lock.
         """
         if self._path is None:
             yield self._keep
@@ -217,7 +226,7 @@ class LockedRecord(Generic[_D]):
 
 
 class AsyncWriter:
-    """Writes files in the background: of each, only the newest content."""
+    """A thread that writes files; of each, only the newest content."""
 
     def __init__(self) -> None:
         self._worker = Worker("writer")
@@ -225,7 +234,10 @@ class AsyncWriter:
         self._failed: dict[Path, StateError] = {}
 
     def write(self, path: Path, data: bytes, lock: int | None = None) -> None:
-        """Write it soon, and hold a lock until then. Raises StateError if the last write failed."""
+        """Write a file soon, and hold the lock until that is done.
+
+        Raises StateError if an earlier write of this file failed.
+        """
         held = None if lock is None else os.dup(lock)
         _, older = self._waiting.pop(path, (b"", None))
         _let_go(older)
@@ -235,12 +247,12 @@ class AsyncWriter:
             raise failed
 
     def settle(self, patience: float) -> bool:
-        """Wait at most so many seconds until all is written; returns whether it is."""
+        """Wait at most ``patience`` seconds for all files; return whether they are written."""
         return self._worker.settle(patience)
 
     def _write_newest(self, path: Path) -> None:
         data, lock = self._waiting.pop(path, (None, None))
-        if data is not None:  # else an earlier job wrote it
+        if data is not None:  # else an earlier job has written this content
             try:
                 write_private(path, data)
             except StateError as error:
@@ -250,7 +262,7 @@ class AsyncWriter:
 
 
 def files_in(directory: Path, name: re.Pattern[str]) -> list[Path]:
-    """The files of a directory that have such a name; none where it can't be read."""
+    """Return the files of a directory whose name matches; none if it can't be read."""
     try:
         return [path for path in directory.iterdir() if name.fullmatch(path.name)]
     except OSError:
@@ -258,12 +270,12 @@ def files_in(directory: Path, name: re.Pattern[str]) -> list[Path]:
 
 
 def record(cls: type[_T]) -> Load[_T]:
-    """What loads a dataclass from the JSON that ``encoded`` makes of it."""
+    """Return a function that decodes a dataclass from the JSON that ``encoded`` produces."""
     return lambda _, data: from_json(cls, parse_json(data))
 
 
 def encoded(record: DataclassInstance) -> bytes:
-    """A dataclass as JSON."""
+    """Encode a dataclass as JSON."""
     return json.dumps(asdict(record)).encode("ascii")
 
 
@@ -285,9 +297,10 @@ def _locked(path: Path, seconds: float) -> int | None:
 
 
 def _write(path: Path, data: bytes, lock: int) -> None:
-    """Write the file under the lock, however long that takes.
+    """Write a file, and hold the lock until that is done, however long it takes.
 
-    A write that comes late must not undo what another process wrote meanwhile.
+    The caller may close its descriptor at a deadline. Without the lock, a late write could then
+    overwrite what another process has written.
     """
     kept = os.dup(lock)
     try:

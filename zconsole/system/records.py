@@ -1,4 +1,4 @@
-"""Dataclasses from JSON that may be damaged or foreign: each value fits its field's type.
+"""Decoding dataclasses from JSON that may be damaged or foreign: each value's type is checked.
 
 Fields may be text, numbers, booleans, other dataclasses or named tuples, ``X | None``, tuples, and
 mappings from text to any of these.
@@ -14,18 +14,18 @@ from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 LARGEST = 2.0**65
-"""Twice what 64 bits hold: no counter, time or rate is larger."""
+"""Bound for numbers, twice what 64 bits hold: no counter, time or rate is larger."""
 _WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 _T = TypeVar("_T")
 
 
 class RecordError(ValueError):
-    """Where a record is wrong, and what should be there."""
+    """A record has a wrong value; the message says where, and what should be there."""
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text; raises ValueError, for one nested too deep as well."""
+    """Return the value of a JSON text. Raises ValueError, also for one nested too deep."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -33,10 +33,10 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def from_json(cls: type[_T], data: Any, where: str = "") -> _T:
-    """A dataclass from a JSON object that has its fields, those with a default perhaps left out.
+    """Decode a dataclass from a JSON object with its fields; those with a default may be missing.
 
-    Raises RecordError for a value of another type, and for a name that is missing or unknown: what
-    another version wrote is not half understood. ``where`` is what the error calls the object.
+    Raises RecordError for a value of another type, and for a missing or unknown field, so that a
+    record of another version is not read in part. ``where`` is the object's path in the error.
     """
     if not isinstance(data, Mapping):
         raise RecordError(f"{where or 'the record'} is not an object")
@@ -50,7 +50,7 @@ def from_json(cls: type[_T], data: Any, where: str = "") -> _T:
 
 
 def value_of(kind: Any, data: Any, where: str) -> Any:
-    """``data`` as a value of a type. Raises RecordError where it is none."""
+    """Convert ``data`` to the type ``kind``. Raises RecordError, which names ``where``."""
     inner = get_args(kind)
     if NoneType in inner:
         (kind,) = (each for each in inner if each is not NoneType)
@@ -71,7 +71,7 @@ def value_of(kind: Any, data: Any, where: str) -> Any:
 
 
 def _members(kind: type, inner: tuple[Any, ...], data: Any, where: str) -> Iterator[Any]:
-    """The members of a tuple: of one type, of one for each place, or those of a named tuple."""
+    """Yield the members of a tuple from a list: ``tuple[X, ...]``, ``tuple[X, Y]`` or named."""
     kinds = inner or tuple(get_type_hints(kind).values())
     if not isinstance(data, list):
         raise RecordError(f"{where} is not a list")
@@ -84,6 +84,7 @@ def _members(kind: type, inner: tuple[Any, ...], data: Any, where: str) -> Itera
 
 
 def _plain(kind: Any, data: Any, where: str) -> Any:
+    # JSON may have a float without a fraction as an integer. Python's bool is an int: excluded.
     accepted = (int, float) if kind is float else kind
     if not isinstance(data, accepted) or (isinstance(data, bool) and kind is not bool):
         raise RecordError(f"{where} is not {_WORDS[kind]}")

@@ -1,9 +1,10 @@
-"""Paths that other users cannot redirect: who may change what we open.
+"""Opening paths that other users can't redirect.
 
-A directory is opened by its components from / on and each is looked at once it is open: it must
-be ours or root's and not writable by others, so that nobody can swap the next one between the
-check and the use. Only a sticky directory (/tmp) may be open to others, as it lets nobody rename
-what isn't theirs. A link on the way is followed where it is ours or root's.
+A directory is opened component by component from /, and each is checked once it is open: it must
+belong to this user or root and not be writable by others, so that nobody can replace the next
+component between check and use. Only a sticky directory (/tmp) may be writable by others, as there
+nobody can rename what isn't theirs. A symbolic link on the way is followed if it is this user's or
+root's.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ from pathlib import Path, PurePath
 from zconsole.errors import ZconsoleError
 
 MOST_LINKS = 40
-"""Links followed on the way to a file (path_resolution(7))."""
+"""Symbolic links followed on the way to a file, as in the kernel (path_resolution(7))."""
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class StateError(ZconsoleError):
-    """State cannot be kept or read there, and why."""
+    """State can't be kept in a place, or read there; the message says why."""
 
 
 def open_directory(path: Path, make: bool = False) -> int:
-    """A descriptor (O_PATH) of a directory in which nobody else can change a name.
+    """Open (O_PATH) a directory in which nobody else can change a name; return the descriptor.
 
-    With ``make`` what is missing is made (0700). Raises StateError where it is a link or where
-    it, or a directory or link on the way, could be changed by others; FileNotFoundError.
+    With ``make``, missing directories are made (0700). Raises StateError if it is a link, or if
+    others could change it, or a directory or link on the way; FileNotFoundError if it is missing.
     """
     return _way_down(path, make=make, private=True)
 
 
 @contextlib.contextmanager
 def directory(path: Path) -> Iterator[int]:
-    """``open_directory`` for the time of a ``with`` block."""
+    """Open a directory as ``open_directory`` does, and close it at the end of a ``with`` block."""
     handle = open_directory(path)
     try:
         yield handle
@@ -46,12 +47,12 @@ def directory(path: Path) -> Iterator[int]:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory (0700) unless it is there, and check it. Raises as ``open_directory``."""
+    """Make a directory (0700) unless it exists, and check it. Raises StateError."""
     os.close(open_directory(path, make=True))
 
 
 def sync_directory(path: Path) -> None:
-    """Return when the names in a directory survive a power cut. Raises StateError, OSError."""
+    """Make changes of names in a directory durable with fsync(2). Raises StateError, OSError."""
     with directory(path) as place:
         handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place)
         try:
@@ -61,10 +62,10 @@ def sync_directory(path: Path) -> None:
 
 
 def resolved(path: Path) -> Path:
-    """Where a file really is, or would be; the links that lead there are ours or root's.
+    """Return the real path of a file, which need not exist, with all links resolved.
 
-    Raises StateError where another user could redirect it, FileNotFoundError where a directory
-    on it is missing.
+    Raises StateError if another user could redirect it, FileNotFoundError if a directory on the way
+    is missing.
     """
     for _ in range(MOST_LINKS):
         handle = _way_down(path.parent, make=False, private=False)
@@ -80,15 +81,18 @@ def resolved(path: Path) -> Path:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """What a file holds, whoever's it is; a pipe or device in its place is not waited for.
+    """Return the contents of a regular file of any user, without waiting for a pipe or device.
 
-    Raises StateError where it is no regular file or has over ``most`` bytes, and OSError.
+    Raises StateError if it is not a regular file or has over ``most`` bytes, and OSError.
     """
     return contents(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), most)
 
 
 def contents(handle: int, most: int) -> bytes:
-    """The same of one that was opened without waiting; closes it."""
+    """Return the contents of an open regular file, and close it.
+
+    Raises StateError if it is not a regular file or has over ``most`` bytes, and OSError.
+    """
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise StateError("not a file")
@@ -102,9 +106,9 @@ def contents(handle: int, most: int) -> bytes:
 
 
 def check_file(status: os.stat_result, path: Path) -> None:
-    """Return for a regular file of one name that is ours or root's, and only ours to write.
+    """Check that a file is regular, has one name, and that only its owner may write to it.
 
-    Raises StateError for anything else.
+    The owner must be this user or root. Raises StateError otherwise.
     """
     if stat.S_ISLNK(status.st_mode):
         raise StateError(f"{path} refused: it is a link. Name the file itself")
@@ -122,9 +126,9 @@ def check_file(status: os.stat_result, path: Path) -> None:
 
 
 def _way_down(path: Path, make: bool, private: bool) -> int:
-    """A directory by its components from / on, each checked once it is open.
+    """Open a directory component by component from /, each checked once it is open.
 
-    ``private``: the last one is no link, and not even sticky where others may write to it.
+    ``private``: the last component must not be a link, nor be writable by others even if sticky.
     """
     left = list(reversed(path.absolute().parts))
     links = 0
@@ -142,7 +146,7 @@ def _way_down(path: Path, make: bool, private: bool) -> int:
             target = None if private and not left else _target(here, name, path)
             if target is None or links > MOST_LINKS:
                 raise StateError(f"{path} refused: {name} is not a directory. Choose another place")
-            left += reversed(target.parts)
+            left += reversed(target.parts)  # "/" first if absolute, which opens the root again
     except BaseException as error:
         os.close(here)
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
@@ -152,7 +156,7 @@ def _way_down(path: Path, make: bool, private: bool) -> int:
 
 
 def _step(here: int, name: str, make: bool) -> int | None:
-    """The directory of that name; None where it is a link or no directory."""
+    """Open the directory of a name in ``here``; None if it is a link, or not a directory."""
     try:
         return os.open(name, _DIRECTORY, dir_fd=here)
     except NotADirectoryError:
@@ -160,13 +164,16 @@ def _step(here: int, name: str, make: bool) -> int | None:
     except FileNotFoundError:
         if not make:
             raise
-    with contextlib.suppress(FileExistsError):  # another process makes it, too
+    with contextlib.suppress(FileExistsError):  # another process has just made it
         os.mkdir(name, 0o700, dir_fd=here)
     return _step(here, name, make=False)
 
 
 def _target(here: int, name: str, path: Path) -> PurePath | None:
-    """Where a link leads; None where it is none or missing. Raises StateError if not ours."""
+    """Return the target of a link; None if it is missing or not a link.
+
+    Raises StateError if the link is neither this user's nor root's.
+    """
     try:
         status = os.stat(name, dir_fd=here, follow_symlinks=False)
     except FileNotFoundError:
@@ -178,12 +185,12 @@ def _target(here: int, name: str, path: Path) -> PurePath | None:
 
 
 def _place(handle: int) -> Path:
-    """The path of an open directory."""
+    """Return the path of an open directory."""
     return Path(f"/proc/self/fd/{handle}").readlink()
 
 
 def _named(handle: int, path: Path) -> str:
-    """What a message calls a directory on the way to ``path``."""
+    """Return the words for a directory in a message about ``path``: "it", or its own path."""
     place = _place(handle)
     return "it" if place == path else str(place)
 
@@ -214,7 +221,7 @@ def _check_owner(status: os.stat_result, path: Path, what: str) -> None:
 
 
 def _user_name(uid: int) -> str:
-    import pwd  # only here: an error names the user
+    import pwd  # lazy: only errors name a user
 
     try:
         return pwd.getpwuid(uid).pw_name
@@ -230,8 +237,8 @@ def _others_may_write(status: os.stat_result) -> bool:
 
 
 def _is_private_group(gid: int) -> bool:
-    """Whether a group has this user only, as distributions with umask 002 make one a user."""
-    import grp  # only here: few directories are a group's to write
+    """Return whether a group has only this user, as in distributions that use umask 002."""
+    import grp  # lazy: few directories are writable by a group
     import pwd
 
     try:

@@ -1,9 +1,9 @@
-"""The state directory, and files in it that other users cannot swap, read, damage or block.
+"""The state directory, and files in it that other users can't replace, read, damage or block.
 
-Root's is /var/lib/zconsole, everybody else's the XDG state directory; ``$ZCONSOLE_STATE`` names
-another. Every file of ours is opened here: beneath a directory that was checked (``safe_path``),
-never through a link, and looked at once it is open. It must be a regular file of one name, ours or
-root's, and not writable by others; root accepts root's only.
+Root's is /var/lib/zconsole, other users' the XDG state directory; ``$ZCONSOLE_STATE`` names
+another. Every file of state is opened here: in a directory that was checked (``safe_path``), never
+through a link, and checked once it is open. It must be a regular file with one name, belong to this
+user or root, and not be writable by others; root accepts only root's.
 """
 
 from __future__ import annotations
@@ -21,26 +21,29 @@ from zconsole.system.safe_path import check_file, directory, make_directory
 
 SYSTEM = Path("/var/lib/zconsole")
 HOMELESS = Path("/nonexistent")
-"""Home of a user who has none, as Debian's policy names it."""
+"""Home of a user who has none, as in Debian's policy."""
 COMPANIONS = ("-wal", "-shm", "-journal")
-"""What SQLite adds to a database's name for the files it keeps beside it."""
+"""Endings of the files that SQLite keeps next to a database."""
 LOOK = 0.025
-"""Seconds between two tries to get a lock."""
+"""Seconds between two attempts to get a lock."""
 
 SETTLED = 2.0
-"""Seconds after which a change of a directory has another time than the one before: its file
-system counts ticks of the kernel, or whole seconds."""
+"""Seconds after which a further change of a directory is sure to get a different time.
+
+Filesystems store times in ticks of the kernel, or in whole seconds.
+"""
 
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""Never through a link; a FIFO is refused at once, not waited for."""
+"""Flags for opening a file: never through a link, and without waiting for the other end of a FIFO.
+"""
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
-"""How filesystems and kernels without unnamed files answer (open(2), O_TMPFILE)."""
+"""Errors of filesystems and kernels without unnamed files (open(2), O_TMPFILE)."""
 
 
 def state_dir(create: bool, environ: Mapping[str, str] = os.environ) -> Path:
-    """The state directory of whoever runs this; with ``create`` made (0700) and checked.
+    """Return the current user's state directory; with ``create``, make (0700) and check it.
 
-    Raises StateError if it cannot be made, is a link, or others own it or may write to it.
+    Raises StateError if it can't be made, is a link, or others own it or may write to it.
     """
     path = _own(environ)
     if create:
@@ -54,7 +57,7 @@ def state_dir(create: bool, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def state_dirs(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """Where a reader looks, in order: its own directory, then the system's where it may read."""
+    """Return the directories to read, in order: the user's own, then the system's if readable."""
     own = _own(environ)
     if own == SYSTEM or not os.access(SYSTEM, os.R_OK | os.X_OK):
         return (own,)
@@ -62,11 +65,11 @@ def state_dirs(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
 
 
 def change_mark(now: float, environ: Mapping[str, str] = os.environ) -> object:
-    """Return a mark that is another one once a file of state was put, replaced or removed.
+    """Return a mark that changes when a file of state is added, replaced or removed.
 
-    None, which equals no mark, while that may have happened within the last tick of the file
-    system's clock. ``now``: epoch seconds. It looks at no file: those that are written in place,
-    such as journals of jobs, may have changed all the same.
+    None, which must not be taken for equal to any mark, within SETTLED seconds of a change: another
+    could have the same time. ``now``: epoch seconds. Only directories are looked at: files that are
+    written in place, such as journals of jobs, may change without a new mark.
     """
     places = [each for path in state_dirs(environ) for each in (path, path / "rebalance")]
     times: list[int | None] = []
@@ -88,14 +91,14 @@ def _own(environ: Mapping[str, str]) -> Path:
 
 
 def xdg_directory(name: str, usual: str, environ: Mapping[str, str]) -> Path:
-    """The directory that a variable of the XDG specification names, else the usual one at home."""
+    """Return the directory that an XDG variable names, else the usual one in the user's home."""
     base = environ.get(name, "")
-    # Of a relative one every directory would have its own; the specification has it ignored.
+    # A relative path is to be ignored (XDG Base Directory Specification).
     return Path(base) if base.startswith("/") else home() / usual
 
 
 def home() -> Path:
-    """The user's home; none without a ``HOME`` that is absolute or a line in the passwd file."""
+    """Return the user's home; HOMELESS if neither ``HOME`` nor passwd has an absolute path."""
     try:
         home = Path.home()
     except RuntimeError:
@@ -104,10 +107,11 @@ def home() -> Path:
 
 
 def open_private(path: Path, flags: int = os.O_RDONLY) -> int:
-    """A descriptor of a regular file of one name that is ours (or root's) and no link; made 0600.
+    """Open a private file; return the descriptor. Every file of state is opened by this function.
 
-    Every file of state is opened by this. Raises StateError where it is not that, or where its
-    directory is not safe; FileNotFoundError where there is none to read.
+    The file must be regular, have one name, belong to this user or root, and not be a link. With
+    O_CREAT it is made with mode 0600. Raises StateError for any other file, or if its directory is
+    not safe; FileNotFoundError if it is missing.
     """
     with directory(path.parent) as place:
         try:
@@ -125,7 +129,11 @@ def open_private(path: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def read_private(path: Path, most: int) -> bytes:
-    """The contents of such a file; raises StateError, too, when it is over ``most`` bytes."""
+    """Return the contents of a private file.
+
+    Raises StateError as ``open_private``, and if the file has over ``most`` bytes;
+    FileNotFoundError.
+    """
     with os.fdopen(open_private(path), "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -134,16 +142,17 @@ def read_private(path: Path, most: int) -> bytes:
 
 
 def read_end(path: Path, most: int, start: int = 0) -> bytes:
-    """The last ``most`` bytes of such a file at most, those before ``start`` left out."""
+    """Return the last ``most`` bytes of a private file, without those before ``start``."""
     with os.fdopen(open_private(path), "rb") as file:
         file.seek(max(start, os.fstat(file.fileno()).st_size - most))
         return file.read(most)
 
 
 def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Put ``data`` in the place of a file (``mode``) at once and for good, or not at all.
+    """Replace a file by ``data`` atomically; the new file gets ``mode``.
 
-    Raises StateError when it cannot be written.
+    After a crash or power cut, the file has the old or the new contents, in full. Raises StateError
+    if it can't be written.
     """
     try:
         with directory(path.parent) as place:
@@ -155,9 +164,9 @@ def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def create_private(path: Path, data: bytes) -> None:
-    """A new file (0600), whole and durable once it has its name, which is its only one.
+    """Create a file (0600) that is complete and durable when its name appears.
 
-    Raises FileExistsError, StateError, OSError, which name the file.
+    Raises FileExistsError, StateError or OSError, which name the file.
     """
     try:
         with directory(path.parent) as place:
@@ -167,6 +176,8 @@ def create_private(path: Path, data: bytes) -> None:
 
 
 def _create(place: int, path: Path, data: bytes) -> None:
+    # An unnamed file leaves nothing behind after a crash. It gets its name by a link of its entry
+    # in /proc, which unlike AT_EMPTY_PATH needs no privilege (open(2), O_TMPFILE).
     try:
         handle = os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600, dir_fd=place)
     except OSError as error:
@@ -185,7 +196,10 @@ def _create(place: int, path: Path, data: bytes) -> None:
 
 
 def _draft(place: int, path: Path, data: bytes, mode: int = 0o600) -> str:
-    """The name of a file of ``data`` that is durable, but for its name."""
+    """Write ``data`` durably to a new hidden file in ``place``, and return its name.
+
+    The name itself is not durable yet.
+    """
     draft = f".{path.name}.{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE
     handle = os.open(draft, flags, 0o600, dir_fd=place)
@@ -216,7 +230,7 @@ def _removed_on_error(place: int, name: str) -> Iterator[None]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file if it is there, from a directory that only we can change.
+    """Remove a file if it exists, from a directory that nobody else can change.
 
     Raises StateError, OSError.
     """
@@ -225,12 +239,12 @@ def remove(path: Path) -> None:
 
 
 def check_database(path: Path) -> None:
-    """Return if an SQLite database, and what lies beside it, is a file as ``open_private`` gives.
+    """Check that an SQLite database, and each file next to it, is one ``open_private`` accepts.
 
-    A log planted by another user would be played back into it. SQLite opens them by name, a
-    moment later. That is the same file: in a checked directory only we can change a name. Nothing
-    is opened here, as closing a database would drop SQLite's own locks on it (fcntl_locking(2)).
-    Raises StateError, FileNotFoundError.
+    SQLite would play back a log that another user has planted. It opens the files by name, a
+    moment later; these are the same files, as nobody else can change a name in a checked
+    directory. Nothing is opened here, as closing a database would drop SQLite's own locks on it
+    (fcntl_locking(2)). Raises StateError, FileNotFoundError.
     """
     with directory(path.parent) as place:
         check_file(os.stat(path.name, dir_fd=place, follow_symlinks=False), path)
@@ -241,9 +255,10 @@ def check_database(path: Path) -> None:
 
 
 def try_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock file exclusively; None while another process does.
+    """Lock a lock file; return the descriptor that holds it, None while another process does.
 
-    Closing it, or the end of the process, releases it. Raises StateError as ``open_private``.
+    Closing the descriptor, or the end of the process, releases the lock. Raises StateError as
+    ``open_private``.
     """
     handle = open_private(path, os.O_RDWR | os.O_CREAT)
     try:
@@ -255,7 +270,7 @@ def try_lock(path: Path) -> int | None:
 
 
 def held_by_another(path: Path, seconds: float) -> str:
-    """What to say of a lock file that another process has held for so many seconds."""
+    """Return the message that another process has held a lock file for so many seconds."""
     return (
         f"{path} is locked by another zconsole for over {seconds:g} s."
         " End that one (see /proc/locks) and try again"
@@ -264,9 +279,9 @@ def held_by_another(path: Path, seconds: float) -> str:
 
 @contextlib.contextmanager
 def locked(path: Path, seconds: float, busy: Exception) -> Iterator[None]:
-    """Hold a lock file for the time of a ``with`` block; its end releases it.
+    """Hold a lock file for the time of a ``with`` block.
 
-    Raises ``busy`` where another process has held it for so many seconds, else as ``try_lock``.
+    Raises ``busy`` if another process holds it for ``seconds``, StateError as ``try_lock``.
     """
     handle = lock_within(path, seconds)
     if handle is None:
@@ -278,7 +293,7 @@ def locked(path: Path, seconds: float, busy: Exception) -> Iterator[None]:
 
 
 def lock_within(path: Path, seconds: float) -> int | None:
-    """``try_lock``, again and again for so many seconds."""
+    """Lock a lock file as ``try_lock`` does, trying again for ``seconds``."""
     for _ in range(round(seconds / LOOK)):
         handle = try_lock(path)
         if handle is not None:

@@ -38,7 +38,10 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
     name of the one it replaces is another: its GUID tells, or that the other is ``sdc/old`` now.
     What a hot spare does is reported of its own row, not of the place where it stands in.
     """
-    before, after = _leaves(old), _leaves(new)
+    before, after = (
+        {key: place for key, place in tree.items() if not place.vdev.children}
+        for tree in (old, new)
+    )
     names = {_role(place): place for place in before.values()}
     roles = {_role(place) for place in after.values()}
     for name, is_spare in roles - names.keys():
@@ -65,10 +68,6 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
     for key, place in before.items():
         if key not in after and place.vdev.name not in still:
             yield _event(t, "vdev_gone", f"{place.vdev.name} is no longer part of the pool", place)
-
-
-def _leaves(tree: Tree) -> dict[str, Placed]:
-    return {key: place for key, place in tree.items() if not place.vdev.children}
 
 
 def _role(place: Placed) -> tuple[str, bool]:

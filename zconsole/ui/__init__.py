@@ -1,1 +1,1 @@
-"""The Textual console: the only package that imports textual."""
+"""Console of Textual screens; no other package imports textual."""

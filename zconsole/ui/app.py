@@ -1,6 +1,6 @@
-"""The console: keys to actions, frames to the main screen. Sampling and painting are two clocks.
+"""The console app: binds keys to actions, and paints the frames of its feed on the main screen.
 
-Imports inside functions keep the first paint fast.
+Sampling and painting have clocks of their own. Imports inside functions keep the first paint fast.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ if TYPE_CHECKING:
 
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-"""Seconds that ``+`` and ``-`` go through."""
+"""Intervals in seconds that the keys ``+`` and ``-`` step through."""
 TMUX_COPIES = "tmux drops it unless its set-clipboard is on: tmux set -s set-clipboard on"
 SHOWN = 30.0
-"""Seconds a message about an alert stays."""
+"""Seconds for which the message about an alert is shown."""
 _SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
 _PAINT_GAP = _TICK = 1.0
 _REST = 5.0
-"""Seconds of the source within which a picture is not drawn anew while nothing changes: ages in it
-go on by as much, and the past in sparklines."""
+"""Seconds of the source's clock during which an unchanged screen is not redrawn: its ages and
+sparklines are late by as much."""
 
 
 def terminal_ready() -> bool:
-    """Whether the terminal takes output now; False while a slow line is still behind."""
+    """Return whether the terminal accepts output now; False while a slow line lags behind."""
     if sys.__stderr__ is None:
         return False
     try:
         return bool(select.select([], [sys.__stderr__.fileno()], [], 0)[1])
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # can't tell
         return True
 
 
 class Console(ThemedApp):
-    """The live screen over one feed, with keys that change the pools it shows."""
+    """The live screens over one feed, with keys that change the pools it shows."""
 
     TITLE = "zconsole"
     CSS_PATH = "console.tcss"
@@ -85,21 +85,21 @@ class Console(ThemedApp):
         notices: Sequence[str] = (),
         ansi_color: bool | None = None,
     ) -> None:
-        """Without ``actions`` the keys that change something do nothing and are not offered."""
+        """Without ``actions`` the keys that change something have no effect and are not offered."""
         super().__init__(ViewState(options, look), themes, ansi_color)
         self.feed = feed
         self.view_state.playback = feed.playback
         self.actions = actions
         self.main_screen = MainScreen(self.view_state, feed.details, self._begin)
         self.failure: ZconsoleError | None = None
-        """What ended the feed before it gave anything."""
+        """Error that ended the feed before its first round."""
         self._clock = options.clock
         self._writable = writable
         self._notices = tuple(notices)
         self._behind = False
         self._painted = float("-inf")
         self._shown: HeaderStatus | None = None
-        """What the header said when all was drawn; None once it was drawn alone."""
+        """Status in the header when everything was drawn last; None after only the header was."""
         self._timer: Timer | None = None
 
     def get_default_screen(self) -> MainScreen:
@@ -107,7 +107,7 @@ class Console(ThemedApp):
         return self.main_screen
 
     def get_driver_class(self) -> type[Driver]:
-        """Read the terminal in our own way; without one there is none of it."""
+        """Return the driver that reads keys with the console's own parser."""
         from zconsole.ui.terminal_driver import TerminalDriver
 
         return TerminalDriver
@@ -118,10 +118,10 @@ class Console(ThemedApp):
         return self.main_screen.devices
 
     def _begin(self) -> None:
-        """Start listening to the feed and ticking: there is a main screen now."""
+        """Start reading the feed and ticking, now that the main screen exists."""
         self.set_class(self.view_state.look.glyphs.is_ascii, "ascii")
         self.set_keymap(self.view_state.look.keys.keymap)
-        # After Ctrl-Z the shell has had the terminal: every cell is sent again.
+        # The shell used the terminal after Ctrl-Z: send every cell again.
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         self.main_screen.waiting("waiting for the first sample")
         begin(self, self._poll, group="poll", exclusive=True)
@@ -132,9 +132,9 @@ class Console(ThemedApp):
             self.notify("\n".join(self._notices), severity="warning", markup=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether an action may run: one of the main screen only while that is on top.
+        """Return whether an action may run: those of the main screen only while that is on top.
 
-        One that has nothing to act on may not: its key says so.
+        An action that has nothing to act on is disabled, too.
         """
         if action in MAIN_ONLY and not self.main_on_top:
             return False
@@ -150,7 +150,7 @@ class Console(ThemedApp):
     # Frames
 
     async def _poll(self) -> None:
-        """Await the feed; nothing else waits for a sample."""
+        """Read the feed; nothing else waits for a sample."""
         try:
             while (update := await self.feed.next()) is not None:
                 self._tell_of(update)
@@ -159,11 +159,11 @@ class Console(ThemedApp):
             self.failure = error
             self.exit(return_code=error.code)
         else:
-            self.view_state.ended = True  # what was shown last stays
+            self.view_state.ended = True  # the last frames stay on the screen
             self.paint()
 
     def _tell_of(self, update: Update) -> None:
-        """Show the alerts and notes of a round; ring and notify as its feed wants."""
+        """Show the alerts and notes of a round; ring or notify the desktop as the feed asks."""
         key = self.view_state.look.keys.shown("swap")
         for alert in update.alerts:
             words = alert.words
@@ -179,12 +179,12 @@ class Console(ThemedApp):
             self._driver.flush()
 
     def take(self, update: Update) -> None:
-        """Take in a round, and paint it unless one was painted a moment ago."""
+        """Process a round, and paint it unless the last paint was a moment ago."""
         if self.actions is not None:
             self.actions.take(self, update)
         self.view_state.take(update, self._clock())
         gap = min(_PAINT_GAP, self.feed.interval)
-        # A round that comes a little early must not wait for the next one to be painted.
+        # Rounds vary a little: one that comes early must not wait a whole second to be painted.
         wait = self._painted + gap * 0.9 - self._clock()
         if self._rests(self._header_status()):
             pass
@@ -195,22 +195,22 @@ class Console(ThemedApp):
         self.go_on()
 
     def _rests(self, status: HeaderStatus | None) -> bool:
-        """Whether what is on the screen can stay a while, as nothing has changed."""
+        """Return whether the screen can stay as it is for a while, since nothing has changed."""
         shown = self._shown
         if status is None or shown is None or not self.view_state.at_rest or self._behind:
             return False
-        if self.devices.awaits_filled:
+        if self.devices.awaits_filled:  # each painted frame counts
             return False
         same = status._replace(age=shown.age, now=shown.now) == shown
         return same and status.fresh and shown.fresh and abs(status.now - shown.now) < _REST
 
     def paint(self) -> None:
-        """Show the newest round, unless the terminal is still busy with what it got before."""
+        """Paint the newest round, unless the terminal is still busy with earlier output."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
         self._behind = not self._writable()
-        if self._behind or not self.screen_stack:  # as a console closes, screens end before timers
+        if self._behind or not self.screen_stack:  # screens end before timers do
             return
         status = self._header_status()
         if status is not None:
@@ -226,66 +226,66 @@ class Console(ThemedApp):
         return status
 
     def _update_list(self) -> None:
-        """Draw a list over the main screen anew: what it shows, or its age."""
+        """Redraw a list over the main screen, with its new data or age."""
         if isinstance(self.screen, Dialog) and self.screen.lives:
             self.screen.update()
 
     def _tick(self) -> None:
-        """Keep the age of the sample true between rounds, and catch up after a slow line."""
+        """Keep the age in the header current between rounds, and catch up after a slow line."""
         if self._behind:
             self.paint()
             return
         if self._clock() - self._painted < _TICK:
-            return  # a round came meanwhile, and brought its own age
+            return  # a round was painted meanwhile, with its own age
         status = self._header_status()
         if self._rests(status):
             return
         if self.screen_stack and status is not None and self._writable():
-            self._shown = None
+            self._shown = None  # only the header is current now
             self.main_screen.paint_header(status)
             self._update_list()
 
     # Moving about
 
     def await_filled(self) -> None:
-        """See ThemedApp.await_filled."""
+        """Move the cursor to the disk that a replacement begins to fill, once it does."""
         self.devices.await_filled()
 
     def _view(self) -> LinesView | None:
-        """What the cursor keys move: what is in focus, else what its screen is there to show."""
+        """Return the view that cursor keys move: the focused one, else the screen's main one."""
         if isinstance(self.focused, LinesView):
             return self.focused
         return self.devices if self.main_on_top else next(iter(self.screen.query(LinesView)), None)
 
     def action_move(self, lines: int) -> None:
-        """Move the cursor, or scroll."""
+        """Move the cursor or scroll by lines."""
         if view := self._view():
             view.move(lines)
 
     def action_page(self, pages: int) -> None:
-        """Move by a screen full."""
+        """Move the cursor or scroll by screenfuls."""
         if view := self._view():
             view.page(pages)
 
     def action_edge(self, direction: int) -> None:
-        """Go to one end."""
+        """Go to the first line (-1) or the last one (1)."""
         if view := self._view():
             view.edge(direction)
 
     def action_next_pane(self, direction: int) -> None:
-        """Move the focus between panes, or between the parts of a question."""
+        """Move the focus to the next pane, or to the next part of a dialog."""
         if self.main_on_top:
             self.main_screen.next_pane(direction)
         else:
             (self.screen.focus_next if direction > 0 else self.screen.focus_previous)()
 
     def action_pool(self, step: int) -> None:
-        """Show the next pool."""
+        """Show the next or previous pool."""
         self.view_state.select(self.view_state.index + step)
         self.paint()
 
     def action_overview(self) -> None:
-        """List all pools, to open one."""
+        """List all pools, and show the chosen one."""
         if not self.view_state.frames:
             return
         from zconsole.ui.panes.overview import OverviewScreen
@@ -293,13 +293,13 @@ class Console(ThemedApp):
         self.push_screen(OverviewScreen(self.view_state), self.action_show_pool)
 
     def action_show_pool(self, index: int | None) -> None:
-        """Show the pool at an index; None leaves the one that is shown."""
+        """Show the pool at an index; None keeps the present one."""
         if index is not None:
             self.view_state.select(index)
             self.paint()
 
     def action_chassis(self) -> None:
-        """Show where the disks sit; go to the device that is picked there."""
+        """Show the slots of the enclosures; go to the device chosen there."""
         from zconsole.ui.panes.chassis import NO_CHASSIS, ChassisScreen, bays
 
         def _go(found: tuple[str, str] | None) -> None:
@@ -316,7 +316,7 @@ class Console(ThemedApp):
         self.push_screen(ChassisScreen(self.view_state, start, self.feed.lights), _go)
 
     def action_what_if(self) -> None:
-        """Ask what more vdevs or larger disks would bring."""
+        """Predict what more vdevs or larger disks would bring."""
         from zconsole.ui.dialogs.what_if_screen import Question, WhatIfScreen
 
         if (frame := self.view_state.frame) is not None:
@@ -324,13 +324,13 @@ class Console(ThemedApp):
             question = Question("", frame, row=item.row if item is not None else None)
             self.push_screen(WhatIfScreen(self.view_state, question))
 
-    # What leaves the console: copies and pictures
+    # Copies and pictures
 
     def action_copy(self) -> None:
-        """Copy what the cursor is on, or what the screen on top is about; ask which of several.
+        """Copy a text about the row or screen to the terminal's clipboard; ask which of several.
 
-        To the clipboard of the terminal, over ssh too (OSC 52). No terminal answers whether it has;
-        tmux ignores it unless it is told not to.
+        This uses OSC 52, which works over ssh, too. No terminal confirms it, and tmux ignores it
+        unless it is configured.
         """
         top, options, look = self.screen, self.view_state.options, self.view_state.look
         offers = top.copies() if isinstance(top, (MainScreen, Dialog)) else ()
@@ -352,7 +352,7 @@ class Console(ThemedApp):
             self.push_screen(PickScreen("COPY", lambda _: lines, wide=True), _copy)
 
     def action_picture(self) -> None:
-        """Save a picture of the screen where the console was started."""
+        """Save a picture of the screen to the directory where the console was started."""
         from zconsole.ui.new_file import keep_picture
 
         svg, now = self.export_screenshot(), datetime.now(self.view_state.look.zone)
@@ -368,7 +368,7 @@ class Console(ThemedApp):
         begin(self, _keep, group="picture")
 
     def action_act(self, flow: str) -> None:
-        """Start what an action key asks for, about the row at the cursor."""
+        """Start the flow of an action key for the row at the cursor."""
         if self.actions is not None:
             item = self.devices.current
             key = item.key if item is not None and item.row is not None else None
@@ -383,7 +383,7 @@ class Console(ThemedApp):
             self.push_screen(HelpScreen(self.view_state, about, self.feed.interval))
 
     def action_pause(self) -> None:
-        """Freeze the body or go on; the header keeps telling the truth. A replay stands still."""
+        """Freeze the panes or continue, with a live header; pause or continue a replay."""
         if (playback := self.feed.playback) is not None:
             playback.toggle()
         else:
@@ -391,28 +391,29 @@ class Console(ThemedApp):
         self.paint()
 
     def action_seek(self, share: float) -> None:
-        """Move in a recording by a share of it."""
+        """Move within a recording by a share of its length."""
         playback = self.feed.playback
         if playback is not None and not playback.seek(share):
             self.notify("no seeking in a packed recording or a pipe", timeout=4)
         elif self.view_state.ended:
+            # The feed had ended: read it again, from the new place.
             self.view_state.ended = False
             begin(self, self._poll, group="poll", exclusive=True)
 
     def action_speed(self, step: int) -> None:
-        """Play a recording, or a demo, faster or slower."""
+        """Play a recording or a demo faster or slower."""
         if self._faster is not None:
             self._faster(step)
             self.paint()
 
     @property
     def _faster(self) -> Callable[[int], object] | None:
-        """Plays a recording or a demo a step faster, or slower; None where time is the real one."""
+        """Function that changes the speed of a recording or demo by steps; None in real time."""
         played = self.feed.playback
         return self.feed.faster if played is None else played.faster
 
     def action_interval(self, step: int) -> None:
-        """Sample less or more often."""
+        """Sample less often or more often."""
         now = self.feed.interval
         if not now:
             self.notify(
@@ -425,7 +426,7 @@ class Console(ThemedApp):
             self.paint()
 
     def action_units(self) -> None:
-        """Write sizes the next way."""
+        """Switch to the next unit of sizes."""
         look = self.view_state.look
         unit = UNITS[(UNITS.index(look.unit) + 1) % len(UNITS)]
         self.view_state.look = replace(look, unit=unit)
@@ -433,29 +434,29 @@ class Console(ThemedApp):
         self.paint()
 
     def action_themes(self) -> None:
-        """Choose a theme; each is put on as the cursor comes to it."""
+        """Choose a theme, with a preview of the one at the cursor."""
         choose_theme(self)
 
     def action_save_look(self) -> None:
-        """Save how the console looks now to the configuration."""
+        """Save the present look of the console to the configuration."""
         save_look(self, self.main_screen)
 
     async def action_back(self) -> None:
-        """One step back; never out of the console."""
+        """Go back one step, but never leave the console."""
         if self.main_on_top:
             self.main_screen.back()
         elif not (isinstance(self.screen, Dialog) and self.screen.step_back()):
             self.screen.dismiss(None)
 
     async def action_leave(self) -> None:
-        """Leave the screen on top, or the console: after asking, if something is left behind."""
+        """Leave the screen on top, or the console; ask first if work would be left behind."""
         if not self.main_on_top:
             await self.action_back()
         else:
             self._leave(ExitCode.OK)
 
     def action_interrupt(self) -> None:
-        """Leave whatever is on top; at once, if nothing is left behind or that was asked."""
+        """Quit from any screen: at once if nothing is left behind, else when pressed again."""
         self._leave(ExitCode.INTERRUPTED)
 
     def _leave(self, code: ExitCode) -> None:
@@ -463,7 +464,7 @@ class Console(ThemedApp):
             self.exit(return_code=code)
 
     def get_system_commands(self, _: Screen[object]) -> Iterable[SystemCommand]:
-        """What the palette offers."""
+        """Return the commands of the palette."""
         from zconsole.ui.dialogs.palette import offered
 
         return offered(self, self.view_state, self.action_save_look)

@@ -1,4 +1,4 @@
-"""Work beside the painting."""
+"""Background work of the console and its screens, as textual workers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Work = Callable[[], Coroutine[Any, Any, object]]
 def begin(
     node: DOMNode, work: Work, group: str, *, exclusive: bool = False, exit_on_error: bool = True
 ) -> None:
-    """Run it for as long as the console or screen is there.
+    """Run work until it ends, or the console or screen does.
 
-    It is called only once it runs: a coroutine made for a console that is about to end, by a key
-    behind the ``q``, would be complained of on the terminal as never awaited.
+    The coroutine is created only when the worker starts: if a key pressed right after ``q`` created
+    one that never runs, Python would print "never awaited" on the terminal.
     """
     _: Worker[object] = node.run_worker(
         work,
         group=group,
-        # Without one textual writes down the work with all it was given: a whole round of frames.
+        # Otherwise textual keeps a description of the work with all its arguments: a whole round.
         description=group,
         exclusive=exclusive,
         exit_on_error=exit_on_error,
@@ -31,6 +31,6 @@ def begin(
 
 
 def begin_next(app: App[Any], work: Work, group: str) -> None:
-    """Run it unless the last one of its group is still under way."""
+    """Run work unless earlier work of the same group is still running."""
     if all(worker.is_finished for worker in app.workers if worker.group == group):
         begin(app, work, group)

@@ -1,6 +1,6 @@
-"""What a console is told as it starts: whose pools, how it looks, what it may do.
+"""Options that the command line passes to a console: pools, look and permissions.
 
-No textual is imported here: the command line makes these options before there is a console.
+Imports no textual, as the options are made before there is a console.
 """
 
 from __future__ import annotations
@@ -20,46 +20,44 @@ if TYPE_CHECKING:
 
 
 Past = Callable[[str], Awaitable["Sequence[ScanReport]"]]
-"""A pool's GUID to the reports kept of its scans, newest first."""
+"""Returns the reports kept of a pool's scans, newest first, by the pool's GUID."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
-    """How the console is to look and behave."""
+    """Options for how the console looks and behaves."""
 
     host: str = ""
-    """Name of the machine whose pools these are, for the header."""
+    """Name of the machine with these pools, for the header."""
     pools: tuple[str, ...] = ()
     """Pools that were asked for by name."""
     theme: str | None = None
-    """Name or path of a theme; None takes that of the configuration, or one that suits the
-    terminal."""
+    """Name or path of a theme; None for the configured one, or one that suits the terminal."""
     config: Config | None = None
-    """How the console is to look where nothing here says otherwise, and where a look is saved;
-    None for no configuration."""
+    """Configuration, for looks not set here and for saving a look; None without one."""
     saves: bool = True
-    """Whether a look may be saved there; a demo's stays in the demo."""
+    """Whether a look may be saved; a demo saves nothing."""
     ascii: bool | None = None
-    """ASCII only; None decides by locale and ``TERM``."""
+    """Whether to show ASCII only; None decides by locale and ``TERM``."""
     mouse: bool = True
     in_tmux: bool = False
-    """Whether tmux stands between the console and the terminal."""
+    """Whether tmux is between the console and the terminal."""
     read_only: bool = False
     fault: str = ""
-    """Why the configuration allows no changes; empty when it does."""
+    """Why the configuration forbids changes; empty if it allows them."""
     zone: tzinfo | None = None
-    """Time zone of clock times; None is the machine's own."""
+    """Time zone of clock times; None for the machine's own."""
     past: Past | None = None
-    """None for what is kept nowhere, as of recordings and demos."""
+    """Reads the reports of past scans; None if none are kept, as for recordings and demos."""
     swap: Callable[[], SwapBackend] | None = None
-    """Makes what a guided disk swap needs; None where no disk can be swapped from here."""
+    """Creates the backend of guided disk swaps; None if no disk can be swapped from here."""
     swap_at: tuple[str, str] | None = None
-    """The pool whose guided swap is opened at once, and the key of its device, perhaps empty."""
+    """Pool and device key of a swap to open at once; the key may be empty."""
     take_terminal: Callable[[], None] = lambda: None
-    """Called right before the terminal is taken over: it is as it was found then."""
+    """Called right before the console takes the terminal, to restore the state it was found in."""
     clock: Callable[[], float] = time.monotonic
-    """Seconds for the age of a sample between two rounds; differences only."""
+    """Seconds for the age of a sample between two rounds; only differences count."""
 
     def setting(self, name: str) -> Any:
-        """What the configuration says, or the default."""
+        """Return the value of a setting from the configuration, or its default."""
         return ENTRIES[name].default if self.config is None else self.config.value(name)

@@ -1,4 +1,4 @@
-"""How things are written on this screen: its glyphs, units and time zone."""
+"""Display format of sizes, times and texts: glyphs, units, time zone and keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zconsole.units import date_of
 _RATE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?[KMGTPE])/s")
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 _CELLS = 5
-"""Cells of a size that is rounded, at most."""
+"""Cells of a rounded size, at most."""
 
 
 UNIT_WORDS = {
@@ -27,49 +27,49 @@ UNIT_WORDS = {
     "decimal": "in powers of 1000",
     "exact": "in bytes",
 }
-"""What the units are, by their name in the settings."""
+"""Descriptions of the units, by their names in the settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class DisplayFormat:
-    """What a drawing function needs to know beside its data."""
+    """Everything that drawing functions need besides their data."""
 
     glyphs: Glyphs = UNICODE
     unit: str = "binary"
     zone: tzinfo | None = None
     keys: KeyTable = SHIPPED
-    """The keys that help and footers show."""
+    """The keys that help texts and footers show."""
 
     @property
     def number(self) -> int:
-        """Cells a size or rate takes at most in a column."""
+        """Width in cells of a size or rate in a column, at most."""
         return 12 if self.unit == "exact" else _CELLS
 
     def text(self, outside: str | None) -> str:
-        """Text from outside, with nothing in it that a terminal would act on."""
+        """Make text from outside safe to print: no control characters, and ASCII where needed."""
         shown = clean(self.said(outside or ""))
         if self.glyphs.is_ascii and not shown.isascii():
             shown = shown.encode("ascii", "backslashreplace").decode("ascii")
         return shown
 
     def said(self, text: str) -> str:
-        """A text with the console's keys, where it names an act."""
+        """Return a text with the console's own keys filled in, if it names any."""
         return text.told(self.keys.way) if isinstance(text, KeyedText) else text
 
     def cut(self, outside: str, width: int) -> str:
-        """Text from outside in at most ``width`` cells, without its end if it has to be."""
+        """Make text from outside safe, and cut its end to fit ``width`` cells."""
         return fit(self.text(outside), width, ellipsis=self.glyphs.ellipsis).rstrip()
 
     def middle(self, name: str, width: int) -> str:
-        """A name from outside in at most ``width`` cells, without its middle if it has to be."""
+        """Make a name from outside safe, and cut its middle to fit ``width`` cells."""
         return middle(self.text(name), width, self.glyphs.ellipsis)
 
     def crop(self, line: Line, width: int) -> Line:
-        """A line in at most ``width`` cells."""
+        """Crop a line to ``width`` cells."""
         return crop(line, width, self.glyphs.ellipsis)
 
     def size(self, value: float | None) -> str:
-        """Bytes in the units chosen; ``-`` when unknown."""
+        """Format bytes in the chosen unit; ``-`` if unknown."""
         if value is None or not math.isfinite(value) or self.unit == "binary":
             return units.size(value)
         if self.unit == "exact":
@@ -82,31 +82,31 @@ class DisplayFormat:
         return next((text for text in shown if len(text) <= _CELLS), shown[-1])
 
     def rate(self, value: float | None) -> str:
-        """Bytes a second with their ``/s``."""
+        """Format bytes per second, with ``/s``; ``-`` if unknown."""
         return "-" if value is None or not math.isfinite(value) else f"{self.size(value)}/s"
 
     def rates(self, text: str) -> str:
-        """Rates inside a text of another layer in the units chosen.
+        """Convert the rates in a text of another layer to decimal units if these are chosen.
 
-        They are rounded: exact ones would claim more than is known.
+        They are rounded already, so exact numbers of bytes would be wrong.
         """
         if self.unit != "decimal":
             return text
         return _RATE.sub(lambda rate: f"{self.size(units.parse_size(rate[1]))}/s", text)
 
     def clock(self, t: float) -> str:
-        """Hours and minutes of an epoch time, ``12:41``."""
+        """Format epoch seconds as hours and minutes, ``12:41``."""
         return date_of(t, self.zone).strftime("%H:%M")
 
     def day(self, t: float) -> str:
-        """The date of an epoch time, ``2026-03-01``."""
+        """Format epoch seconds as a date, ``2026-03-01``."""
         return date_of(t, self.zone).strftime("%Y-%m-%d")
 
     def when(self, t: float, now: float, *, brief: bool = False) -> str:
-        """A time as people say it at ``now``: ``06:33``, ``tomorrow 06:33``, ``Sun 06:33``.
+        """Format a time as people say it at ``now``: ``06:33``, ``tomorrow 06:33``, ``Sun 06:33``.
 
-        ``brief`` names the day of tomorrow, too. What is past has a date: the day of the
-        week would be read as the one to come.
+        ``brief`` names the weekday instead of "tomorrow". Past times have a date, since a weekday
+        would be read as a coming one.
         """
         then, today = date_of(t, self.zone), date_of(now, self.zone)
         days = (then.date() - today.date()).days
@@ -123,12 +123,12 @@ class DisplayFormat:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A share 0…1 as ``38.2 %``; a ``-`` when unknown."""
+    """Format a share 0…1 as ``38.2 %``; ``-`` if unknown."""
     return units.percent(share, digits)
 
 
 def count(number: int | float | None, unknown: str = "-") -> str:
-    """A count in at most four characters: ``0``, ``9999``, ``12K``, ``2.3M``."""
+    """Format a count in at most four characters: ``0``, ``9999``, ``12K``, ``2.3M``."""
     if number is None or not math.isfinite(number):
         return unknown
     if round(number) < 10000:

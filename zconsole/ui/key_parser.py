@@ -1,12 +1,12 @@
-"""Reads what a terminal sends: keys, the mouse, pastes, and replies that are not keys.
+"""Parser of a terminal's input: keys, mouse, pastes, and replies that are not keys.
 
-Esc with a key right behind it is Esc and that key, never Alt with the key: over a slow link both
-come in one packet, which is just what a terminal sends for Alt with the key. Alt means nothing to
-the console; an Esc that is lost leaves a screen open that nobody wants.
+Esc followed at once by a key is parsed as the two keys, never as Alt with the key: over a slow link
+both may come in one packet, which looks just like Alt with the key. The console has no Alt keys,
+while a lost Esc would leave a screen open.
 
-A paste is one event, whatever it contains, and a late reply of the terminal (DCS, OSC, APC, or a
-CSI nobody knows) is dropped whole: its letters must not act. ``FIXED`` in its tests has what
-textual itself makes of each.
+A paste is one event, whatever it contains. A late reply of the terminal (DCS, OSC, APC, or an
+unknown CSI) is dropped whole, so that its letters don't act as keys. ``FIXED`` in the tests has
+what textual itself makes of each.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from textual.constants import ESCAPE_DELAY
 from textual.message import Message
 
 _LONGEST = 64
-"""Characters of a sequence that can mean something; numbers of this length fit everywhere."""
+"""Characters of the longest sequence that can mean something."""
 _DIGITS = re.compile(r"\d{8}")
-"""A number no terminal means, and more than a character or a coordinate can be."""
+"""A number beyond any code point or coordinate that a terminal sends."""
 _CSI = r"\x1b\[(?:[0-?]+[ -/]*[@-~]|M[^\x1b]{3})"
-"""A sequence with parameters, or the mouse of an old terminal."""
+"""A sequence with parameters, or a mouse event of an old terminal."""
 _CSI_BEGUN = r"\x1b\[(?:[0-?]+[ -/]*|M[^\x1b]{0,2}|\[)"
 _REPLY = r"\x1b(?:\]\d+;|P[\d;]*[>!$+|]|_G)[^\0-\x1f\x7f-\x9f]*"
-"""An OSC, DCS or APC up to its end: ST or BEL; a control character is a key, and ends it, too."""
+"""An OSC, DCS or APC up to its end: ST or BEL. A control character, being a key, ends it, too."""
 _SHORT = (k for k in ANSI_SEQUENCES_KEYS if k[:2] in ("\x1b[", "\x1bO") and not re.match(_CSI, k))
 _SEQUENCE = "|".join((_CSI, *map(re.escape, (FOCUSIN, FOCUSOUT, *_SHORT))))
 _ENDED = re.compile(
@@ -39,31 +39,32 @@ _ENDED = re.compile(
     rf"|{_CSI_BEGUN}(?=\x1b)",  # cut off
     re.DOTALL,
 )
-"""What is whole: a paste, a reply, a sequence or character. What has no name is dropped."""
+"""Complete input: a paste, a reply, a sequence or a character. What has no group is dropped."""
 _BEGUN = (
     (re.compile(r"\x1b\[200~(?P<paste>.*)", re.DOTALL), 5.0),  # a slow link may pause
     (re.compile(rf"(?:{_REPLY}\x1b?|{_CSI_BEGUN})", re.DOTALL), 1.0),
     (re.compile(r"(?P<escape>\x1b(?:[\[O_]|\]\d*|P[\d;]*)?)"), ESCAPE_DELAY),
 )
-"""What may go on, and the seconds of silence after which nothing more is expected of it."""
+"""Incomplete input, and the seconds of silence after which it counts as complete."""
 _KEPT = 65536
-"""Characters that are kept of what has begun, as of a paste; what follows is dropped."""
+"""Characters kept of incomplete input such as a paste; the rest is dropped."""
 _TAIL = 8
-"""Those at its end, which may be the beginning of its end."""
+"""Characters kept at its end, where the mark of its end may begin."""
 
 
 class KeyParser:
-    """Divides the input into keys, sequences, replies and pastes; textual's parser reads those."""
+    """Splits input into keys, sequences, replies and pastes; textual parses the sequences."""
 
     def __init__(self) -> None:
         self._sequences = XTermParser()
         self._text = ""
-        """What has begun and may go on."""
+        """Incomplete input."""
         self.due: float | None = None
-        """When silence alone ends that (seconds of one clock); None where nothing has begun."""
+        """Time at which silence completes it (seconds of one clock); None without incomplete
+        input."""
 
     def feed(self, text: str, now: float) -> list[Message]:
-        """Return what a text means as far as it is whole; without any, what silence has ended."""
+        """Return the messages of complete input; call with no text to complete it after silence."""
         is_over = not text and self.due is not None and now >= self.due
         if not text and not is_over:
             return []
@@ -89,7 +90,7 @@ class KeyParser:
         return found
 
     def _tell(self, match: re.Match[str], tell: Callable[[Message], object]) -> None:
-        """Tell what is whole, if it means something."""
+        """Send the message of complete input, if it has one."""
         text = match[match.lastgroup or 0]
         if match.lastgroup == "paste":
             kept = (c for c in text[:_KEPT] if c.isprintable() or c in "\n\t")
@@ -98,7 +99,7 @@ class KeyParser:
             return
         for message in self._understood(text):
             character = (message.character or "") if isinstance(message, events.Key) else ""
-            # Half of a surrogate pair is no character.
+            # A lone surrogate is no character, and can't be encoded.
             if not any("\ud800" <= each <= "\udfff" for each in character):
                 tell(message)
 
@@ -107,8 +108,8 @@ class KeyParser:
             found = list(self._sequences.feed(text))
             if self._sequences._awaiting.timeout is None:
                 return found
-        except (ArithmeticError, ValueError):  # no such character or place on the screen
+        except (ArithmeticError, ValueError):  # no such character or coordinate
             found = []
-        # It waits for more of a sequence it does not know, or has ended with an error.
+        # The parser now waits for more of an unknown sequence, or has failed: start it anew.
         Parser.__init__(self._sequences)
         return found

@@ -1,4 +1,4 @@
-"""The one table of keys, ``share/keys.toml``: screens bind it, help and footers show it."""
+"""The table of all keys, ``share/keys.toml``: screens bind them, help and footers show them."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 
 class Key(NamedTuple):
-    """Keys that do one thing."""
+    """A row of the table: one action and its keys."""
 
     keys: tuple[str, ...]
-    """As textual names them, the one shown first."""
+    """Names of the keys as in textual, the one shown first."""
     action: str
-    """Of the console, or ``screen.`` where screens differ; in a screen's own group, of it."""
+    """Action of the app, of the screen on top (``screen.``), or in a screen's own group, of
+    that."""
     text: str
-    """What it does, for the help screen."""
+    """Description for the help screen."""
     group: str
     short: str = ""
-    """Word for the footer; empty to leave it out there."""
+    """Label for the footer; empty if it isn't shown there."""
     everywhere: bool = False
     """Whether it works on the screens over the main one as well."""
     over: str = ""
-    """What it does on those, where that is not the same as on the main one."""
+    """Description on the screens over the main one, if it differs there."""
     id: str = ""
-    """What the configuration calls it, where neither its action nor the parameter of that will do:
-    ``name``."""
+    """Name in the configuration, if neither the action nor its parameter makes a good one."""
 
     @property
     def priority(self) -> bool:
-        """Whether it goes before what textual itself binds the key to."""
+        """Whether it takes precedence over textual's own binding of the key."""
         return self.keys[0] in ("tab", "shift+tab", "ctrl+c", "escape")
 
     @property
@@ -47,7 +47,7 @@ class Key(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the configuration calls it: ``replace``, ``fold-in``, ``page-up``."""
+        """Name in the configuration: ``replace``, ``fold-in``, ``page-up``."""
         parameter = re.search(r"'(.+)'", self.action)
         word = parameter[1] if parameter else self.name.removeprefix("screen.")
         return self.id or word.replace("_", "-")
@@ -57,22 +57,22 @@ FILE = Path(__file__).parents[1] / "share" / "keys.toml"
 _TEXTS = tomllib.loads(FILE.read_text("utf-8"))
 _EVERY = tuple(Key(**{**row, "keys": tuple(row["keys"])}) for row in _TEXTS["keys"])
 GROUPS = ("Move", "List", "Panes", "Pools", "Console", "Replay")
-"""Of keys that only look."""
+"""Groups of keys that only look."""
 MAIN = (*GROUPS, "Actions")
-"""Of the main screen."""
+"""Groups of the main screen."""
 ACTS = "act"
-"""The action of all that needs pools which can be changed, the log of commands among them."""
+"""Action of the keys that need pools which can be changed, including the log of commands."""
 EVERY_GROUP = tuple(dict.fromkeys((*GROUPS, *(key.group for key in _EVERY))))
-"""Those of single screens as well."""
+"""All groups, including those of single screens."""
 LEGEND: Mapping[str, Sequence[tuple[str, str, str]]] = {
     title: _TEXTS[title.lower()] for title in ("Colors", "Marks", "Columns", "Graphs")
 }
-"""By title: role, word and meaning; a word may name glyphs in braces."""
+"""Legend by title: role, word and meaning of each entry; a word may name glyphs in braces."""
 
 
 @dataclass(frozen=True)
 class KeyTable:
-    """Every row of the table, with the keys it has on this console."""
+    """All rows of the table, with the keys they have on this console."""
 
     rows: tuple[Key, ...]
 
@@ -81,40 +81,40 @@ class KeyTable:
         return {key.title: key for key in self.rows}
 
     def of(self, group: str) -> tuple[Key, ...]:
-        """The keys of a group, as of one screen (``Job``, ``Tunables``, ``Plan``)."""
+        """Return the rows of a group, such as the keys of one screen (``Job``, ``Plan``)."""
         return tuple(key for key in self.rows if key.group == group)
 
     @property
     def looks(self) -> tuple[Key, ...]:
-        """The keys of the main screen that only look, the most used first."""
+        """Rows of the main screen that only look, the most used first."""
         return tuple(key for key in self.rows if key.group in GROUPS)
 
     @property
     def actions(self) -> tuple[Key, ...]:
-        """The keys of the main screen that change something."""
+        """Rows of the main screen that change something."""
         return self.of("Actions")
 
     def titled(self, title: str) -> Key:
-        """The row that the configuration calls so."""
+        """Return the row with this name in the configuration."""
         return self._titled[title]
 
     def shown(self, title: str) -> str:
-        """The key of a row, as it is written for people."""
+        """Return the first key of a row as text."""
         return shown(self.titled(title).keys[0])
 
     @property
     def speed_hint(self) -> str:
-        """Which keys make a demo slower or faster."""
+        """Hint at the keys that change the speed of a demo."""
         return f"{self.shown('slower')} {self.shown('faster')} demo speed"
 
     def way(self, *titles: str) -> str:
-        """The keys to press one after another: ``T, then U``."""
+        """Return the keys to press one after another as text: ``T, then U``."""
         return ", then ".join(map(self.shown, titles))
 
     def choices(self, denied: str | None) -> Iterator[tuple[str, str, str]]:
-        """Title, key and action of what the palette offers: keys that stand alone.
+        """Yield title, key and action of each entry of the palette.
 
-        ``denied``: why nothing may be changed, empty when it may; None leaves those keys out.
+        ``denied``: why nothing may be changed, empty if changes are allowed; None omits those keys.
         """
         why = f"; not now: {denied}" if denied else ""
         rest = (k for k in self.looks if k.group not in ("Move", "Replay"))
@@ -126,14 +126,14 @@ class KeyTable:
 
     @property
     def keymap(self) -> Mapping[str, str]:
-        """What textual is to bind otherwise than ``bindings`` does, by title."""
+        """Keys that differ from those that ``bindings`` binds, by title, for textual."""
         pairs = zip(self.rows, _EVERY, strict=True)
         return {key.title: ",".join(key.keys) for key, usual in pairs if key.keys != usual.keys}
 
     def remapped(
         self, wanted: Mapping[str, Sequence[str]]
     ) -> tuple[KeyTable, Sequence[tuple[str, str]]]:
-        """The table with other keys, by title, and which of them cannot be: title and problem."""
+        """Return the table with other keys by title, and the problem of each that can't change."""
         wrong: list[tuple[str, str]] = []
         fresh: dict[str, tuple[str, ...]] = {}
         for title, keys in wanted.items():
@@ -141,6 +141,7 @@ class KeyTable:
                 fresh[self._movable(title).title] = tuple(dict.fromkeys(map(key_name, keys)))
             except ValueError as error:
                 wrong.append((title, str(error)))
+        # Undoing a remap may cause another clash: repeat until there is none.
         while True:
             rows = tuple(key._replace(keys=fresh.get(key.title, key.keys)) for key in self.rows)
             clashes = list(_clashes(rows, fresh))
@@ -151,7 +152,7 @@ class KeyTable:
                 del fresh[title]
 
     def _movable(self, title: str) -> Key:
-        """The row of that title. Raises ValueError where there is none or its keys must stay."""
+        """Return the row with this title. Raises ValueError if there is none or it is fixed."""
         rows = {key.title: key for key in self.rows}
         if title not in rows:
             raise ValueError(f"no such action; there are {', '.join(rows)}")
@@ -161,14 +162,15 @@ class KeyTable:
 
 
 def _clashes(rows: Sequence[Key], fresh: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Remapped titles that share a key with another row where both work, and with which."""
+    """Yield remapped titles that share a key with a row of the same screen, and its title."""
     usual = {key.title: set(key.keys) for key in _EVERY}
     for key in rows:
         if key.title not in fresh:
             continue
         for other in rows:
+            # Keys that both have by default are no clash.
             shared = (set(key.keys) & set(other.keys)) - (usual[key.title] & usual[other.title])
-            # The screens over the main one count as one.
+            # All screens over the main one count as one, so that a key means the same on each.
             mains = [each.group in MAIN for each in (key, other)]
             meet = mains[0] == mains[1] or (key if mains[0] else other).everywhere
             if other is not key and shared and meet:
@@ -177,15 +179,15 @@ def _clashes(rows: Sequence[Key], fresh: Mapping[str, Sequence[str]]) -> Iterato
 
 
 SHIPPED = KeyTable(_EVERY)
-"""The table as it is without a configuration."""
+"""The table without a configuration."""
 keys_of = SHIPPED.of
 MAIN_ONLY = frozenset(key.name for key in SHIPPED.rows if key.group in MAIN and not key.everywhere)
-"""Actions that belong to the main screen: while another is over it, they must do nothing."""
+"""Actions of the main screen only: they are disabled while another screen is over it."""
 
 
 def bindings(*groups: str) -> list[BindingType]:
-    """What binds the keys of these groups, by their titles for the keymap of a console."""
-    from textual.binding import Binding  # only here: what waits for a terminal imports none of it
+    """Return the textual bindings of these groups; their titles are the ids in the keymap."""
+    from textual.binding import Binding  # keeps the command line free of textual
 
     return [
         Binding(
@@ -193,7 +195,8 @@ def bindings(*groups: str) -> list[BindingType]:
             key.action,
             key.text,
             show=False,
-            # Left and Right, too: Enter right behind them is for the button they lead to.
+            # Left and Right have priority, too: Enter right after them must reach the button they
+            # lead to.
             priority=key.priority or key.name == "button",
             id=key.title,
         )
@@ -210,11 +213,11 @@ _RENAMED = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""What textual calls some characters in place of their names in Unicode."""
+"""Characters that textual does not call by their Unicode names."""
 
 
 def _character_name(character: str) -> str:
-    """A printable character as textual names its key."""
+    """Return textual's name for the key of a printable character."""
     if character.isalnum():
         return character
     name = unicodedata.name(character).lower().replace("-", "_").replace(" ", "_")
@@ -229,13 +232,13 @@ _NAMES = {
     **{f"f{number}": f"f{number}" for number in range(1, 13)},
 }
 _CONTROL = re.compile(r"(?:\^|ctrl[+-])([a-gk-lnopr-z])")
-"""Without those that a terminal sends for Tab, Enter and Backspace, and textual's own ^Q."""
+"""Excludes those that a terminal sends for Tab, Enter and Backspace, and textual's own ^Q."""
 
 
 def key_name(written: str) -> str:
-    """A key as textual names it, as ``?``, ``F``, ``PgUp``, ``^P`` or ``ctrl+p``.
+    """Return textual's name of a key written as ``?``, ``F``, ``PgUp``, ``^P`` or ``ctrl+p``.
 
-    Raises ValueError for what is not a key.
+    Raises ValueError if it is not a key.
     """
     if len(written) == 1 and (written.isalnum() or written in _CHARACTERS.values()):
         return _character_name(written)
@@ -248,12 +251,12 @@ def key_name(written: str) -> str:
 
 
 def character_of(key: str) -> str | None:
-    """What a key types, as textual names it; None for one that types nothing."""
+    """Return the character that a key types; None if it types none."""
     return key if len(key) == 1 else _CHARACTERS.get(key)
 
 
 def shown(key: str) -> str:
-    """A key as it is written for people: ``?``, ``PgUp``, ``^P``."""
+    """Return a key as written for people: ``?``, ``PgUp``, ``^P``."""
     if key.startswith("ctrl+"):
         return f"^{key.removeprefix('ctrl+').upper()}"
     if re.fullmatch(r"f\d+", key):

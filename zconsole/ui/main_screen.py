@@ -1,4 +1,4 @@
-"""The main screen's parts and what each of them shows of a frame."""
+"""Main screen: its panes, their layout, and the keys that arrange them."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from zconsole.ui.widgets.lines_view import LinesView
 _FILTER = "show only: name, bay, serial, path, state, note"
 
 Details = Callable[[str, str], Awaitable[Pairs]]
-"""Pool and key of a device to what its feed knows of it."""
+"""Returns what the feed knows of a device, by pool and key."""
 
 
 class MainScreen(Screen[None]):
-    """Header, tabs, scan, devices, balance, events and footer; the keys that arrange them."""
+    """Main screen: header, tabs, scan, devices, balance, events and footer."""
 
-    # Textual would begin with the first pane, the scan; the keys of most use are the list's.
+    # Textual would focus the first pane, the scan, but most keys act on the list.
     AUTO_FOCUS = "#devices"
 
     def __init__(self, state: ViewState, details: Details, ready: Callable[[], None]) -> None:
-        """``ready`` is called once every part is there."""
+        """``ready`` is called once all parts are mounted."""
         super().__init__()
         listed = state.options.setting("panes")
         self.chosen: dict[str, bool] = {pane: False for pane in PANES if pane not in listed}
-        """Panes shown or hidden by the operator; the others come and go with the room."""
+        """Panes that the operator has shown or hidden; the others come and go with the room."""
         self.zoomed: str | None = None
         self._state = state
         self._details = details
@@ -57,7 +57,7 @@ class MainScreen(Screen[None]):
         self._status: HeaderStatus | None = None
         self._header: tuple[Line, ...] = ()
         self._drawn_for: tuple[Size, ...] = ()
-        """The sizes that all was last drawn for; none where the terminal was too small."""
+        """Sizes for which everything was last drawn; empty if the terminal was too small."""
         sort, columns = map(state.options.setting, ("sort", "columns"))
         self.scan = ScanPane(repaint=self.repaint)
         self.devices = DeviceView(sort, columns)
@@ -69,7 +69,7 @@ class MainScreen(Screen[None]):
         self._footer = FooterView(id="footer")
 
     def compose(self) -> ComposeResult:
-        """The parts, from the top."""
+        """Yield the parts from the top."""
         yield from self._top
         low = []
         for pane in self.panes.values():
@@ -81,16 +81,16 @@ class MainScreen(Screen[None]):
         yield self._footer
 
     def on_mount(self) -> None:
-        """Say that frames can come."""
+        """Report that frames can be painted."""
         self._ready()
 
     def waiting(self, text: str) -> None:
-        """Before the first frame: say what is being waited for."""
+        """Show what is being waited for, before the first frame."""
         self._top[0].show(((Span(f" {text}", "dim"),),))
         self._resize(Heights({}), header=1, tabs=0)
 
     def paint(self, status: HeaderStatus) -> None:
-        """Show the newest frames; only what differs from the last ones reaches the terminal."""
+        """Paint the newest frames; only cells that changed are sent to the terminal."""
         state, frame, body = self._state, self._visible, self._state.body
         self._status = status
         if frame is None or body is None:
@@ -108,6 +108,7 @@ class MainScreen(Screen[None]):
         scene = Scene(body, state.look, state.source, width, height, zoomed=self.zoomed)
         scene = scene._replace(header=len(header) + tabs)
         if self._is_crowded(scene):
+            # First the panes save lines, then the header.
             scene = scene._replace(compact=True)
             if self._is_crowded(scene):
                 header = header_lines(frame, status, state.look, width, height, brief=True)
@@ -125,36 +126,36 @@ class MainScreen(Screen[None]):
         self._paint_footer(frame, width)
 
     def paint_header(self, status: HeaderStatus) -> None:
-        """Show only the header's first line: its age and flags move while the rest stands."""
+        """Paint only the header's first line, whose age and flags change between frames."""
         if (frame := self._visible) is not None and not self._is_small:
             first = first_line(frame, status, self._state.look, *self.app.size)
             self._header = (first, *self._header[1:])
             self._top[0].show(self._header)
 
     def on_descendant_focus(self) -> None:
-        """Show the keys of the pane that took the focus."""
+        """Show the keys of the pane that got the focus."""
         if self._drawn_for and (frame := self._visible) is not None:
             self._paint_footer(frame, self.app.size.width)
 
     def repaint(self) -> None:
-        """Show it again, after a change of size or arrangement."""
+        """Paint again, after a change of size or arrangement."""
         if self._status is not None:
             self.paint(self._status)
 
     def on_resize(self) -> None:
-        """Lay out for the new size, of which textual tells several times."""
+        """Lay out for the new size; repeated events of textual are ignored."""
         if self._is_whole and self._sizes != self._drawn_for:
             self.repaint()
 
     def on_screen_resume(self) -> None:
-        """Show what came while another screen hid this one."""
+        """Paint the frames that came while another screen covered this one."""
         self.repaint()
 
     @property
     def _visible(self) -> Frame | None:
-        """The frame to show, unless it would not be seen.
+        """Frame to paint; None if the screen is covered or not mounted.
 
-        Where another screen is over all of this one, textual would send that one anew each time.
+        Textual would redraw a screen that covers this one whenever this one changes.
         """
         top = self.app.screen
         is_hidden = top is not self and not top.has_class("side")
@@ -162,20 +163,21 @@ class MainScreen(Screen[None]):
 
     @property
     def _is_small(self) -> bool:
-        """Whether there is room for a notice only."""
+        """Whether there is only room for a notice."""
         width, height = self.app.size
         return width < SMALLEST[0] or height < SMALLEST[1]
 
     # Panes
 
     def action_pane(self, pane: str) -> None:
-        """Show a hidden pane, hide a shown one."""
+        """Hide a pane, or show a hidden one."""
         self.chosen[pane] = not self.panes[pane].display
         self.zoomed = None
         self.repaint()
 
     def action_show_pane(self, pane: str) -> None:
-        """Focus a pane, and show it first where it is hidden; alone if there is no room for it."""
+        """Focus a pane; show it first if hidden, zoomed if there is no other room for it."""
+        # First in the usual layout, then zoomed if that has no room for it.
         for zoomed in (None, pane):
             if not self.panes[pane].display:
                 self.chosen[pane], self.zoomed = True, zoomed
@@ -183,23 +185,23 @@ class MainScreen(Screen[None]):
         self.set_focus(self.panes[pane])
 
     def action_zoom(self) -> None:
-        """Give the focused pane everything, or take it back."""
+        """Give the focused pane the whole screen, or undo that."""
         focused = self.focused.pane_id if isinstance(self.focused, Pane) else None
         self.zoomed = None if self.zoomed else focused
         self.repaint()
 
     def next_pane(self, direction: int) -> None:
-        """Move the focus to the next pane shown: from the devices to the scan first."""
+        """Move the focus to the next visible pane; the order starts at the devices."""
         displayed = (pane for pane in self.panes.values() if pane.display)
         shown = sorted(displayed, key=lambda pane: pane is not self.devices)
         if not shown:
             return
         now = next((n for n, pane in enumerate(shown) if pane is self.focused), -direction)
-        # At once: the next key may be here already.
+        # Immediately, as the next key may be queued already.
         self.set_focus(shown[(now + direction) % len(shown)])
 
     def back(self) -> None:
-        """Undo the newest of what was arranged: filter, time shown, zoom, focus, details."""
+        """Undo the last arrangement: filter, earlier time, zoom, focus, or open details."""
         if self.query(Input):
             self.devices.rearrange(filter="")
             self.on_input_submitted()
@@ -218,7 +220,7 @@ class MainScreen(Screen[None]):
     # The list
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether an action has something to act on: in other panes no row is at the cursor."""
+        """Return whether an action has something to act on; only the list has a cursor."""
         match action:
             case "open":
                 return self.devices.has_focus
@@ -229,7 +231,7 @@ class MainScreen(Screen[None]):
         return super().check_action(action, parameters)
 
     def copies(self) -> Sequence[tuple[str, str]]:
-        """What can be copied of the row at the cursor: its path, GUID and name."""
+        """Return the path, GUID and name of the row at the cursor."""
         item = self.devices.current
         if item is None or item.row is None:
             return ()
@@ -238,7 +240,7 @@ class MainScreen(Screen[None]):
         return tuple((what, str(text)) for what, text in offers if text)
 
     def action_open(self) -> None:
-        """Open or close the detail of a row, and ask the feed for more about it."""
+        """Open or close the details of a row, and ask the feed for more facts."""
         key, frame = self.devices.toggle_detail(), self._state.frame
         self.repaint()
         if key is None or frame is None:
@@ -251,7 +253,7 @@ class MainScreen(Screen[None]):
         begin(self, _look_up, group="facts")
 
     def action_to_trouble(self) -> None:
-        """Go to the next device that is blamed, has failed or has errors, the blamed one first."""
+        """Go to the next device that limits the scan, has failed or has errors, in this order."""
         if not self.devices.display:
             self.action_show_pane("devices")
         if not self.devices.to_trouble():
@@ -259,46 +261,46 @@ class MainScreen(Screen[None]):
         self.set_focus(self.devices)
 
     def action_sort(self) -> None:
-        """Go on to the next order."""
+        """Switch to the next sort order."""
         orders = list(SORTS)
         now = orders.index(self.devices.arrangement.sort)
         self.devices.rearrange(sort=orders[(now + 1) % len(orders)])
 
     def action_sort_by(self, order: str) -> None:
-        """Sort by one order."""
+        """Sort by the given order."""
         self.devices.rearrange(sort=order)
 
     async def action_fold(self) -> None:
-        """Fold or unfold the row at the cursor; pause a replay, as players do, or go on."""
+        """Fold or unfold the row at the cursor; pause or continue a replay."""
         if self._state.playback is not None:
             await self.app.run_action("app.pause")
         else:
             self.devices.fold(lambda folded, row: folded ^ row)
 
     def action_fold_in(self) -> None:
-        """Go left in the pane in focus: fold a row, or go back in time."""
+        """Go left in the focused pane: fold a row, or go back in time."""
         if isinstance(self.focused, Pane):
             self.focused.sideways(-1)
 
     def action_fold_out(self) -> None:
-        """Go right in the pane in focus: unfold a row, or go on in time."""
+        """Go right in the focused pane: unfold a row, or go forward in time."""
         if isinstance(self.focused, Pane):
             self.focused.sideways(1)
 
     def action_filter(self) -> None:
-        """Ask, above the keys, for the text to show only rows with."""
+        """Open a prompt for a text; only rows with it are shown."""
         if not self.query(Input):
             shown = self.devices.arrangement.filter
             prompt = Prompt(shown, id="prompt", placeholder=_FILTER)
             self.mount(prompt, before=self._footer)
-            self.set_focus(prompt)  # at once: the next key may be here already
+            self.set_focus(prompt)  # the next key may be queued already
 
     def on_input_changed(self, message: Input.Changed) -> None:
-        """Filter as it is typed."""
+        """Filter while the text is typed."""
         self.devices.rearrange(filter=message.value.strip())
 
     def on_input_submitted(self) -> None:
-        """Keep the filter, close the prompt."""
+        """Keep the filter and close the prompt."""
         self.query(Input).remove()
         self.devices.focus()
 
@@ -306,23 +308,23 @@ class MainScreen(Screen[None]):
 
     @property
     def _is_whole(self) -> bool:
-        """Whether every part is there; on the way out a last frame may come to a bare screen."""
+        """Whether all parts are mounted; while closing, a last frame may come without them."""
         return all(view.is_attached for view in self._views)
 
     @property
     def _sizes(self) -> tuple[Size, ...]:
-        """The terminal's size, and what the last layout gave each part."""
+        """Sizes of the terminal, and of each part after the last layout."""
         return (self.app.size, *(view.region.size for view in self._views))
 
     @property
     def _views(self) -> tuple[LinesView, ...]:
-        """Every part, from the top."""
+        """All parts from the top."""
         return (*self._top, *self.panes.values(), self._footer)
 
     def _is_crowded(self, scene: Scene) -> bool:
-        """Whether what stands above the list, as it is drawn now, leaves too few lines below it.
+        """Return whether the panes above the list leave too little room below them.
 
-        This follows from what runs and what the pool consists of, not from what is said.
+        This depends on the running scans and the layout of the pool, not on values of the moment.
         """
         panes = self.panes.values()
         above = sum(pane.full(scene) for pane in panes if pane.place == "top")
@@ -331,7 +333,7 @@ class MainScreen(Screen[None]):
         return scene.height < TALL and is_crowded(scene.height, room, wishes)
 
     def _wishes(self, scene: Scene) -> list[Wish]:
-        """What the panes want; those above the list are told what is wanted below them."""
+        """Return the wishes of the panes; each pane is told the wishes of those below it."""
         wishes: list[Wish] = []
         for pane in reversed(self.panes.values()):
             wishes.insert(0, pane.wish(scene._replace(below=tuple(wishes))))
@@ -342,7 +344,7 @@ class MainScreen(Screen[None]):
             _set_height(view, lines)
         for name, pane in self.panes.items():
             lines = heights.lines.get(name, 0)
-            if pane.place == "list":  # it has what the others leave
+            if pane.place == "list":  # it gets the rest
                 pane.display = lines > 0
             else:
                 _set_height(pane, lines)
@@ -369,7 +371,7 @@ class MainScreen(Screen[None]):
 
 
 def _set_height(view: LinesView, lines: int) -> None:
-    """Give a view so many lines; 0 hides it."""
+    """Set the height of a view in lines; 0 hides it."""
     view.display = lines > 0
     if lines:
         view.styles.height = lines

@@ -1,4 +1,4 @@
-"""Messages for a while: shown beside the keys, on the screen they are about, and once each."""
+"""Messages shown for a while in the footer of the screen they are about, each only once."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, at_most, beside
 
 SETTLES = 0.5
-"""Seconds in which a message may go along to another screen: a flow complains, then asks again."""
+"""Seconds in which a message moves on to another screen: a flow may complain, then ask again."""
 PAGE = 4.0
-"""Seconds that a line of a message is shown whole where it has one line of the screen."""
+"""Seconds for which each line of a message is shown if there is room for one line only."""
 _SHARE = 3
-"""The part of the screen that messages may take: one in so many lines."""
+"""Divisor of the screen's height that gives the most lines of messages."""
 _ROLES = {"information": "notice", "warning": "warning", "error": "error"}
 
 
 @dataclass(slots=True)
 class Message:
-    """Something that is said for a while."""
+    """A message that is shown for a while."""
 
     message: str
     severity: SeverityLevel
     begun: float
     ends: float
     screen: Screen[object] | None = None
-    """Where it stays; None while it goes along with the operator."""
+    """Screen on which it stays; None while it moves on with the operator."""
 
 
 def wrapped(text: str, severity: SeverityLevel, width: int) -> list[Line]:
-    """The lines of a message."""
+    """Wrap a message into lines, with a mark for warnings and errors."""
     role = _ROLES[severity]
     mark = Span(" ! " if severity != "information" else " ", role)
     return [*chain.from_iterable(beside(mark, t, width - 1, role) for t in text.split("\n"))]
@@ -42,7 +42,7 @@ def wrapped(text: str, severity: SeverityLevel, width: int) -> list[Line]:
 
 @dataclass(slots=True)
 class Messages:
-    """What is said now, the newest first."""
+    """The present messages, newest first."""
 
     said: list[Message] = field(default_factory=list)
 
@@ -57,9 +57,9 @@ class Messages:
         lasts: float,
         screen: Screen[object] | None = None,
     ) -> bool:
-        """Say something at ``now``; whether it is new, not said on ``screen``, the one on top.
+        """Add a message at ``now``; return False if it is shown on ``screen``, the one on top.
 
-        What is said again lasts longer.
+        A message that is shown already is extended.
         """
         self.drop(now)
         for each in self.said:
@@ -70,21 +70,21 @@ class Messages:
         return True
 
     def drop(self, now: float) -> None:
-        """Forget what has been said long enough."""
+        """Drop the messages whose time is over."""
         self.said = [each for each in self.said if each.ends > now]
 
     def forget(self, beginning: str) -> None:
-        """Say no longer what begins so: it is not true any more."""
+        """Drop the messages with this beginning, which are no longer true."""
         self.said = [each for each in self.said if not each.message.startswith(beginning)]
 
     def settle(self, screen: Screen[object], now: float) -> None:
-        """Have what was said a moment ago stay on the screen that is on top now."""
+        """Bind messages older than SETTLES to the screen that is on top now."""
         for each in self.said:
             if each.screen is None and now >= each.begun + SETTLES:
                 each.screen = screen
 
     def page(self, screen: Screen[object], now: float) -> int:
-        """Which of the ``lines`` has its turn; past the last once each of them was shown."""
+        """Return the index of the line to show now; past the last one once each was shown."""
         begun = max(each.begun for each in self.said if each.screen in (None, screen))
         return int((now - begun) / PAGE)
 
@@ -95,7 +95,7 @@ class Messages:
         width: int,
         height: int,
     ) -> tuple[Line, ...]:
-        """What is said on a screen, wrapped; the newest first, as much as there is room for."""
+        """Return the messages of a screen, wrapped; newest first, as many as there is room for."""
         found: list[Line] = []
         for each in self.said:
             if each.screen in (None, screen):

@@ -1,4 +1,4 @@
-"""New files in the directory the console was started in: pictures and reports."""
+"""New files in the directory where the console was started: pictures and reports."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from zconsole.errors import ZconsoleError
 from zconsole.system.safe_path import StateError, open_directory
 
 _MOST = 9
-"""Files of one second."""
+"""Most files with names of the same second."""
+# Never write to an existing file, nor through a symbolic link.
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def keep_new(text: str, directory: Path, now: datetime, what: str, suffix: str) -> Path:
-    """Write a new file and return its path; nothing that is there is touched. Raises ZconsoleError.
+    """Write a new file and return its path; no existing file is touched. Raises ZconsoleError.
 
-    ``what`` it is, for messages. As root, not where somebody else could change the name: they
-    would choose what root writes to.
+    ``what`` names the file in messages. As root, refuse a directory in which others may rename
+    files: they could choose where root writes.
     """
     try:
         place = _opened(directory, what)
@@ -54,7 +55,7 @@ def _written(place: int, text: str, now: datetime, what: str, suffix: str) -> st
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
         except OSError:
-            os.unlink(name, dir_fd=place)  # half a file is none
+            os.unlink(name, dir_fd=place)  # do not leave half a file
             raise
         return name
     raise FileExistsError(0, f"{what}s of this second exist already")
@@ -65,11 +66,11 @@ _FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
 def portable(svg: str) -> str:
-    """The picture without fonts from the network, and with names that do not change."""
+    """Return the picture without fonts from the network, and with stable names."""
     named = re.sub(r"terminal-\d+", "terminal-zconsole", _FACES.sub("", svg))
     return named.replace("Fira Code", _FONT)
 
 
 def keep_picture(svg: str, directory: Path, now: datetime) -> Path:
-    """Write it as a new file and return its path. Raises ZconsoleError, see ``keep_new``."""
+    """Write a picture as a new file and return its path. Raises ZconsoleError if it can't."""
     return keep_new(portable(svg), directory, now, "picture", "svg")

@@ -1,4 +1,4 @@
-"""How many lines each pane gets, by what it wants and where it stands."""
+"""Layout of the panes: divides the lines of the screen by their wishes and places."""
 
 from __future__ import annotations
 
@@ -6,47 +6,48 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 SMALLEST = (54, 10)
-"""Below this many columns or lines there is only a notice with the essential numbers."""
+"""Smallest columns and lines for panes; below, only a notice with the essential numbers is
+shown."""
 COMPACT = 20
-"""Below this many lines the header and the panes leave out what can be done without."""
+"""Lines of the screen below which the header and panes omit what is dispensable."""
 TALL = 38
-"""From this many lines on the headline is framed where it is wide, and advice has several."""
+"""Lines of the screen from which the headline is framed if wide, and advice has several lines."""
 _LIST_MIN = 4
 _LIST_FULL = 11
-"""Lines of the list, with its title, for which others give up what says little."""
+"""Lines of the list, with its title, for which other panes give up less important lines."""
 _ASKED = 5
-"""Lines that an operator's wish for a pane that has no end is good for."""
+"""Lines for a pane without a natural height if the operator asks for it."""
 _WIDE = 140
 
 Place = Literal["top", "list", "bottom"]
-"""Above the list, the list itself, which is one, or below it."""
+"""Above the list, the list itself (exactly one pane), or below it."""
 
 
 class Wish(NamedTuple):
-    """How many lines a pane would fill, its title included."""
+    """Lines that a pane would like to have, including its title."""
 
     pane: str
     place: Place
     lines: int
     least: int = 0
-    """Lines that it has, where there is some room, although the list wants more."""
+    """Lines it gets even if the list wants more, as long as there is some room."""
     fills: bool = False
-    """Whether it takes what there is, and ``lines`` are what it is good for at the least."""
+    """Whether it takes all that is left; ``lines`` is then its useful minimum."""
     steady: int | None = None
-    """Lines without what is opened in it; None where that is all of them."""
+    """Lines without opened details; None if there are none."""
 
 
 class Heights(NamedTuple):
-    """Lines a pane; 0 hides it. ``side`` puts the lower panes beside each other."""
+    """Lines of each pane; 0 hides it. ``side`` puts the lower panes next to each other."""
 
     lines: Mapping[str, int]
     side: bool = False
 
 
 def spare(width: int, room: int, wishes: Collection[Wish], *, full: bool = False) -> int:
-    """What the list and the panes below it leave of ``room`` lines; negative if they have too few.
+    """Return the lines that the list and the panes below it leave of ``room``; may be negative.
 
-    ``full``: with panes that take what there is at their usual height, not at their least.
+    ``full`` counts panes that take all that is left at their usual height, not their least one.
     """
     listed = sum(w.lines if w.steady is None else w.steady for w in wishes if w.place == "list")
     low = [w.least if w.fills and not full else w.lines for w in wishes if w.place == "bottom"]
@@ -54,9 +55,9 @@ def spare(width: int, room: int, wishes: Collection[Wish], *, full: bool = False
 
 
 def is_crowded(height: int, room: int, wishes: Collection[Wish]) -> bool:
-    """Whether what stands above the list leaves too little of a screen: ``room`` lines.
+    """Return whether the panes above the list leave too little of the screen: ``room`` lines.
 
-    ``wishes``: those of the list and of what is below it.
+    ``wishes`` are those of the list and the panes below it.
     """
     listed = sum(w.lines if w.steady is None else w.steady for w in wishes if w.place == "list")
     least = sum(w.least for w in wishes if w.place == "bottom" and not w.fills)
@@ -70,15 +71,16 @@ def allot(
     chosen: Mapping[str, bool],
     zoomed: str | None = None,
 ) -> Heights:
-    """Share ``room`` lines among the panes, which come in their order.
+    """Divide ``room`` lines among the panes, given in the order from the top.
 
-    ``chosen`` holds panes the operator has shown or hidden; the others come and go with the
-    room, not with what they have to show. The list always keeps some lines, unless hidden or
-    another pane is zoomed; what it does not fill is for panes that take what there is.
+    ``chosen`` has the panes that the operator has shown or hidden; the others come and go with the
+    room, not with their content. The list always keeps some lines, unless it is hidden or another
+    pane is zoomed. Lines that it doesn't need go to panes that take all that is left.
     """
     given = {wish.pane: 0 for wish in wishes}
     if zoomed is not None:
         return Heights({**given, zoomed: room})
+    # Panes above the list come first, then those below; the list has the rest.
     (listed,) = (wish for wish in wishes if wish.place == "list")
     floor = _LIST_MIN if chosen.get(listed.pane, True) else 0
     for wish in wishes:
@@ -94,7 +96,7 @@ def allot(
     used = max(below, default=0) if side else sum(below)
     if floor:
         given[listed.pane] = room - used
-    elif side:  # without the list its room goes to what is below it
+    elif side:  # the panes below take the list's room
         given |= dict.fromkeys(shown, room)
     elif shown:
         given[shown[-1]] += room - used
@@ -104,8 +106,10 @@ def allot(
 def _stacked(
     room: int, floor: int, listed: Wish, low: Sequence[Wish], chosen: Mapping[str, bool]
 ) -> dict[str, int]:
-    """The lower panes in what the list leaves; a chosen one takes room from it."""
+    """Stack the lower panes in the lines that the list leaves; chosen ones take some of its own."""
     free, left, given = max(0, room - listed.lines), room - floor, dict[str, int]()
+    # A pane gets a third of the room at most, or what is free, and a fifth even if the list wants
+    # it.
     most, usual = max(2, room // 3), room // 5
     for wish in low:
         asked = chosen.get(wish.pane)
@@ -123,8 +127,9 @@ def _stacked(
 def _side(
     room: int, floor: int, listed: Wish, low: Sequence[Wish], chosen: Mapping[str, bool]
 ) -> dict[str, int]:
-    """The lower panes beside each other, equally high."""
+    """Put the lower panes next to each other, with equal heights."""
     shown = [wish for wish in low if wish.lines and chosen.get(wish.pane) is not False]
+    # A quarter even if the list wants it.
     least = min(room // 4, max((wish.lines for wish in shown), default=0))
     free = room - listed.lines if any(wish.fills for wish in shown) else 0
     lines = max(0, min(room - floor, max(free, least)))
@@ -132,7 +137,7 @@ def _side(
 
 
 def _share(chosen: bool | None, wanted: int, free: int, most: int) -> int:
-    """Lines for a pane: what it wants if there is room, at least 3 if asked for, none if not."""
+    """Return the lines of a pane: its wish if there is room, at least 3 if chosen, 0 if hidden."""
     if chosen is False or most < 2:
         return 0
     if chosen:

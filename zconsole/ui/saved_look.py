@@ -1,4 +1,4 @@
-"""How the console looks, theme, units, order and panes: chosen, and saved to the configuration."""
+"""Choice of the theme, and saving of the console's look to the configuration."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Line, Span, broken
 
 Values = Mapping[str, Any]
-"""Of settings, by name."""
+"""Values of settings, by name."""
 
 
 def save_look(app: ThemedApp, screen: MainScreen) -> None:
-    """Save what differs from what a console looks like at its start."""
+    """Save what differs from the look with which the console would start."""
     panes = tuple(pane for pane in PANES if screen.chosen.get(pane, True))
     arranged = {"units": app.view_state.look.unit, "sort": screen.devices.arrangement.sort}
     _begin(app, {**_theme_of(app), **arranged, **({"panes": panes} if panes else {})})
 
 
 def choose_theme(app: ThemedApp) -> None:
-    """Ask for a theme; each is put on as the cursor comes to it, and the one kept is saved."""
+    """Ask for a theme, with a preview of the one at the cursor, and save the one that is kept."""
     names, before = sorted(app.theme_files), app.theme
 
     def _done(index: int | None) -> None:
@@ -56,7 +56,7 @@ def choose_theme(app: ThemedApp) -> None:
 
 
 def _kept_where(app: ThemedApp, _: int, width: int) -> list[Line]:
-    """What keeping a theme does, said before: as root its file is the whole machine's."""
+    """Tell where Enter saves the theme; as root, that file is the whole machine's."""
     options = app.view_state.options
     if not options.saves:
         said = "Enter keeps it for this run"
@@ -68,7 +68,7 @@ def _kept_where(app: ThemedApp, _: int, width: int) -> list[Line]:
 
 
 def _begin(app: ThemedApp, settings: Values) -> None:
-    """Save in a thread: a disk that does not answer keeps nobody waiting."""
+    """Save in a thread, so that a disk that hangs does not block the console."""
     begin(app, partial(_save, app, settings), group="look", exclusive=True)
 
 
@@ -88,7 +88,7 @@ async def _save(app: ThemedApp, settings: Values) -> None:
         return
 
     def _write() -> None:
-        """A theme by its name, where it is found by that; else by the path of its file."""
+        """Save a theme by its name if it is found by that, else by the path of its file."""
         found, kept = find_themes(os.environ).found, dict(changes)
         for name in {"theme", "theme-16"} & changes.keys():
             theme = app.theme_files.get(changes[name])
@@ -111,5 +111,5 @@ async def _save(app: ThemedApp, settings: Values) -> None:
 
 
 def _theme_of(app: ThemedApp) -> Values:
-    """The theme, of this kind of terminal."""
+    """Return the theme under the setting for this kind of terminal."""
     return {"theme-16" if app.sixteen else "theme": app.theme}

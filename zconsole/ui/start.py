@@ -1,4 +1,4 @@
-"""Starting the console; textual is imported only once the environment it reads is set."""
+"""Start of the console; textual is imported only after the environment it reads is set."""
 
 from __future__ import annotations
 
@@ -32,30 +32,29 @@ if TYPE_CHECKING:
     from zconsole.ui.app import Console
 
 THEMES = ("theme", "theme-16")
-"""Settings: of most terminals, and of those with sixteen colors."""
+"""Settings of the theme: for most terminals, and for those with sixteen colors."""
 _GRACE = 5
-"""Seconds to leave in order, also on a machine that is choked; then the alarm ends the process."""
+"""Seconds to exit in order, even on a busy machine; then the alarm ends the process."""
 _CLOSING = 0.5
-"""Seconds for the feed to close, once the terminal is the shell's again."""
+"""Seconds for the feed to close, after the terminal is given back to the shell."""
 _NAMED = 2
-"""Broken themes named each with its fault; more would fill a small screen."""
+"""Most broken themes named one by one; more would fill a small screen."""
 
 
 def run_console(
     feed: Feed, options: ConsoleOptions, make_backend: MakeBackend | None = None
 ) -> int:
-    """Run the console on the terminal until the operator quits; returns the exit code.
+    """Run the console on the terminal until the operator quits; return the exit code.
 
-    Without ``make_backend``, which is called once something is on the screen, it only watches.
-
-    Raises what the feed raised before its first round (a pool that does not exist).
+    Without ``make_backend`` the console is read-only; it is called after the first paint. Raises
+    what the feed raises before its first round, as for a pool that does not exist.
     """
     with _silent() as restore:
         with _starting():
             prepare(os.environ)
             options = replace(options, take_terminal=restore)
             console = make_console(feed, options, as_started(os.environ), make_backend)
-        console.call_later(_catch_signals, console)
+        console.call_later(_catch_signals, console)  # needs the running loop
         asyncio.run(_run(console, options.mouse))
     if console.failure is not None:
         raise console.failure
@@ -63,21 +62,21 @@ def run_console(
 
 
 _LOCAL = 3
-"""Index of the local modes in what ``tcgetattr`` gives."""
+"""Index of the local modes in the result of ``tcgetattr``."""
 
 
 @contextlib.contextmanager
 def _silent() -> Iterator[Callable[[], None]]:
-    """Show nothing of what is typed until the console has the terminal, or has failed.
+    """Turn off echo until the console has taken the terminal, or has failed.
 
-    Gives what puts the terminal back as it was found; it can be read all the time. ``kill`` ends
-    the start as Ctrl-C does: at once it would leave a shell that shows nothing.
+    Yields a function that restores the terminal; what is typed can still be read. SIGTERM raises
+    KeyboardInterrupt, as Ctrl-C does: ending at once would leave a shell without echo.
     """
     fd = sys.__stdin__.fileno() if sys.__stdin__ else -1
     before: list[list[int | list[bytes | int]]] = []
 
     def _restore() -> None:
-        """Once: after that the terminal may be in use by others."""
+        """Restore the terminal; only once, as others may use it afterwards."""
         with contextlib.suppress(termios.error):
             while before:
                 termios.tcsetattr(fd, termios.TCSANOW, before.pop())
@@ -97,7 +96,7 @@ def _silent() -> Iterator[Callable[[], None]]:
 
 @contextlib.contextmanager
 def _starting() -> Iterator[None]:
-    """Say so on the terminal while the program is loaded, which a slow machine takes long for."""
+    """Show that the console is starting, as loading takes long on a slow machine."""
     _write(" zconsole: starting\r")
     try:
         yield
@@ -106,16 +105,16 @@ def _starting() -> Iterator[None]:
 
 
 def _write(text: str) -> None:
-    with contextlib.suppress(OSError):  # the console itself finds out what is wrong
+    with contextlib.suppress(OSError):  # the console itself reports what is wrong
         sys.stderr.write(text)
         sys.stderr.flush()
 
 
 async def _run(console: Console, mouse: bool) -> None:
-    """Run it, then close its feed.
+    """Run the console, then close its feed.
 
-    Else the commands that it follows would outlive it, ``zpool events`` until something happens
-    to a pool, and what was seen last would not be kept.
+    Otherwise its child processes would outlive it (``zpool events`` until the next event of a
+    pool), and what it saw last would not be saved.
     """
     try:
         await console.run_async(mouse=mouse)
@@ -131,7 +130,7 @@ def make_console(
     environ: Mapping[str, str],
     make_backend: MakeBackend | None = None,
 ) -> Console:
-    """The console as these options and this environment want it; not yet running."""
+    """Return a console with these options and environment; it does not run yet."""
     from zconsole.ui.actions.controller import ActionController
     from zconsole.ui.app import Console
     from zconsole.ui.display_format import DisplayFormat
@@ -141,7 +140,7 @@ def make_console(
     themes = find_themes(environ)
     config = options.config
     wanted = (options.theme, *map(options.setting, THEMES))
-    # Which of the two of the configuration suits the terminal only the console knows.
+    # Only the console knows its terminal's colors, and with them which setting to use.
     picked: list[ThemeFile | None] = []
     problems = [*(config.lines() if config else ()), *theme_problems(themes)]
     for name in wanted:
@@ -158,6 +157,7 @@ def make_console(
         (*themes.found.values(), *filter(None, picked)),
         ActionController(feed, make_backend),
         notices=problems,
+        # Under NO_COLOR, textual sends gray levels as RGB unless ANSI colors are on.
         ansi_color=True if environ.get("NO_COLOR") is not None else None,
     )
     given, usual, sixteen = picked
@@ -172,13 +172,13 @@ _SETTINGS = {
     "TEXTUAL_FPS": "40",
     "ESCDELAY": "50",
 }
-"""Each saves bytes on a slow line: no easing, and bursts of changes drawn at most 40 times/s.
+"""Settings that save bytes on a slow line: no easing, and at most 40 redraws per second.
 
-Fewer would save more, but every paint, the first too, waits for up to one such moment."""
+Fewer would save more, but each paint, including the first, waits for up to one such period."""
 
 
 def prepare(environ: MutableMapping[str, str]) -> None:
-    """Set what textual reads when it is imported, where the operator has not set it."""
+    """Set the variables that textual reads when imported, unless the operator has set them."""
     for name, value in _SETTINGS.items():
         environ.setdefault(name, value)
 
@@ -186,10 +186,10 @@ def prepare(environ: MutableMapping[str, str]) -> None:
 def as_started(
     environ: Mapping[str, str], memory: Path = Path("/proc/self/environ")
 ) -> Mapping[str, str]:
-    """``environ`` without the ``LC_CTYPE`` that Python itself sets where the locale is C (PEP 538).
+    """Return ``environ`` without the ``LC_CTYPE`` that Python sets in the C locale (PEP 538).
 
-    What the process was started with stays in its memory; where that cannot be read, nothing is
-    taken off.
+    The original environment is read from the process's memory; if it can't be read, nothing is
+    removed.
     """
     try:
         given = memory.read_bytes().split(b"\0")
@@ -201,10 +201,10 @@ def as_started(
 
 
 def ascii_only(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal should get ASCII only: the locale is not UTF-8, or a Linux console.
+    """Return whether the terminal needs ASCII: no UTF-8 locale, or a Linux console.
 
-    The locale is read from the environment, because Python coerces ``C`` to ``C.UTF-8``; give it
-    the environment ``as_started``, because Python coerces that too.
+    The locale is read from the environment, as Python coerces ``C`` to ``C.UTF-8``. Pass the result
+    of ``as_started``, as Python changes ``LC_CTYPE``, too.
     """
     if environ.get("TERM") == "linux":
         return True
@@ -214,7 +214,7 @@ def ascii_only(environ: Mapping[str, str]) -> bool:
 
 
 def theme_problems(themes: Themes) -> list[str]:
-    """What the operator should know of broken theme files."""
+    """Return messages on broken theme files."""
     problems = [f"theme {path.name} not used: {why}" for path, why in themes.failed]
     if len(problems) > _NAMED:
         problems = [f"{len(problems)} theme files not used; zconsole themes says why"]
@@ -222,10 +222,10 @@ def theme_problems(themes: Themes) -> list[str]:
 
 
 def _catch_signals(console: Console) -> None:
-    """Leave in order, the terminal restored, when told to end or when the terminal is gone."""
+    """Exit in order, with the terminal restored, on signals and if the terminal is gone."""
 
     def _end() -> None:
-        """Quit; should a dead terminal keep textual from it, the alarm ends the process."""
+        """Quit; the alarm ends the process if a dead terminal blocks textual."""
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_GRACE)
         console.exit(return_code=ExitCode.INTERRUPTED)

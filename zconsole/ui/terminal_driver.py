@@ -1,4 +1,4 @@
-"""Reads the terminal with the console's own parser of keys."""
+"""Terminal driver with the console's own key parser."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
 
 _PATIENCE = 0.1
-"""Seconds between two looks whether more comes of a sequence that has begun."""
+"""Seconds between two checks for more of an incomplete sequence."""
 _MOST = 4096
 _FIRST = "\x1b[H zconsole: reading pools"
-"""In the colors of the terminal; the first paint covers all of it."""
+"""In the terminal's own colors; the first paint covers it."""
 
 
 class TerminalDriver(LinuxDriver):
-    """Textual's own, with another parser; bytes that are no UTF-8 end nothing.
+    """Textual's Linux driver with another parser; invalid UTF-8 does not end the input.
 
-    Textual looks ten times a second whether it should stop reading. This one sleeps until
-    something is typed, or until the other end of a pipe is closed.
+    Textual polls ten times a second for the end. This driver sleeps until there is input, or the
+    other end of a pipe is closed.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._stop: tuple[int, int] | None = None
-        """The pipe whose second end is closed to wake the thread that reads."""
+        """Pipe whose write end is closed to wake the reading thread."""
 
     def start_application_mode(self) -> None:
-        """Take the terminal, and say at once what comes: a slow machine takes long to draw it."""
+        """Take the terminal, and show a line at once: drawing the screen may take long."""
         cast("ThemedApp", self._app).view_state.options.take_terminal()
         self._stop = os.pipe()
         super().start_application_mode()  # type: ignore[no-untyped-call]
@@ -43,7 +43,7 @@ class TerminalDriver(LinuxDriver):
         self.flush()
 
     def disable_input(self) -> None:
-        """Wake the thread that reads, and wait for its end."""
+        """Wake the reading thread, and wait for its end."""
         stop, self._stop = self._stop, None
         if stop is not None:
             os.close(stop[1])
@@ -67,7 +67,7 @@ class TerminalDriver(LinuxDriver):
                     return
                 if self.fileno in ready:
                     if not (data := os.read(self.fileno, _MOST)):
-                        return  # hung up, which a signal says, too; reading on would only spin
+                        return  # hangup: SIGHUP ends the console; reading on would only spin
                     text = decode(data)
                 for message in parser.feed(text, monotonic()):
                     self.process_message(message)

@@ -1,8 +1,8 @@
-"""What dialogs and flows know of the console: its view state, its theme, what is on top.
+"""Base of the console app, as dialogs and flows know it: view state, theme, messages and input.
 
-Messages and pastes are cleaned of what a terminal would act on before they are shown. On slow
-links people type ahead: keys and pastes wait for the screen they are meant for and then act on it
-in their order; never on the screen behind it.
+Messages and pastes are cleaned of control characters before they are shown. On slow links people
+type ahead: keys and pastes wait for the screen they are meant for, and then act on it in their
+order; never on the screen behind it.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from zconsole.ui.widgets.draw import Line
 OF_POOLS = frozenset({"act", "overview", "what_if", "chassis"})
 """Actions that show or change pools."""
 FLOW = "flow"
-"""The group of the work that asks a person, screen after screen."""
+"""Worker group of the flows, which ask questions screen after screen."""
 SLOW = 0.5
-"""Seconds after which a screen that is still to come is spoken of."""
+"""Seconds after which a message announces a screen that is still to come."""
 _COMING = "Reading the pool"
 _IDLE = "Key "
-"""How what is said of a key that does nothing begins."""
+"""Beginning of the message about a key without effect."""
 _Typed = events.Key | events.Paste
 _NOW = ("ctrl+c", "ctrl+z")
-"""Keys that nothing holds up."""
+"""Keys that act at once."""
 
 
 class TypedAheadScreen(Screen[ScreenResultType]):
-    """A screen that keys wait for."""
+    """A screen that typed-ahead keys wait for."""
 
     composed = False
-    """Whether there are views to draw and to type in."""
+    """Whether its views are mounted, so that it can be drawn and typed in."""
     read_first: ClassVar[bool] = False
-    """Whether keys typed before it was there are dropped, except Esc: it runs things."""
+    """Whether keys typed before it appeared are dropped, except Esc, as its keys run things."""
     holds = False
-    """Whether keys wait, except Esc, though it is there: for what is still to be filled in."""
+    """Whether keys wait, except Esc, although it is shown: it is still being filled in."""
 
 
 class ThemedApp(App[None]):
-    """An app drawn in theme files, with screens over its main one."""
+    """An app drawn with theme files, with screens over its main one."""
 
     def __init__(
         self, view_state: ViewState, themes: Iterable[ThemeFile], ansi_color: bool | None
@@ -68,25 +68,26 @@ class ThemedApp(App[None]):
         for theme in self.theme_files.values():
             self.register_theme(textual_theme(theme))
         self._palettes: dict[str, Palette] = {}
-        """By the name of the theme: what is drawn asks for the styles at each line."""
+        """Styles by theme name, cached as every line drawn asks for them."""
         self.messages = Messages()
         self.late: Line = ()
-        """How old what is shown is, once that is more than a sample or two."""
+        """Age of the data shown, once it is late; else empty."""
         self.messages_signal: Signal[Messages] = Signal(self, "messages")
-        """Published when what is to be said has changed."""
+        """Published when the messages have changed."""
         self._ahead: deque[_Typed] = deque()
         """Keys that wait for the screen they are meant for."""
         self._asked = False
-        """Whether Esc is meant for a screen of the newest flow, and not for the wait for one."""
+        """Whether a screen of the newest flow was shown, so that Esc is meant for it, not for the
+        flow."""
 
     @property
     def sixteen(self) -> bool:
-        """Whether the terminal has but sixteen colors."""
+        """Whether the terminal has only sixteen colors."""
         return self.console.color_system in ("standard", None) and not self.no_color
 
     @property
     def palette(self) -> Palette:
-        """The styles of the present theme: the same for all that is drawn in it."""
+        """Styles of the present theme; one object for all who draw with it."""
         theme = self.theme_files.get(self.theme)
         if theme is None:
             return {}
@@ -100,10 +101,10 @@ class ThemedApp(App[None]):
         return len(self.screen_stack) == 1
 
     def pop_screen(self) -> AwaitComplete:
-        """Leave the screen on top; for a moment nothing is painted.
+        """Leave the screen on top, without painting for a moment.
 
-        In it a flow comes with its next screen, before which the main one would flash; that one
-        may also be long in coming.
+        A flow often shows its next screen then, and the main screen would flash in between. If that
+        screen takes long, a message says so.
         """
         self.set_timer(SLOW, self._say_coming)
         if not self.is_headless:
@@ -111,10 +112,10 @@ class ThemedApp(App[None]):
         return super().pop_screen()
 
     def paint(self) -> None:
-        """Show what the view state has now; a console that shows pools does."""
+        """Paint the present view state; an app that shows pools overrides this."""
 
     def await_filled(self) -> None:
-        """Go to the disk that a replacement begins to fill; a console that shows disks does."""
+        """Go to the disk that a replacement begins to fill; for apps with a device list."""
 
     def notify(
         self,
@@ -125,9 +126,9 @@ class ThemedApp(App[None]):
         timeout: float | None = None,
         markup: bool = True,  # noqa: ARG002 - never read as markup
     ) -> None:
-        """Show a message for a while beside the keys, and the same one only once.
+        """Show a message for a while in the footer; the same one only once.
 
-        Textual would cover data with it, and send escape sequences as they are.
+        Textual's own messages would cover data, and may contain escape sequences.
         """
         safe = "\n".join(map(self.view_state.look.text, message.split("\n")))
         pages = len(wrapped(safe, severity, self.size.width))
@@ -136,31 +137,32 @@ class ThemedApp(App[None]):
         on_top = self.screen if self.screen_stack else None
         if self.messages.add(safe, severity, monotonic(), lasts, on_top):
             self._tell()
+            # Redraw when the message settles, and when each of its lines is due.
             for wait in (SETTLES, *(PAGE * page for page in range(1, pages + 1))):
                 self.set_timer(wait, self._tell)
         self.set_timer(lasts, self._tell)
 
     def unsay(self, beginning: str) -> None:
-        """Show no longer a message that begins so."""
+        """Remove messages with this beginning."""
         self.messages.forget(beginning)
         self._tell()
 
     def _tell(self) -> None:
-        """Show what is to be said now, and no longer what was."""
-        if not self.screen_stack:  # as a console closes, screens end before timers
+        """Publish the messages that are due now, without those whose time is over."""
+        if not self.screen_stack:  # screens end before timers do
             return
         now = monotonic()
         self.messages.drop(now)
-        if not self._awaited:  # what a flow says goes along to the screen that it asks in
+        if not self._awaited:  # else they move on to the flow's next screen
             self.messages.settle(self.screen, now)
         self.messages_signal.publish(self.messages)
 
     def action_press(self, key: str) -> None:
-        """Do what a key does: what is clicked names it."""
+        """Press a key, on behalf of a click on its name."""
         self.post_message(events.Key(key, character_of(key)))
 
     def action_command_palette(self) -> None:
-        """Open the palette; textual's own has a prompt that is not ASCII."""
+        """Open the palette, with a prompt in ASCII unlike textual's own."""
         if not isinstance(self.screen, CommandPalette):
             placeholder = "Type a command"
             # Lazy import: keeps the first paint fast.
@@ -168,20 +170,20 @@ class ThemedApp(App[None]):
 
             self.push_screen(ConsolePalette(id="--command-palette", placeholder=placeholder))
 
-    # Keys and pastes before the screen they are meant for is there
+    # Typing ahead: keys and pastes that wait for their screen
 
     def begin_flow(self, work: Work) -> None:
-        """Ask something in screens of its own, in place of what is asked now."""
+        """Start a flow with screens of its own; it replaces the present one."""
         self._asked = False
         begin(self, work, group=FLOW, exclusive=True)
         self.set_timer(SLOW, self._say_coming)
 
     def flow_failed(self) -> None:
-        """Drop the keys that were meant for a screen that does not come."""
+        """Drop the keys that were meant for a screen that won't come."""
         self._ahead.clear()
 
     def screen_ready(self, screen: TypedAheadScreen[Any]) -> None:
-        """A screen can be typed into now."""
+        """Note that a screen accepts keys now."""
         self._asked = True
         if screen.read_first:
             self._ahead = deque(filter(_is_escape, self._ahead))
@@ -191,7 +193,7 @@ class ThemedApp(App[None]):
     @property
     def _coming(self) -> bool:
         """Whether the next key is meant for a screen that is not there yet."""
-        if not self.screen_stack:  # as a console closes, screens end before timers
+        if not self.screen_stack:  # screens end before timers do
             return False
         if isinstance(self.screen, TypedAheadScreen):
             return self.screen.holds or not self.screen.composed
@@ -199,24 +201,24 @@ class ThemedApp(App[None]):
 
     @property
     def _awaited(self) -> bool:
-        """Whether a flow is under way, or is to come, and nothing of it is to be seen."""
+        """Whether a flow runs or is to start, and none of its screens is shown."""
         if self._ahead and self._is_early(self._ahead[0]):
             return True
         flows = (worker for worker in self.workers if worker.group == FLOW)
-        # One that is canceled before it has begun never says that it is finished.
+        # A worker that is canceled before it starts is never finished.
         over = all(flow.is_finished or flow.is_cancelled for flow in flows)
         return len(self.screen_stack) == 1 and not over
 
     def on_worker_state_changed(self, message: Worker.StateChanged) -> None:
-        """A flow that is over has no more screens."""
+        """Release the waiting keys when a flow ends, as it has no more screens."""
         if message.worker.group == FLOW and message.worker.is_finished:
             self.unsay(_COMING)
             self.go_on()
 
     async def on_event(self, event: events.Event) -> None:
-        """Have a key wait, or act at once: the one behind it may be meant for what it opens.
+        """Queue a key, or act on it at once, as the next one may be meant for the screen it opens.
 
-        Inputs draw all they hold: what cannot be shown is taken out of a paste.
+        Pastes lose what can't be shown, as inputs draw all they contain.
         """
         if isinstance(event, events.Paste):
             event.text = "".join(c for c in event.text if c == "\n" or clean(c) == c)
@@ -225,7 +227,7 @@ class ThemedApp(App[None]):
             if isinstance(event, events.Key) and event.key in _NOW:
                 await self._act(event)
             elif _is_escape(event) and self._awaited and not self._asked:
-                self._give_up()
+                self._give_up()  # nothing of the flow is shown yet
             elif _is_escape(event) and isinstance(top, TypedAheadScreen) and top.holds:
                 self._ahead.clear()
                 await self._act(event)
@@ -238,13 +240,13 @@ class ThemedApp(App[None]):
             await super().on_event(event)
 
     def _give_up(self) -> None:
-        """Wait no longer for a screen of a flow."""
+        """Stop waiting for a screen of a flow, and cancel it."""
         self._ahead.clear()
         self.unsay(_COMING)
         self.workers.cancel_group(self, FLOW)
 
     def go_on(self) -> None:
-        """Act on what waits, in this app's own turn: never in the midst of another key."""
+        """Act on the queued keys as an event of this app, never while another key is handled."""
         if self._ahead:
             self.post_message(events.Callback(callback=self._act_ahead))
 
@@ -253,8 +255,9 @@ class ThemedApp(App[None]):
             await self._act(self._ahead.popleft())
 
     async def _act(self, typed: _Typed) -> None:
-        """Do what it is bound to, before the next one is looked at, unless it may be text."""
-        self.app_focus = True
+        """Run the key's binding before the next key is looked at, unless the key may be text."""
+        self.app_focus = True  # as App.on_event, which this replaces
+        # Inputs, and screens with on_key, get characters before bindings do.
         text = isinstance(self.focused, Input) or hasattr(self.screen, "on_key")
         if (
             isinstance(typed, events.Key)
@@ -268,8 +271,8 @@ class ThemedApp(App[None]):
         await super().on_event(typed)
 
     async def _on_key(self, event: events.Key) -> None:
-        """Do what a key is bound to that nothing on the screen took; say so if that is nothing."""
-        event.prevent_default()  # textual's own does the first half
+        """Run the binding of a key that no view took; notify the operator if it has none."""
+        event.prevent_default()  # textual would run the bindings again
         if await self._check_bindings(event.key) or isinstance(self.focused, Input):
             return
         typed = event.character or ""
@@ -277,7 +280,7 @@ class ThemedApp(App[None]):
         helps = self.view_state.look.keys.shown("help")
         said = f"{_IDLE}{key} does nothing here; {helps} lists the keys"
         if all(each.message != said for each in self.messages):
-            self.unsay(_IDLE)  # of keys hit by chance only the newest is told
+            self.unsay(_IDLE)  # only the last of several keys hit by chance
         self.notify(said, timeout=4)
 
     def _say_coming(self) -> None:
@@ -286,9 +289,9 @@ class ThemedApp(App[None]):
             self.notify(f"{_COMING}  Esc back", timeout=60)
 
     def _is_early(self, typed: _Typed) -> bool:
-        """Whether a key needs what is not known yet; one that does holds up those behind it.
+        """Return whether a key has to wait for the first sample; later keys then wait behind it.
 
-        Before the first sample no pool is known.
+        No pools are known before that sample.
         """
         if self.view_state.latest is not None or not self.main_on_top:
             return False

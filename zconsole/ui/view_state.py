@@ -1,4 +1,4 @@
-"""What is on show: the newest round, the pool chosen of it, and the round frozen by a pause."""
+"""View state of the console: the newest round, the selected pool, and the frozen round."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import Playback
 
 LEAVES_AFTER = 60.0
-"""Seconds that the list of pools still has one that was exported."""
+"""Seconds for which an exported pool stays in the list."""
 
 
 _DRAWN = attrgetter(
     *("pool", "health", "scans", "activities", "events", "flags", "limit", "troubles", "spares"),
     *("balance", "redundancy"),
 )
-"""What is drawn of a frame besides its rows."""
+"""Fields of a frame that are drawn, except its rows."""
 _COUNTED = Vdev._fields.index("io")
-"""From here on, a vdev has counters of I/O and its children, which have rows of their own."""
+"""First of the vdev fields with I/O counters and children; the children have their own rows."""
 
 
 def place_of(pool: str | None, frames: Sequence[Frame]) -> int:
-    """Which of the frames a pool has; the first if none.
+    """Return the index of a pool's frame; 0 if it has none.
 
-    A machine that answers for the first time goes from ``HOST`` to ``HOST:POOL``.
+    A machine that answers for the first time changes its name from ``HOST`` to ``HOST:POOL``.
     """
     names = [frame.pool for frame in frames]
     if pool in names:
@@ -41,9 +41,9 @@ def place_of(pool: str | None, frames: Sequence[Frame]) -> int:
 
 
 def looks_same(before: Update, update: Update) -> bool:
-    """Whether two rounds look the same but for what time alone moves.
+    """Return whether two rounds look the same, except for values that follow from the time.
 
-    Never where a pool does not answer.
+    False if a pool does not answer.
     """
     if before.capabilities != update.capabilities or len(before.frames) != len(update.frames):
         return False
@@ -58,34 +58,35 @@ def looks_same(before: Update, update: Update) -> bool:
 
 
 def _is_row_alike(one: VdevRow, other: VdevRow) -> bool:
-    """Counters of I/O are drawn as rates alone."""
+    """Return whether two rows look the same; their I/O counters are shown as rates only."""
     same = one._replace(vdev=other.vdev) == other
     return same and one.vdev[:_COUNTED] == other.vdev[:_COUNTED]
 
 
 @dataclass
 class ViewState:
-    """The console's own state between rounds of frames."""
+    """State of the console's display between rounds."""
 
     options: ConsoleOptions
     look: DisplayFormat
     latest: Update | None = None
     arrived: float = 0.0
-    """When ``latest`` came, on the console's clock."""
+    """Arrival time of ``latest``, on the console's clock."""
     frozen: Update | None = None
-    """What the body shows while paused."""
+    """Round shown in the panes while paused."""
     pool: str | None = None
     ended: bool = False
     playback: Playback | None = None
-    """Steers the recording that is played; None of what happens now."""
+    """Controls of the recording that is played; None for live data."""
     denied: str | None = None
-    """Why nothing may be changed, empty when it may; None while unknown, and in a recording."""
+    """Why nothing may be changed, empty if changes are allowed; None if unknown, or in a
+    recording."""
     at_rest: bool = False
     """Whether the newest round looks like the one before."""
     _denied_before: str | None = None
 
     def take(self, update: Update, arrived: float) -> None:
-        """A new round has come; a pool that joins later does not take the first one's place."""
+        """Process a new round; pools that appear later don't change the selected one."""
         before, self.latest = self.latest, self.listed(update)
         self.at_rest = (
             self.playback is None
@@ -98,10 +99,10 @@ class ViewState:
             self.pool = update.frames[0].pool
 
     def listed(self, update: Update) -> Update:
-        """The round with the pools that the list still has.
+        """Return the round without the pools that left the list.
 
-        One leaves it a while after it was exported, out of sight and unasked; one that merely does
-        not answer stays.
+        A pool leaves some time after it was exported, unless it is shown or was asked for by name.
+        A pool that only does not answer stays.
         """
         seen = (self.pool, *self.options.pools)
         kept = (
@@ -113,48 +114,48 @@ class ViewState:
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """The frames of the newest round."""
+        """Frames of the newest round."""
         return self.latest.frames if self.latest else ()
 
     @property
     def index(self) -> int:
-        """Which of the frames is shown: the pool chosen, else the first."""
+        """Index of the selected pool's frame, else 0."""
         return place_of(self.pool, self.frames)
 
     @property
     def frame(self) -> Frame | None:
-        """The newest frame of the pool shown."""
+        """Newest frame of the selected pool."""
         return self.frames[self.index] if self.frames else None
 
     def select(self, index: int) -> None:
-        """Show the pool at an index, counted around."""
+        """Select the pool at an index, modulo the number of pools."""
         if self.frames:
             self.pool = self.frames[index % len(self.frames)].pool
 
     def toggle_pause(self) -> None:
-        """Freeze the body at what it shows now, or go on with the newest."""
+        """Freeze the panes at the present round, or return to the newest."""
         if self.frozen is not None or self.latest is None:
             self.frozen = None
             return
-        # Rates that take no more samples: those of a frame go on.
+        # The series of a frame are shared and go on growing: freeze a copy.
         frames = tuple(replace(f, series=deepcopy(f.series)) for f in self.latest.frames)
         self.frozen = replace(self.latest, frames=frames)
 
     @property
     def body(self) -> Frame | None:
-        """The frame to show below the header: while paused, the one of then."""
+        """Frame for the panes: the frozen one while paused."""
         frozen = self.frozen.frames if self.frozen is not None else ()
         return next((f for f in frozen if self.frame and f.pool == self.frame.pool), self.frame)
 
     @property
     def source(self) -> Capabilities | None:
-        """What the pools are read with."""
+        """Capabilities of the source that reads the pools."""
         return self.latest.capabilities if self.latest else None
 
     def why_denied(self, source: Capabilities | None, acts: str = "") -> str:
-        """Why nothing may be changed; empty when it may.
+        """Return why nothing may be changed; empty if changes are allowed.
 
-        ``source``: what the pools are read with; ``acts``: why what acts here changes nothing.
+        ``source`` is the source of the pools; ``acts`` is why the backend refuses changes, if so.
         """
         if why := self.options.fault or "read-only" * self.options.read_only:
             return why
@@ -163,9 +164,9 @@ class ViewState:
         return acts or (source.denied if source is not None else "")
 
     def status(self, now: float, interval: float) -> HeaderStatus | None:
-        """What the header says at ``now`` on the console's clock; None before the first frame.
+        """Return the header's status at ``now`` (console's clock); None before the first frame.
 
-        ``interval``: seconds between samples as it goes.
+        ``interval`` is the present number of seconds between samples.
         """
         frame = self.frame
         if frame is None or self.latest is None:

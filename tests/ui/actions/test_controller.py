@@ -413,9 +413,15 @@ async def test_lights_are_tidied_when_the_console_starts(monkeypatch):
 
 async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
     ui = ScriptedSession("mirror-scrub", "Pause", AGREED)
-    with monkeypatch.context() as broken:
-        broken.setattr(actions, "execute", lambda *_: Completed((), 1, "", "no\n"))
-        await scans_flow(ui, "")
+    execute = actions.execute
+
+    def broken(pools, argv):
+        if argv[1] == "scrub":
+            return Completed((), 1, "", "no\n")
+        return execute(pools, argv)
+
+    monkeypatch.setattr(actions, "execute", broken)
+    await scans_flow(ui, "")
     assert "Failed." in ui.ran[-1]
     done = [(event.severity, event.text) for event in ui.follow_up.events("mirrors")]
     assert done == [("error", "Pause the scrub of mirrors: failed")]

@@ -75,12 +75,31 @@ class LeafStats:
     _last: float = 0.0
 
     def add(self, clock: float, vdev: Vdev, rates: IoRates) -> None:
-        """Take in one sample."""
-        sent = any(active for name, (_, active) in vdev.queues.items() if name != "trim")
+        """Take in one sample.
+
+        Most queues of most devices are always empty: those take no room.
+        """
+        # That of this sample in a plain mean until AVERAGED seconds have passed, then in a running
+        # one.
+        if self._first is None:
+            self._first = self._last = clock
+        passed, self._last = clock - self._last, clock
+        whole = clock - self._first + passed
+        average = min(1.0, passed / min(AVERAGED, whole)) if whole > 0 and passed > 0 else 1.0
+        sent, weight = False, FRESH if self._has_queues else 1.0
+        for name, (pending, active) in vdev.queues.items():
+            self._has_queues = True
+            sent = sent or bool(active and name != "trim")
+            if pending or name in self.pending:
+                old = self.pending.get(name, 0.0)
+                self.pending[name] = old + weight * (pending - old)
+            if active or name in self.active:
+                old, mean = self.active.get(name, 0.0), self.flying.get(name, 0.0)
+                self.active[name] = old + weight * (active - old)
+                self.flying[name] = mean + average * (active - mean)
         waits = sent and not rates.read_ops and not rates.write_ops
-        self.stuck = clock - self._last + self.stuck if waits and self._waits else 0.0
+        self.stuck = passed + self.stuck if waits and self._waits else 0.0
         self._waits = waits
-        self._mix(clock, vdev.queues)
         self.best_read = max(self.best_read, _possible(rates.read, rates.read_ops, rates))
         self.best_write = max(self.best_write, _possible(rates.write, rates.write_ops, rates))
         self.seen_read = max(self.seen_read, min(self._read, rates.read or 0.0))
@@ -94,26 +113,6 @@ class LeafStats:
         """Forget write rates and waits when another scan begins: they don't carry over."""
         self.seen_write, self._waits = 0.0, False
         self.writes.clear()
-
-    def _mix(self, clock: float, queues: Mapping[str, tuple[int, int]]) -> None:
-        """Average the depths. Most queues of most devices are always empty: those take no room."""
-        weight = FRESH if self._has_queues else 1.0
-        # That of this sample in a plain mean until AVERAGED seconds have passed, then in a running
-        # one.
-        if self._first is None:
-            self._first = self._last = clock
-        passed, self._last = clock - self._last, clock
-        whole = clock - self._first + passed
-        average = min(1.0, passed / min(AVERAGED, whole)) if whole > 0 and passed > 0 else 1.0
-        for name, (pending, active) in queues.items():
-            self._has_queues = True
-            if pending or name in self.pending:
-                old = self.pending.get(name, 0.0)
-                self.pending[name] = old + weight * (pending - old)
-            if active or name in self.active:
-                old, mean = self.active.get(name, 0.0), self.flying.get(name, 0.0)
-                self.active[name] = old + weight * (active - old)
-                self.flying[name] = mean + average * (active - mean)
 
     @property
     def unsteady(self) -> float:

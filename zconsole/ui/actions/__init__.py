@@ -1,1 +1,1 @@
-"""Acting from the console: menus, the plan screen, the replace wizard, the tunables."""
+"""Changing pools from the console: action menus, plan confirmation, disk replacement, tunables."""

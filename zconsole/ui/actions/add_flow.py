@@ -1,4 +1,4 @@
-"""The flow of adding to a pool: what, which devices, then its plan."""
+"""Flow that adds vdevs to a pool: choose the layout, mark devices, confirm the plan."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from zconsole.units import counted, size
 
 MARK = "x"
 SMALL = 0.9
-"""Share of the pool's disks below which a disk is said to be smaller."""
+"""Share of the size of the pool's disks below which a disk is called smaller."""
 
 
 async def add_flow(ui: FlowSession, _: str) -> bool:
-    """Pick what to add to the pool on show, mark its devices, then confirm the plan."""
+    """Choose a layout, mark devices for it and confirm the plan; return whether the plan ran."""
     situation = await ui.situation_now()
     found = layouts(situation)
     choice = _layouts(ui, situation, found)
     while (picked := await ui.pick(choice)) is not None:
         layout, count = found[picked]
         marking = await _marking(ui, situation, layout, count)
-        while devices := await _devices(ui, marking):  # others where a plan is only read
+        while devices := await _devices(ui, marking):  # others if the plan was only read
             plan = partial(plan_add, layout=layout, devices=devices)
             if await ui.confirm(plan, paths=devices):
                 return True
@@ -45,9 +45,9 @@ async def add_flow(ui: FlowSession, _: str) -> bool:
 
 
 def layout_text(layout: Layout, count: int, free: int) -> str:
-    """One line of the menu: ``special mirror of 3 disks``, ``hot spares``.
+    """Return a line of the menu, such as ``special: a mirror of 3 disks`` or ``hot spare``.
 
-    ``free`` is how many disks there are to be used.
+    ``free`` is the number of disks that a data vdev could use.
     """
     if layout.vclass == "normal":
         least = f", at least {layout.least}" if layout.least < count else ""
@@ -77,7 +77,7 @@ def _layouts(
     texts = [layout_text(*each, free) for each in found]
 
     def _lines(width: int) -> tuple[Line, ...]:
-        return tuple(  # grey, with the reason, where it cannot be added now
+        return tuple(  # dim, with the reason, if it can't be added now
             look.crop((Span(f"  {text}: {why}", "dim") if why else Span(f"  {text}"),), width)
             for text, why in zip(texts, lacking, strict=True)
         )
@@ -86,9 +86,9 @@ def _layouts(
 
 
 def why_not(situation: Situation, layout: Layout, count: int) -> str | None:
-    """Why this cannot be added with the disks there are; None where it can.
+    """Return why the free disks do not suffice for a layout; None if they do.
 
-    Asked of the disks that fit best: with a device that is typed it may be possible all the same.
+    This checks the disks that fit best. A path that the operator types may work all the same.
     """
     judged = _judged(situation, layout, situation.facts.devices)
     paths = tuple(each.device.path for each in judged if each.usable)
@@ -101,19 +101,19 @@ def why_not(situation: Situation, layout: Layout, count: int) -> str | None:
 
 @dataclass(slots=True)
 class Marking:
-    """The machine's devices, and those marked for what is to be added."""
+    """The devices of the machine, and those marked for the new vdev."""
 
     title: str
     count: int
-    """How many it takes to be like the pool's own; 0: any number."""
+    """Number of devices that makes the vdev like the pool's own; 0: any number."""
     least: int
-    """The fewest it can be made of."""
+    """Smallest number of devices for the layout."""
     listed: list[Candidate]
     marked: dict[str, None] = field(default_factory=dict)
-    """Paths, in the order they were marked."""
+    """Marked paths, in the order in which they were marked."""
 
     def mark(self, index: int) -> None:
-        """Mark a device that can be used, or unmark it."""
+        """Mark a usable device, or unmark it; ignore devices that can't be used."""
         if index >= len(self.listed) or not self.listed[index].usable:
             return
         path = self.listed[index].device.path
@@ -123,13 +123,13 @@ class Marking:
             self.marked[path] = None
 
     def add(self, path: str) -> None:
-        """Mark a device that was typed."""
+        """Mark a device whose path was typed."""
         if all(each.device.path != path for each in self.listed):
             self.listed.append(Candidate(Device(path), cautions=("not examined yet",)))
         self.marked[path] = None
 
     def lines(self, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-        """One line per device, the marked ones with a mark, and one to type another path."""
+        """Return one line per device, with MARK before the marked ones, and one to type a path."""
         shown: list[Line] = []
         for each, line in zip(self.listed, candidate_lines(self.listed, look, width), strict=True):
             first, *rest = line
@@ -140,14 +140,14 @@ class Marking:
 
     @property
     def head(self) -> str:
-        """What is chosen for, and how far that is."""
+        """Title with the number of marked devices, and how many are needed."""
         wanted = f" of {self.count}" if self.count else ""
         least = f", at least {self.least}" if self.least < self.count else ""
         return f"{self.title}: {len(self.marked)}{wanted} marked{least}"
 
 
 class DevicesScreen(PickScreen):
-    """The devices to mark; Enter goes on with them, or with the one at the cursor."""
+    """List to mark devices on; Enter continues with them, or with the one at the cursor."""
 
     groups = ("Menu", "Devices")
     BINDINGS: ClassVar[list[BindingType]] = bindings("Devices")
@@ -163,18 +163,18 @@ class DevicesScreen(PickScreen):
         )
 
     def title_line(self, _: int) -> Line:
-        """What is chosen for, and how many are marked."""
+        """Return the title with the number of marked devices."""
         return (Span(f" {self._look.text(self.marking.head)}", "title"),)
 
     def action_mark(self) -> None:
-        """Mark the device at the cursor, or unmark it, and go to the next."""
+        """Mark or unmark the device at the cursor, and move to the next."""
         self.marking.mark(self.view.cursor)
         self.update()
         self.view.move(1)
 
 
 async def _marking(ui: FlowSession, situation: Situation, layout: Layout, count: int) -> Marking:
-    """The machine's devices: those that can be used first, of them those of the pool's size."""
+    """Return the devices to choose from: usable ones first, the closest in size before others."""
     warm = await with_temperatures(ui.backend.runner, situation.facts.devices)
     judged = _judged(situation, layout, warm)
     near = _wanted_bytes(situation, layout)
@@ -188,7 +188,7 @@ async def _marking(ui: FlowSession, situation: Situation, layout: Layout, count:
 
 
 def _wanted_bytes(situation: Situation, layout: Layout) -> int:
-    """The size of the pool's own disks, where a new one should have it; else 0."""
+    """Return the size of the pool's own disks in bytes where a new disk should match it, else 0."""
     return member_bytes(situation) if layout.vclass in ("normal", "spare") else 0
 
 
@@ -197,7 +197,7 @@ def _is_small(device: Device, near: int) -> bool:
 
 
 def _judged(situation: Situation, layout: Layout, devices: Iterable[Device]) -> list[Candidate]:
-    """What speaks against each device there; that it is much smaller than the pool's disks, too."""
+    """Judge each device for the layout; one much smaller than the pool's disks gets a caution."""
     near, judged = _wanted_bytes(situation, layout), []
     for device in devices:
         each = judge_new(situation.pool, device, wanted_shift(situation, layout))
@@ -209,7 +209,7 @@ def _judged(situation: Situation, layout: Layout, devices: Iterable[Device]) -> 
 
 
 async def _devices(ui: FlowSession, marking: Marking) -> tuple[str, ...]:
-    """The paths of the devices chosen; none when left."""
+    """Return the paths of the chosen devices; empty if the screen was left."""
     row = 0
     while (chosen := await ui.show(DevicesScreen(marking, ui.look, row))) is not None:
         if chosen < len(marking.listed):

@@ -1,7 +1,7 @@
-"""Starts what the action keys ask for, with what acts loaded once there is something to see.
+"""Starts the flows of the action keys.
 
-That takes as long to load as all that only looks: imports inside functions keep the first paint
-fast.
+The modules of the flows take as long to load as the rest of the console, so imports inside
+functions delay them until the first frame is on the screen.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
     MakeBackend = Callable[[], ActionBackend]
     Flow = Callable[[FlowSession, str], Awaitable[object]]
-    """Asks and acts, about the row of a key. Raises ZconsoleError."""
+    """Runs a flow for the row with this key. Raises ZconsoleError."""
 
 
 class ActionController:
-    """Starts the flows of one console."""
+    """Starts the flows of one console, and the upkeep that runs beside them."""
 
     def __init__(self, feed: Feed, make_backend: MakeBackend | None = None) -> None:
-        """Without ``make_backend`` the console only watches, and its action keys say why."""
+        """Without ``make_backend`` the console is read-only, and its action keys say why."""
         self.upkeep: Upkeep | None = None
-        """What the console does beside its flows; None until that is loaded."""
+        """The console's recurring work; None until it is loaded."""
         self._feed = feed
         self._make_backend = make_backend
         self._loading = asyncio.Lock()
         self._has_begun = self._at_swap = False
-        """Whether it is loaded, and whether the swap that the console was opened for was begun."""
+        """Whether loading has begun, and whether the swap named on the command line was started."""
 
     def take(self, app: ThemedApp, update: Update) -> None:
-        """See what a round came from; the first has what acts loaded, once it is on the screen."""
+        """Process a round of frames: update ``denied``; the first round also starts the loading."""
         state, source = app.view_state, update.capabilities
         if not self._has_begun and self._make_backend is not None:
             load = partial(self._loaded, app, self._make_backend)
@@ -54,21 +54,21 @@ class ActionController:
         if not self._at_swap and any(frame.pool == pool for frame in update.frames):
             self._at_swap, state.pool = True, pool
             app.call_after_refresh(self.start, app, "swap", key)
-        # Of a recording nobody expects that it can be changed: no action is offered.
+        # A recording can't be changed, and nobody expects it to: None hides all actions.
         state.denied = self._why_denied(state, source) if source.live else None
 
     def _why_denied(self, state: ViewState, source: Capabilities | None) -> str:
-        """Why nothing may be changed; empty when it may."""
+        """Return why nothing may be changed; empty if changes are allowed."""
         acts = "" if self.upkeep is None else self.upkeep.session.backend.denied
         none = "" if self._make_backend else "this pool can only be watched from here"
         return state.why_denied(source, acts) or none
 
     def asks_to_leave(self, code: ExitCode) -> bool:
-        """Ask before quitting with ``code``, where something goes on or ends; whether it does."""
+        """Ask before quitting with ``code`` if work is left behind; return whether it asked."""
         return self.upkeep is not None and self.upkeep.asks_to_leave(code)
 
     def start(self, app: ThemedApp, flow: str, key: str | None) -> None:
-        """Start a flow about the row of this key; say so where it cannot be."""
+        """Start a flow for the row with this key, or notify the operator why it can't start."""
         state = app.view_state
         if not app.main_on_top:
             return
@@ -82,19 +82,19 @@ class ActionController:
             app.begin_flow(partial(self._run, app, make_backend, flow, key or ""))
 
     async def _run(self, app: ThemedApp, make_backend: MakeBackend, flow: str, key: str) -> None:
-        """Go through a flow, and show what it could not do."""
+        """Run a flow, and notify the operator of its errors."""
         try:
             upkeep = await self._loaded(app, make_backend)
             try:
                 await _flows()[flow](upkeep.session, key)
             finally:
-                upkeep.look_soon()
+                upkeep.look_soon()  # shows what the flow has changed
         except ZconsoleError as error:
             app.flow_failed()
             app.notify(str(error), severity="error", markup=False)
 
     async def _loaded(self, app: ThemedApp, make_backend: MakeBackend) -> Upkeep:
-        """What acts, loaded the first time, in a thread while the console goes on."""
+        """Return the upkeep; the first call loads it in a thread, without blocking the console."""
         async with self._loading:
             if self.upkeep is None:
                 self.upkeep = await in_daemon_thread(partial(self._load, app, make_backend))
@@ -108,6 +108,7 @@ class ActionController:
         from zconsole.ui.actions.upkeep import Upkeep
         from zconsole.ui.swap.swap_watch import SwapWatch
 
+        # Called only to import the flows now, in this thread.
         _flows()
         state, backend = app.view_state, make_backend()
         swaps = SwapWatch(state.options.swap, backend, lambda: state.frames)
@@ -115,7 +116,7 @@ class ActionController:
 
 
 def _flows() -> Mapping[str, Flow]:
-    """The flow of each action key, by the argument that its row in the table of keys has."""
+    """Return the flow of each action key, by the argument in the key's row of the key table."""
     from zconsole.ui.actions.log_flow import log_flow
     from zconsole.ui.actions.menu import actions_flow, change_disk
     from zconsole.ui.actions.replace_flow import replace_flow
@@ -134,7 +135,7 @@ def _flows() -> Mapping[str, Flow]:
 
 
 async def _rebalance(session: FlowSession, key: str) -> None:
-    """Rebalance the pool on show; its screens take a moment to load."""
+    """Run the rebalance flow; its screens are imported in a thread, as they take a moment."""
     flow = await in_daemon_thread(_rebalance_flow)
     await flow(session, key)
 

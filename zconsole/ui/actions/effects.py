@@ -1,4 +1,4 @@
-"""What the tunables that are set do to the scan of a pool, and to the latency of applications."""
+"""Effect of tunable changes on a pool's scan and on the latency of applications."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from zconsole.tunables.store import Change
 from zconsole.ui.actions.tunables_pane import changes_text
 
 SPAN = LATENCY_WINDOW / 2
-"""Seconds that the older sample stays the older one."""
+"""Seconds between the samples that a latency window keeps as its start."""
 
 
 class LatencyWindow:
-    """The newest sample of a pool, and one of at most twice SPAN before."""
+    """The newest sample of a pool, and one from up to 2 * SPAN seconds earlier."""
 
     def __init__(self) -> None:
         self._old: Sample | None = None
@@ -39,7 +39,7 @@ class LatencyWindow:
         self._new: Sample | None = None
 
     def take(self, sample: Sample) -> None:
-        """The newest sample. Nothing is reckoned: every round comes here."""
+        """Keep the newest sample. Computes nothing, as it is called for every round."""
         self._old, self._middle = self._old or sample, self._middle or sample
         if sample.t - self._middle.t >= SPAN:
             self._old, self._middle = self._middle, sample
@@ -47,7 +47,7 @@ class LatencyWindow:
 
     @property
     def latency(self) -> float | None:
-        """Seconds between the two samples' requests; None where too few were asked."""
+        """Latency of the requests between the two samples, in seconds; None with too few."""
         if self._old is None or self._new is None:
             return None
         found = since(histograms(self._new.pool), histograms(self._old.pool))
@@ -58,21 +58,22 @@ KEPT = 3600
 """Points of issue rate and latency kept for each pool."""
 
 SEEN_WITHIN = 120.0
-"""Seconds within which a sample shows a change: they may be a minute apart."""
+"""Most seconds between a change and a suggestion's record of it: samples may be a minute apart."""
 
 
 class EffectWatch:
-    """The issue rate and latency of each pool over time, and what changes did to them."""
+    """Issue rate and latency of each pool over time, and the effects of changes on them."""
 
     def __init__(self) -> None:
         self._points: dict[str, deque[EffectSample]] = {}
         self._waits: dict[str, LatencyWindow] = {}
         self._effects: dict[tuple[str, Change], TunableEffect] = {}
         self._tried: dict[tuple[str, str, TunableStep], float] = {}
-        """What the suggestions go by, by pool and tunable: when it was done (epoch seconds)."""
+        """When each step that suggestions judge by was made (epoch seconds), by pool, tunable and
+        step."""
 
     def take(self, update: Update) -> None:
-        """Keep the rates of a round."""
+        """Record the issue rates and latencies of a round."""
         for frame in update.frames:
             points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
             scan = frame.scan
@@ -86,25 +87,26 @@ class EffectWatch:
                 self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
 
     def waits(self) -> float | None:
-        """Seconds that applications of the slowest pool wait now; None where few of them ask."""
+        """Return the latency of the slowest pool's requests in seconds; None if there are few."""
         found = (window.latency for window in self._waits.values())
         return max((each for each in found if each is not None), default=None)
 
     def best_rate(self, frame: Frame) -> float | None:
-        """The fastest that the scan of a pool was seen to issue, in bytes/s."""
+        """Return the highest issue rate seen during the current scan of a pool, in bytes/s."""
         begun = (frame.scan.scan.start if frame.scan else None) or 0.0
         points = self._points.get(frame.pool, ())
         return max((p.issue_rate for p in points if p.issue_rate and p.t >= begun), default=None)
 
     def lost(self, frame: Frame) -> float | None:
-        """The share of its fastest rate that the scan of a pool lacks now; None where unknown."""
+        """Return by what share the scan is now slower than its highest rate; None if unknown."""
         now, best = frame.scan.issue_rate if frame.scan else None, self.best_rate(frame)
         return None if now is None or best is None or now >= best else 1.0 - now / best
 
     def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
-        """What a change did to the scan of a pool, as far as it was watched.
+        """Return the measured effect of a change on the scan of a pool.
 
-        What it did to the issue rate is what the suggestion goes by, where that is known.
+        Where a suggestion is based on a measurement of this change, its issue rates are used, so
+        that both say the same.
         """
         found = self._measured(pool, change, changes)
         tried = self._tried_by(pool, change, changes)
@@ -122,12 +124,13 @@ class EffectWatch:
         step = frame.limit.tried if frame.limit else None
         if frame.limit is not None and step is not None and step.effect is not None:
             key = (frame.pool, frame.limit.suggestion.tunable, step)
+            # The sample's clock is steady, its t is epoch seconds: convert the one to the other.
             self._tried.setdefault(key, sample.t - (sample.clock - step.at))
 
     def _tried_by(
         self, pool: str, change: Change, changes: tuple[Change, ...]
     ) -> TunableEffect | None:
-        """What was measured of this change; the same values may have been set before, or again."""
+        """Return the suggestion's measurement of this change, not of another equal change."""
         values = (change.name, change.before, change.after)
         same = [c.t for c in changes if (c.name, c.before, c.after) == values]
         for (where, name, step), t in self._tried.items():
@@ -140,7 +143,7 @@ class EffectWatch:
         return None
 
     def _measured(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
-        """Measured anew until all that counts has been seen."""
+        """Return the effect of a change; cached once later samples can't alter it."""
         if (pool, change) in self._effects:
             return self._effects[pool, change]
         points = self._points.get(pool, deque())
@@ -153,15 +156,15 @@ class EffectWatch:
         return found
 
     def events(self, pool: str, changes: tuple[Change, ...]) -> Iterator[Event]:
-        """Tunables set from consoles with what that did to a pool, for its events."""
-        for t, group in groupby(changes, key=lambda change: change.t):  # one for all set at a time
+        """Yield an event for each time at which tunables were set, with the effect on a pool."""
+        for t, group in groupby(changes, key=lambda change: change.t):  # one event per time
             together = tuple(group)
             text = changes_text(together, self.effect(pool, together[0], changes))
             yield Event(t, DONE, text, "notice", origin="console")
 
 
 def _latency(frame: Frame) -> float | None:
-    """Mean wait of the pool's devices: what other I/O feels beside the scan."""
+    """Mean latency of the pool's devices in seconds: what other I/O experiences during a scan."""
     found = (row.rates.latency for row in frame.rows if not row.vdev.children)
     known = [wait for wait in found if wait is not None]
     return fmean(known) if known else None

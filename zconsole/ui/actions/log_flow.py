@@ -1,4 +1,4 @@
-"""The log of the commands run: what, how it ended and when; the newest first."""
+"""Log of the commands that were run, with result and time, newest first."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
 
 PATIENCE = 3.0
-"""Seconds that the log may take to answer: a pool that hangs may hold the file."""
+"""Seconds to wait for the log: the file may be on a pool that hangs."""
 _WHEN, _RESULT = 15, 7
 
 
 async def log_flow(ui: FlowSession, _: str) -> None:
-    """Show the log until it is left. Raises ZconsoleError."""
+    """Show the log. Raises ZconsoleError if it can't be read."""
     try:
         async with asyncio.timeout(PATIENCE):
             records = await in_daemon_thread(ui.backend.log.recent)
@@ -36,7 +36,7 @@ async def log_flow(ui: FlowSession, _: str) -> None:
 
 
 class LogScreen(PickScreen):
-    """The commands; the whole of the one at the cursor stands below them."""
+    """List of commands, with the one at the cursor in full below it."""
 
     groups = ()
 
@@ -50,18 +50,18 @@ class LogScreen(PickScreen):
         )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Nothing to open: the whole command stands below already."""
+        """Disable Enter: the whole command is below the list already."""
         return action != "open" and super().check_action(action, parameters)
 
     def copies(self) -> Offers:
-        """The command at the cursor."""
+        """Return the command at the cursor."""
         return (("command", self._found[self.view.cursor].command),)
 
 
 def log_lines(
     found: Sequence[LoggedCommand], look: DisplayFormat, now: float, width: int
 ) -> tuple[Line, ...]:
-    """One line per command: when it ended, how, and what it was."""
+    """Return one line per command: when it ended, its result, and the command."""
     return tuple(look.crop(_line(each, look, now), width) for each in found)
 
 
@@ -75,7 +75,7 @@ def _line(each: LoggedCommand, look: DisplayFormat, now: float) -> Line:
 
 
 def log_about(each: LoggedCommand, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """The whole command, and what became of it."""
+    """Return the whole command and its result, wrapped to the width."""
     by = f", by {each.user}" if each.user else ""
     return (
         *wrapped(f"$ {each.command}", "bold", look, width, " "),

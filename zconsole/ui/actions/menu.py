@@ -1,4 +1,4 @@
-"""What can be done with a row: every action with the plan behind it, or why not now."""
+"""Menu of the actions on a row: each with the plan behind it, or the reason it is unavailable."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
 
 Flow = Callable[[FlowSession, str], Awaitable[bool]]
-"""What the console asks, about the row of a key, before there is a plan; False when it was left."""
+"""Asks the operator for details before a plan is made; returns False if it was left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the menu: ``planners`` to plan it, or a flow that asks more first.
+    """One line of the menu: planners that make its plan, or a flow that asks for details first.
 
-    With both, the planners tell whether it can be done, and the flow does it.
+    With both, the planners tell whether the action is possible, and the flow carries it out.
     """
 
     text: str
@@ -43,19 +43,19 @@ class Entry:
     flow: Flow | None = None
     refused: str | None = None
     about: str = ""
-    """What it would do, when it can be done."""
+    """What the action would do, if it is possible."""
     commands: tuple[str, ...] = ()
-    """What that runs."""
+    """The commands that the action would run."""
     wanted: bool = False
-    """Whether the state of the pool asks for it, be it that something else has to come first."""
+    """Whether the pool's state calls for this action, even if another has to come first."""
 
     @property
     def unjudged(self) -> Entry:
-        """The entry before it is known whether it can be done."""
+        """Copy of the entry without the verdict on whether it is possible."""
         return replace(self, refused=None, about="", commands=()) if self.planners else self
 
     def judged(self, situation: Situation) -> Entry:
-        """The entry with the reason why it cannot be done now, if there is one."""
+        """Return the entry with its effect and commands, or with the reason it is impossible."""
         if not self.planners:
             return self
         plans = [planner(situation) for planner in self.planners]
@@ -68,7 +68,7 @@ class Entry:
 
 
 async def actions_flow(ui: FlowSession, key: str) -> None:
-    """List what can be done with the row of this key, and do it."""
+    """Show the actions for the row with this key, and carry out the chosen one."""
     await run_menu(ui, "ACTIONS", lambda now: row_entries(now, key), key, folds=True)
 
 
@@ -80,11 +80,11 @@ async def run_menu(
     *,
     folds: bool = False,
 ) -> None:
-    """List entries and do what is picked; ``key`` is of the row that their flows are about.
+    """Show a menu and carry out the chosen entries; ``key`` is the row that their flows act on.
 
-    They are shown at once, and which of them can be done once the machine has answered. Where it
-    ``folds``, what can't be done stands behind one line. What is left without having been run leads
-    back here.
+    The menu opens at once, and shows which entries are possible once the machine has answered. With
+    ``folds``, impossible entries are hidden behind one line. A plan that is left without being run
+    leads back to the menu.
     """
     look = ui.look
     found: tuple[Entry, ...] = ()
@@ -111,6 +111,7 @@ async def run_menu(
         found = entries(shown)
         choice.start = first_entry(found)
         behind = out_of_reach(found) if folds else ()
+        # No entry is called impossible before the machine has answered (_judge).
         found = tuple(entry.unjudged for entry in found)
         if (picked := await ui.pick(choice)) is None:
             return
@@ -120,21 +121,21 @@ async def run_menu(
 
 
 def first_entry(entries: Sequence[Entry]) -> int:
-    """The index of what is wanted, else of what can be done at all; 0 where nothing can."""
+    """Return the index of the wanted entry, else of the first possible one, else 0."""
     wanted = (index for index, entry in enumerate(entries) if entry.wanted)
     able = (index for index, entry in enumerate(entries) if entry.refused is None)
     return (*wanted, *able, 0)[0]
 
 
 def out_of_reach(entries: Sequence[Entry]) -> tuple[int, ...]:
-    """The indexes of what can't be done now, but for what the pool's state asks for."""
+    """Return the indexes of impossible entries, except those that the pool's state calls for."""
     return tuple(n for n, each in enumerate(entries) if each.refused and not each.wanted)
 
 
 def row_entries(situation: Situation, key: str) -> tuple[Entry, ...]:
-    """What can be done with one vdev and with the pool, in one order whatever runs.
+    """Return the actions for a vdev and its pool; their order does not depend on what is running.
 
-    Of a suspended pool, what resumes it comes first.
+    If the pool is suspended, the pool's actions come first, with the one that resumes it.
     """
     target = find(situation.pool, key)
     of_row = _of_vdev(situation, target) if target is not None else []
@@ -144,9 +145,9 @@ def row_entries(situation: Situation, key: str) -> tuple[Entry, ...]:
 
 
 def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """The menu; what cannot be done now is grey, with the reason."""
+    """Return the lines of the menu; an impossible entry is dim and has its reason."""
     refused = (cell_len(entry.text) for entry in entries if entry.refused is not None)
-    # Cells before the reasons: half of them, where a text takes more.
+    # Align the reasons, at most at half the width: a longer text pushes its own reason right.
     column = min(max(refused, default=0), width // 2) + 2
     return tuple(_line(entry, column, look, width) for entry in entries)
 
@@ -154,7 +155,7 @@ def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tup
 def entry_about(
     entries: Sequence[Entry], index: int, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """What the entry would do, or the whole reason why it cannot be done now."""
+    """Return the effect of an entry, or the full reason why it can't be done now."""
     entry = entries[index]
     said = entry.refused or entry.about
     return tuple(wrapped(f"{entry.text}: {said}", "", look, width, " ")) if said else ()
@@ -167,7 +168,7 @@ def _line(entry: Entry, column: int, look: DisplayFormat, width: int) -> Line:
     head = fit(text, max(column, cell_len(text) + 2))
     room = max(8, width - cell_len(head) - 4)
     reason = look.text(entry.refused)
-    # Where it has to be cut, after its first clause if that fits.
+    # A reason that does not fit is cut after its first clause, if that fits.
     clause = reason.partition(":")[0] + look.glyphs.ellipsis
     is_clause = cell_len(reason) > room >= cell_len(clause)
     return (Span(f"  {head}{clause if is_clause else look.cut(reason, room)}", "dim"),)
@@ -183,6 +184,7 @@ def _of_vdev(situation: Situation, target: Target) -> list[Entry]:
             ways = tuple(partial(plan_sit_out, key=key, on=on) for on in (True, False))
             entries.append(Entry("Let reads go around it, or use it again (sit out)", ways))
     if group is not None and group.kind == "spare":
+        # A spare group has the failed device first, and the spare last.
         failed, spare = (key_of(situation.pool, group.children[i]) or "" for i in (0, -1))
         entries += [
             Entry("Return the spare: replace the failed device", flow=replace_flow, about=_REPLACE),
@@ -240,7 +242,7 @@ def _of_leaf(key: str) -> list[Entry]:
 
 
 async def change_disk(ui: FlowSession, key: str) -> bool:
-    """The guided swap; its screens are loaded once they are wanted."""
+    """Run the guided swap; its screens are imported on demand."""
     from zconsole.ui.swap.flow import swap_flow
 
     await swap_flow(ui, key)
@@ -269,5 +271,6 @@ def _of_pool(situation: Situation) -> list[Entry]:
         Entry("Switch autoexpand off", (lambda s: plan_autoexpand(s, on=False),)),
         Entry("Switch off every light lit from here", (plan_lights_off,)),
     ]
-    # It forgets what is damaged: not what the cursor begins on, unless the pool waits for it.
+    # zpool clear resets the counters that tell what is damaged: the cursor doesn't start on it,
+    # unless the pool is suspended and needs it.
     return [clear, *others] if situation.suspended else [*others, clear]

@@ -1,4 +1,4 @@
-"""Plans and candidates as lines of the screen; all outside text is made safe first."""
+"""Plans and candidate disks as lines of the screen; text from outside is escaped first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zconsole.ui.widgets.short_names import middle, short_names
 
 
 def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """What speaks against it, what will run, what it will do, what it will not undo."""
+    """Return the lines of a plan: objections, commands, effects, and what can't be undone."""
     lines: list[Line] = []
     if plan.refused is not None:
         lines += _block("Unavailable", (plan.refused,), "error", look, width)
@@ -38,7 +38,7 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
 def wrapped(
     text: str, role: str, look: DisplayFormat, width: int, indent: str = "  "
 ) -> Iterator[Line]:
-    """Outside text, safe and wrapped to the width; its lines begin below each other."""
+    """Escape text from outside, and wrap it to the width with a hanging indent."""
     safe = look.text(text)
     indent += " " * (len(safe) - len(safe.lstrip(" ")))
     room = max(20, width - len(indent) - 1)
@@ -47,12 +47,12 @@ def wrapped(
 
 
 def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """Outside lines, each in its role, safe and wrapped to the width."""
+    """Return text from outside, escaped and wrapped to the width, each part in its role."""
     return tuple(line for s in said for line in wrapped(s.text, s.role, look, width))
 
 
 def part(title: str, texts: Iterable[str], role: str) -> list[Span]:
-    """Texts below their heading, for ``said_lines``; nothing without any."""
+    """Return texts under a heading, for ``said_lines``; empty without texts."""
     found = [Span(f"  {text}", role) for text in texts]
     return [Span(title, "bold"), *found] if found else []
 
@@ -60,7 +60,7 @@ def part(title: str, texts: Iterable[str], role: str) -> list[Span]:
 def candidate_lines(
     candidates: Sequence[Candidate], look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """One line per device: what it is, and what stands against it."""
+    """Return one line per device: what it is, and any objections to it."""
     names = _names(candidates, look, width)
     lines: list[Line] = []
     for candidate in candidates:
@@ -76,9 +76,10 @@ def candidate_lines(
 def candidate_about(
     candidates: Sequence[Candidate], index: int, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """The path of a device and all that is said of it, where its line had to cut that.
+    """Return the path of a device and its full description, if its line had to be cut.
 
-    And what the figures of its sectors are: they have no heading. Nothing of a line below them.
+    The sector sizes come with their unit, since their column has no heading. Empty for an index
+    after the last device.
     """
     if index >= len(candidates):
         return ()
@@ -98,7 +99,7 @@ def candidate_about(
 def swap_lines(
     swaps: Sequence[tuple[Target, str | None]], look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """One line per device: its state, and the path of its replacement."""
+    """Return one line per device: its state, and the path of its replacement."""
     glyphs = look.glyphs
     room = max(12, width // 3)
     short = short_names([look.text(old.name) for old, _ in swaps], room, glyphs.ellipsis)
@@ -114,12 +115,12 @@ def swap_lines(
 
 
 def device_name(path: str) -> str:
-    """A device as people call it: without the directory of links it was found in."""
+    """Return the name of a device for people: without its /dev/disk/by-* directory."""
     return path.rpartition("/")[2] if "/by-" in path else path
 
 
 def _names(candidates: Sequence[Candidate], look: DisplayFormat, width: int) -> Mapping[str, str]:
-    """The name of each device by its path, of one width, different ones staying different."""
+    """Return the shortened name of each device by path; all have one width, and stay distinct."""
     shown = {c.device.path: look.text(device_name(c.device.path)) for c in candidates}
     longest = max(map(cell_len, shown.values()), default=0)
     room = max(16, min(44, width // 2, longest))

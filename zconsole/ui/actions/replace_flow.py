@@ -1,4 +1,4 @@
-"""Flows that give a device its place: replace one or several, attach one; who picks the device."""
+"""Flows that replace one or several devices or attach one, and the choice of the new device."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ from zconsole.ui.panes.reasons import way_out
 from zconsole.ui.widgets.draw import Line, Span
 
 BatchRan = Callable[[tuple[Swap, ...], Sequence[ExecutionEvent]], Awaitable[None]]
-"""Takes the replaces of a plan, and what carrying it out gave, however it ended."""
+"""Called with the swaps of a plan and the events of its execution, even if that failed."""
 
 OTHER = "other: type the path of a file or device"
 
 
 async def replace_flow(ui: FlowSession, key: str) -> bool:
-    """Pick the new device for a place, then its plan, healing or sequential.
+    """Choose the new device, then confirm the plan, with healing or sequential resilver.
 
-    Like every flow it goes back a step where a plan is only read; False when its first is left.
+    A plan that is only read leads back one step, as in every flow. Return False if the first step
+    was left.
     """
     situation = ui.situation_shown()
     target = _device(ui, situation, key)
@@ -52,7 +53,7 @@ async def replace_flow(ui: FlowSession, key: str) -> bool:
 
 
 async def attach_flow(ui: FlowSession, key: str) -> bool:
-    """Pick the device to add to a mirror, a disk or a raidz."""
+    """Choose the device to attach to a mirror, a single disk or a raidz."""
     _, target = _vdev(ui, key)
     while (new := await _pick_device(ui, target, f"ATTACH TO {target.name}")) is not None:
         if await ui.confirm(partial(plan_attach, key=key, new=new), paths=(new,)):
@@ -61,7 +62,7 @@ async def attach_flow(ui: FlowSession, key: str) -> bool:
 
 
 async def batch_flow(ui: FlowSession, key: str) -> bool:
-    """Give the devices of a vdev their new ones, one after another, then one plan for all."""
+    """Choose new devices for the disks of a vdev, then confirm one plan for all of them."""
     situation, target = _vdev(ui, key)
     pool = situation.pool
     keys = [key_of(pool, leaf) for leaf in target.top.leaves()]
@@ -76,10 +77,10 @@ async def replace_together(
     chosen: dict[str, str],
     ran: BatchRan | None = None,
 ) -> bool:
-    """Choose a new device for each of these, then one plan for all; False when it is left.
+    """Choose a new device for each of ``olds``, then confirm one plan; return False if left.
 
-    ``where`` they are, for the title; ``chosen``: the new devices by key, where some are chosen
-    already. ``ran`` is told what the plan did.
+    ``where`` names their location in the title. ``chosen`` maps keys to new devices, and may
+    already hold some. ``ran`` is called with the results of the plan.
     """
     look = ui.look
 
@@ -107,7 +108,7 @@ async def replace_together(
 
 
 def _taken(situation: Situation, target: Target, key: str) -> str:
-    """The device that is replaced; why that one, where the cursor is on another row."""
+    """Name of the device to replace; with the reason if the cursor is on another row."""
     if target.key == key:
         return target.name
     row = find(situation.pool, key)
@@ -118,9 +119,9 @@ def _taken(situation: Situation, target: Target, key: str) -> str:
 async def _pick_device(
     ui: FlowSession, target: Target, title: str, taken: frozenset[str] = frozenset()
 ) -> str | None:
-    """The path of the device chosen from the machine's, the pool's spares, or typed.
+    """Return the path of the chosen device: a disk of the machine, a spare, or one typed.
 
-    The machine's disks, and how warm they are, are asked for while the list is shown.
+    The disks and their temperatures are read while the list is already shown.
     """
     listed: list[Candidate] | None = None
     look = ui.look
@@ -155,7 +156,7 @@ async def _pick_device(
 async def _candidates(
     ui: FlowSession, situation: Situation, target: Target, taken: frozenset[str]
 ) -> list[Candidate]:
-    """The machine's devices, then the pool's spares; what cannot be used comes last."""
+    """Return the disks of the machine, then the pool's spares; unusable ones come last."""
     warm = await with_temperatures(ui.backend.runner, situation.facts.devices)
     free = spares(situation.pool)
     listed = [
@@ -174,7 +175,7 @@ async def _candidates(
 
 
 async def ask_path(ui: FlowSession) -> str | None:
-    """The path typed, None when left."""
+    """Ask for a path; None if the question was left."""
 
     def _absolute(path: str) -> str:
         if not path.startswith("/"):
@@ -186,7 +187,7 @@ async def ask_path(ui: FlowSession) -> str | None:
 
 
 def _vdev(ui: FlowSession, key: str) -> tuple[Situation, Target]:
-    """The pool on show, and its vdev at the cursor. Raises ZconsoleError without."""
+    """Return the pool on show and the vdev at the cursor. Raises ZconsoleError without a vdev."""
     situation = ui.situation_shown()
     target = find(situation.pool, key)
     if target is None:
@@ -195,9 +196,9 @@ def _vdev(ui: FlowSession, key: str) -> tuple[Situation, Target]:
 
 
 def _device(ui: FlowSession, situation: Situation, key: str) -> Target:
-    """The device a replace is about: the one at the cursor, or the only failed one below it.
+    """Return the device to replace: the one at the cursor, or the only failed one below it.
 
-    Of a spare or replacing group it is the one that failed.
+    For a spare or replacing group with a leftover, it is the group's first child.
     """
     target = find(situation.pool, key)
     if target is not None and target.vdev.children and leftover(target.vdev):
@@ -209,7 +210,7 @@ def _device(ui: FlowSession, situation: Situation, key: str) -> Target:
 
 
 def _only_failed(ui: FlowSession, situation: Situation, below: Target | None) -> Target:
-    """The one failed device of a vdev or the pool. Raises ZconsoleError unless it is one."""
+    """Return the only failed device of a vdev or pool. Raises ZconsoleError for none or several."""
     found = failed(situation.pool, below.key if below else None)
     if len(found) == 1:
         return found[0]
@@ -220,7 +221,7 @@ def _only_failed(ui: FlowSession, situation: Situation, below: Target | None) ->
 
 
 def _why_none(ui: FlowSession, situation: Situation, below: Target | None) -> str:
-    """Why no failed device waits for a replacement, and what to do instead."""
+    """Explain why no failed device needs a replacement, and what to do instead."""
     if ui.frame is not None and (way := way_out(ui.frame, ui.look, 80)):
         return f"{situation.pool.name} is suspended: {way}"
     where, root = (below.name, below.vdev) if below else (situation.pool.name, situation.pool.root)

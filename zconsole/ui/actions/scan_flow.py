@@ -1,4 +1,4 @@
-"""What can be done with scrubs and resilvers: their menu, and what is asked for some of it."""
+"""Menu of scrubs and resilvers, and the questions behind some of its entries."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _HOURS = (
 
 
 async def scans_flow(ui: FlowSession, key: str) -> None:
-    """List what can be done with the scans of the pool on show, and do it."""
+    """Show the actions for the scans of the pool on show, and carry out the chosen one."""
     await run_menu(ui, "Scrub and resilver", lambda now: scan_entries(now, ui.windows), key)
 
 
 def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[Entry, ...]:
-    """What can be done with scrubs and resilvers, always in this order; ``windows``: hours set."""
+    """Return the actions for scrubs and resilvers in fixed order; ``windows``: scrub hours set."""
     window = window_of(situation, windows)
     hours = f" (set: {window.hours})" if window else ""
     begin = partial(plan_beside_window, windows=windows)
@@ -67,7 +67,7 @@ def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) ->
 
 
 async def dates_flow(ui: FlowSession, _: str) -> bool:
-    """Ask for the dates of a scrub, then show its plan; False when left."""
+    """Ask for the dates of a scrub, then show the plan; return False if the question was left."""
     now = datetime.fromtimestamp(ui.backend.clock(), UTC)
     lines = partial(said_lines, _DATES, ui.look)
     question = TextQuestion("SCRUB WHAT WAS WRITTEN FROM … TO", lines, EXAMPLE)
@@ -78,7 +78,7 @@ async def dates_flow(ui: FlowSession, _: str) -> bool:
 
 
 async def window_flow(ui: FlowSession, _: str) -> bool:
-    """Ask for the hours of a scrub, then show the plan; False when left."""
+    """Ask for the hours of a scrub, then show the plan; return False if the question was left."""
     guid = ui.frame.guid if ui.frame else None
     now = next((window.hours for window in ui.windows if window.guid == guid), "")
     said = Span(f"Set now: {now}" if now else "No hours are set now.", "bold")

@@ -1,7 +1,8 @@
-"""The session of the flows: it asks, shows plans, has them confirmed, runs and follows them.
+"""Session of the flows: asks questions, confirms plans, runs them and follows their progress.
 
-A flow is a coroutine that gets the session and the key of the row at the cursor. It imports neither
-the app nor the controller that starts it; a test gives it a session that answers by a script.
+A flow is a coroutine that takes the session and the key of the row at the cursor. It imports
+neither the app nor the controller that starts it, so a test can run it with a session that gives
+scripted answers.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 Planner = Callable[[Situation], ActionPlan]
 Ran = Callable[[Sequence[ExecutionEvent]], Awaitable[None]]
-"""Takes what carrying out a plan gave, however it ended."""
+"""Called with the events of a plan's execution, even if that failed."""
 
 HURRY = 0.5
-"""Seconds between samples while an action waits for a fresh one."""
+"""Seconds between samples while an action waits for a fresh sample."""
 
 _ROLES = {
     "begun": "bold",
@@ -62,28 +63,28 @@ _ROLES = {
 
 @dataclass(slots=True)
 class PickList:
-    """A list to pick from; asked again, it begins where something was picked."""
+    """A list to choose from; shown again, its cursor starts on the line chosen last."""
 
     title: str
     lines: Lines
     start: int = 0
     about: About | None = None
-    """Without it the lines say all there is."""
+    """Details on a line; without it the lines themselves say everything."""
     fill: Fill | None = None
-    """Finds out what the lines do not say yet, and where to begin then. Raises ZconsoleError."""
+    """Completes the lines while they are shown, and returns the new start. Raises ZconsoleError."""
     behind: Behind = tuple
-    """The lines that stand behind one, as what can't be picked; ``rest``: what they are."""
+    """Indexes of lines hidden behind one, such as unavailable ones, which ``rest`` describes."""
     rest: str = ""
     offers: Callable[[int], Offers] = lambda _: ()
-    """What can be copied of the line at an index."""
+    """Texts that can be copied from the line at an index."""
     topics: Sequence[tuple[str, str]] = ()
-    """What the help says of each line."""
+    """Help on each line, as titles and texts."""
     picked: int | None = None
 
 
 @dataclass(slots=True)
 class TextQuestion:
-    """A question that is answered by typing; asked again, what was typed can be corrected."""
+    """A question answered by typing; asked again, it starts with the last answer, to correct it."""
 
     title: str
     lines: Lines
@@ -93,42 +94,44 @@ class TextQuestion:
 
 @dataclass(slots=True)
 class UnderWay:
-    """A plan that is being carried out, and how many of its commands have begun."""
+    """A plan that is being carried out, and the number of its commands that have begun."""
 
     plan: ActionPlan
     begun: int = 0
 
 
 class FollowUp:
-    """Sees every round of frames before the console shows it: fresh frames, and ends of plans."""
+    """Receives each round of frames before it is shown: finds fresh frames, and ends of plans."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._rounds = 0
         self._came = asyncio.Event()
-        """Set by the next round."""
+        """Set by the next round, then replaced."""
         self._frames: dict[str, Frame] = {}
         self._following: list[tuple[ActionPlan, Facts, float]] = []
-        """Plans on their way to their end, and when their commands were done."""
+        """Plans being followed, with their facts and the time their commands were done (epoch
+        seconds)."""
         self._scanning: set[str] = set()
         self._done: list[tuple[str, Event]] = []
 
     def take(self, update: Update) -> None:
-        """Take in a round: whoever waits for a fresh frame goes on."""
+        """Take in a round of frames, and wake those who wait for a fresh one."""
         self._rounds += 1
         self._frames = {frame.pool: frame for frame in update.frames}
+        # Wakes who waits now; later waiters wait for the next round.
         self._came.set()
         self._came = asyncio.Event()
 
     async def fresh(self, pool: str, since: float) -> Frame:
-        """The first frame of a pool by a look that began after ``since`` (steady clock).
+        """Return the first frame of a pool whose reading began after ``since`` (steady clock).
 
-        When it was delivered doesn't count: the read of a slow pool goes on over several rounds.
-        Where no good one comes in time, it is the newest there is; ``looked`` and ``problem``
-        tell. Raises UnavailableError when the pool is not imported any more.
+        The time of delivery doesn't count, as reading a slow pool takes several rounds. On a
+        timeout, return the newest frame there is: its ``looked`` and ``problem`` show that it is
+        old. Raises UnavailableError if the pool is no longer imported.
         """
         asked = self._rounds
-        # Where no answer comes in time, what there is says how old it is.
+        # On a timeout the last frame is used, which says how old it is.
         with self._feed.hurried(HURRY), suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 while not self._is_answered(pool, since, asked):
@@ -146,7 +149,7 @@ class FollowUp:
         return is_answer(frame.looked, problem, frame.suspended, since)
 
     def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
-        """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""
+        """Watch for the plan's end in samples taken after ``t`` (epoch seconds)."""
         if plan.supersedes:
             ended = (plan.pool, plan.action)
             self._following = [f for f in self._following if (f[0].pool, f[0].action) != ended]
@@ -154,13 +157,13 @@ class FollowUp:
             self._following.append((plan, facts, t))
 
     def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
-        """The followed plans whose end the newest frames show; each is reported once."""
+        """Yield the followed plans whose end the newest frames show; each is reported once."""
         for followed in list(self._following):
             plan, facts, t = followed
             frame = self._frames.get(plan.pool)
             if frame is None or plan.follow is None or frame.root is None:
                 continue
-            if frame.t - (frame.stale_seconds or 0.0) <= t:
+            if frame.t - (frame.stale_seconds or 0.0) <= t:  # older than its commands
                 continue
             outcome = plan.follow(situation_of(frame, facts))
             if outcome is not None:
@@ -168,7 +171,7 @@ class FollowUp:
                 yield plan, outcome
 
     def scans_over(self) -> Iterator[Frame]:
-        """The pools whose last running scan has just ended."""
+        """Yield the frames of pools whose last running scan has just ended."""
         for pool, frame in self._frames.items():
             running = any(view.scan.active for view in frame.scans)
             if running:
@@ -180,16 +183,16 @@ class FollowUp:
     def did(
         self, pool: str, t: float, text: str, name: str = DONE, severity: str = "notice"
     ) -> None:
-        """Keep what was done to a pool, or came of that, for its events."""
+        """Record something done to a pool, or its outcome, as an event."""
         self._done.append((pool, Event(t, name, text, severity, origin="console")))
 
     def events(self, pool: str) -> Iterator[Event]:
-        """What was done to a pool from here."""
+        """Return the recorded events of a pool."""
         return (event for where, event in self._done if where == pool)
 
 
 class FlowSession:
-    """The app that shows a flow's screens, and what acts on the pools it shows."""
+    """Gives flows access to the app's screens, and to the backend that changes pools."""
 
     def __init__(
         self, app: ThemedApp, feed: Feed, backend: ActionBackend, swaps: SwapWatch
@@ -198,46 +201,46 @@ class FlowSession:
         self.feed = feed
         self.backend = backend
         self.swaps = swaps
-        """The open checklists of disk swaps."""
+        """Open checklists of disk swaps."""
         self.jobs = JobWatch(backend.rebalance_backend, self._heard)
-        """The jobs of rebalances."""
+        """Rebalance jobs."""
         self.follow_up = FollowUp(feed)
         self.effects = EffectWatch()
         self.under_way: list[UnderWay] = []
-        """Plans being carried out now."""
+        """Plans that are being carried out."""
         self.told: dict[tuple[str, str], str] = {}
-        """How the last one ended, in the words that were said, by pool and action."""
+        """Notification of the last outcome, by pool and action."""
         self.past = Past()
-        """What was set from consoles, as of the newest reading."""
+        """Tunables set from consoles, as of the last reading."""
         self.windows: tuple[ScrubWindow, ...] = ()
-        """The hours of scrubs, as of the newest reading."""
+        """Scrub windows (hours of scrubs), as of the last reading."""
         self.held: Status | None = None
-        """What the autopilot does, as of the newest reading."""
+        """State of the autopilot, as of the last reading; None if none runs."""
 
-    # What is on show
+    # The pool on show
 
     @property
     def frame(self) -> Frame | None:
-        """The newest frame of the pool on show."""
+        """Newest frame of the pool on show."""
         return self.app.view_state.frame
 
     def frame_of(self, pool: str) -> Frame | None:
-        """The newest frame of a pool."""
+        """Return the newest frame of a pool, or None."""
         return next((frame for frame in self.app.view_state.frames if frame.pool == pool), None)
 
     @property
     def look(self) -> DisplayFormat:
-        """How sizes and times are written now."""
+        """How sizes and times are formatted."""
         return self.app.view_state.look
 
     @property
     def denied(self) -> str:
-        """Why nothing may be changed now; empty when it may."""
+        """Why nothing may be changed now; empty if changes are allowed."""
         state = self.app.view_state
         return state.why_denied(state.source, self.backend.denied)
 
     def situation_shown(self) -> Situation:
-        """The pool on show as the screen has it, without any facts. Raises ZconsoleError."""
+        """Return the pool as on the screen, without facts. Raises ZconsoleError before a sample."""
         if self.frame is None:
             raise ZconsoleError("no pool was sampled yet; try again in a moment")
         return situation_of(self.frame, Facts())
@@ -245,17 +248,18 @@ class FlowSession:
     async def situation_now(
         self, paths: tuple[str, ...] = (), shown: Situation | None = None
     ) -> Situation:
-        """The pool on show, or as it was ``shown``, with facts asked for now.
+        """Return the pool on show, or ``shown``, with facts of the machine read now.
 
-        Raises ZconsoleError without a pool.
+        ``paths`` are devices to examine. Raises ZconsoleError without a pool.
         """
         bare = shown or self.situation_shown()
         return replace(bare, facts=await self.backend.ask(bare.pool, bare.suspended, paths))
 
     def scans(self, ended: Iterable[str] = ()) -> Scans:
-        """What the newest round shows of scans; ``ended``: pools whose scan was seen to end.
+        """Return the scans as of the newest round; ``ended`` are pools whose scan was seen to end.
 
-        A pool that does not answer may scan, and so may one that was not asked for.
+        A pool that doesn't answer, or is not shown, may be scanning: it counts in neither group,
+        and ``whole`` is False.
         """
         state = self.app.view_state
         known = {
@@ -275,36 +279,36 @@ class FlowSession:
         )
 
     def show_swaps(self) -> None:
-        """Show the open checklists of swaps as they are now, without waiting for a sample."""
+        """Repaint with the current swap checklists, without waiting for a sample."""
         state = self.app.view_state
         if (update := self.feed.joined()) is not None:
             state.latest = state.listed(update)
         self.app.paint()
 
-    # What is kept on the machine
+    # State kept on the machine
 
     async def read_windows(self) -> None:
-        """Read the hours of scrubs again; those of before where that cannot be."""
+        """Read the scrub windows; keep the last ones if that fails."""
         with suppress(OSError, ZconsoleError):
             self.windows = await in_daemon_thread(self.backend.windows.windows)
 
     async def read_held(self) -> None:
-        """Read what the autopilot of the machine does; nothing where none runs."""
+        """Read the state of the machine's autopilot; keep the last one if that fails."""
         with suppress(OSError, ZconsoleError):
             self.held = await self.backend.autopilots.status()
 
     async def read_past(self) -> None:
-        """Read what was set from consoles, again."""
+        """Read which tunables were set from consoles."""
         self.past = await in_daemon_thread(self.backend.control.past)
 
-    # The conversation
+    # Questions and confirmations
 
     async def show(self, screen: Screen[Answer]) -> Answer | None:
-        """Show a screen until it is left; what it returns."""
+        """Show a screen until it is left, and return its result."""
         return await self.app.push_screen_wait(screen)
 
     async def pick(self, choice: PickList) -> int | None:
-        """The index of the line picked, None when the list is left. Raises as its ``fill``."""
+        """Return the index of the chosen line, None if left. Raises what its ``fill`` raises."""
 
         async def _fill(fill: Fill) -> int:
             start = await fill()
@@ -329,9 +333,9 @@ class FlowSession:
         return picked
 
     async def ask(self, question: TextQuestion, read: Callable[[str], Answer]) -> Answer | None:
-        """What ``read`` makes of the answer; None when the question is left.
+        """Ask until ``read`` accepts the answer; return its result, None if the question was left.
 
-        Asked again where it raises OSError or ZconsoleError.
+        An OSError or ZconsoleError of ``read`` is shown, and the question asked again.
         """
         while (typed := await self.typed(question)) is not None:
             question.typed = typed
@@ -342,20 +346,20 @@ class FlowSession:
         return None
 
     async def typed(self, question: TextQuestion) -> str | None:
-        """The answer as it is typed, None when the question is left."""
+        """Return the answer as typed, or None if the question was left."""
         title, lines = question.title, question.lines
         return await self.show(AskScreen(title, lines, question.example, question.typed))
 
     async def confirm(
         self, *ways: Planner, paths: tuple[str, ...] = (), ran: Ran | None = None
     ) -> bool:
-        """Show the plan, in each of its ways, and let it be run; False when it was only read.
+        """Show a plan in all its variants, and let one be run; return False if it was only read.
 
-        ``paths``: devices that it names; ``ran`` is told what it did.
+        ``paths`` are devices that the plan names. ``ran`` is called with the results.
         """
         situation = await self.situation_now(paths)
         plans = [way(situation) for way in ways]
-        # The first is what Enter would run: not one that is refused, nor one that meets a bug.
+        # Enter runs the first one, so those that are refused or would meet a known bug come last.
         plans.sort(key=lambda plan: bool(plan.refused or plan.hazards))
         able = [plan for plan in plans if plan.refused is None]
         if plans[0] in able and not plans[0].hazards:
@@ -373,7 +377,7 @@ class FlowSession:
         command: str,
         typed: str | None = None,
     ) -> bool:
-        """Have something confirmed that is no plan; ``command`` does the same by hand."""
+        """Have a change confirmed that is not a plan; ``command`` does the same in a shell."""
         denied, look = self.denied, self.look
         lines = [*said, Span(denied, "error")] if denied else said
         return await self.confirmed(
@@ -388,34 +392,34 @@ class FlowSession:
         )
 
     async def confirmed(self, *confirmations: Confirmation) -> bool:
-        """Whether one of these ways was run; else they were only read."""
+        """Show confirmations, and return whether one of them was run."""
         screen = ConfirmScreen(confirmations, self.look)
         await self.show(screen)
         return screen.confirmed
 
     def complain(self, problem: Exception | str) -> None:
-        """Show what went wrong, as it is."""
+        """Notify the operator of an error."""
         self.app.notify(str(problem), severity="error", markup=False)
 
     def tell(self, pool: str, text: str, *, ok: bool = True) -> None:
-        """Say what became of something, and keep it among the events for who looks later."""
+        """Notify the operator of an outcome, and record it as an event."""
         self.follow_up.did(pool, self.backend.clock(), text, OUTCOME, "notice" if ok else "error")
         severity: SeverityLevel = "information" if ok else "error"
         self.app.notify(text, timeout=20, markup=False, severity=severity)
 
     def _heard(self, pool: str, news: News) -> None:
-        """Put what happened to a job among the events of its pool."""
+        """Record news of a job as an event of its pool."""
         severity = "warning" if news.severity == "warning" else "notice"
         self.follow_up.did(pool, self.backend.clock(), news.text, OUTCOME, severity)
 
     # Plans
 
     def refresher(self, paths: tuple[str, ...] = ()) -> Refresher:
-        """Sees a pool anew, by the next good frame of it."""
+        """Return a refresher, which reads a pool anew by waiting for its next good frame."""
         return Refresher(self.follow_up.fresh, self.backend.ask, paths)
 
     def executor(self, paths: tuple[str, ...] = ()) -> Executor:
-        """Runs plans by the backend; it runs none where nothing may be changed."""
+        """Return an executor of plans; it refuses all of them if changes are denied."""
         return self.backend.executor(self.refresher(paths), self.denied)
 
     def confirmation(
@@ -425,7 +429,7 @@ class FlowSession:
         paths: tuple[str, ...] = (),
         ran: Ran | None = None,
     ) -> Confirmation:
-        """A plan to be confirmed; ``ran`` is told what it did."""
+        """Return the confirmation of a plan; ``ran`` is called with the results."""
         denied = self.denied
         return Confirmation(
             plan.title,
@@ -445,7 +449,7 @@ class FlowSession:
         ran: Ran | None,
         typed: str | None,
     ) -> AsyncIterator[Span]:
-        """Run a plan and say what happens; then watch for its end."""
+        """Run a plan and yield its progress; then follow it to its end."""
         kind, t, follow_up = "", self.backend.clock(), self.follow_up
         events: list[ExecutionEvent] = []
         self.under_way.append(now := UnderWay(plan))
@@ -460,15 +464,16 @@ class FlowSession:
             yield Span(str(error), "error")
             return
         finally:
+            # A plan that was canceled or failed halfway is reported, too.
             if ran is not None:
                 await ran(events)
             self.under_way.remove(now)
             if now.begun and kind == "done":
                 follow_up.did(plan.pool, t, plan.title)
-            elif now.begun:  # not on the timeline
+            elif now.begun:  # an OUTCOME is not marked on the timeline
                 follow_up.did(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
         if kind == "done" and (past := self.told.pop((plan.pool, plan.action), "")):
-            self.app.unsay(past)  # as that a scrub is paused, which runs again
+            self.app.unsay(past)  # such as "scrub paused", once the scrub runs again
         if kind == "done" and plan.follow is not None:
             follow_up.follow(plan, facts, self.backend.clock())
             if plan.action == "replace" or (plan.action, plan.begins) == ("attach", "resilver"):
@@ -477,10 +482,10 @@ class FlowSession:
                 yield Span(f"The console tells you when the {plan.begins} ends.", "dim")
 
     def ended(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
-        """Report how a plan that was followed has ended."""
+        """Report the end of a followed plan."""
         self.executor().ended(plan, outcome)
         said = outcome.text if outcome.ok else f"{plan.title}: {outcome.text}"
-        if plan.action == "scrub":  # of devices, what became of one goes on being true
+        if plan.action == "scrub":  # outcomes on devices stay true, those of scrubs don't
             self.told[plan.pool, plan.action] = said
         self.tell(plan.pool, said, ok=outcome.ok)
 

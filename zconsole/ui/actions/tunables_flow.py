@@ -1,4 +1,4 @@
-"""The flow of the tunables pane: list, ask, confirm, set, and round again; and the autopilot's."""
+"""Flows of the tunables pane: set, restore and presets, and the autopilot that holds a latency."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ LIFTS = {
     "rebuild": "too few requests of the rebuild at once",
     "memory": "too little memory to sort in",
 }
-"""What a preset can lift, in words."""
+"""Description of what a preset can improve, by limit."""
 
 _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
-"""Maps a verdict's cause to a key of ``presets.LIMITS``."""
+"""Maps a bottleneck's cause to a key of LIFTS."""
 
 _NO_DISK = ("cpu", "metadata")
-"""Those of OUT_OF_REACH for which it doesn't matter how many requests the disks have at once."""
+"""Causes in OUT_OF_REACH for which it doesn't matter how many requests the disks have at once."""
 
 
 async def tunables_flow(ui: FlowSession, _: str) -> None:
-    """Show the pane until it is left with Esc."""
+    """Show the tunables pane until it is left with Esc."""
     row: int | None = None
     while True:
         found = await in_daemon_thread(ui.backend.control.list)
@@ -76,7 +76,7 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
 
 
 def _screen(ui: FlowSession, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
-    """The list, whose values follow what an autopilot or somebody else sets meanwhile."""
+    """Return the screen of tunables; it rereads the values, which others may set meanwhile."""
     now = {setting.tunable.name: setting for setting in settings}
 
     async def _renew() -> None:
@@ -95,7 +95,7 @@ def _screen(ui: FlowSession, settings: tuple[Setting, ...], row: int) -> Tunable
 
 
 def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
-    """The tunables with their newest changes and what these did to the pool on show."""
+    """Return the tunables with their newest changes, and the effects on the pool on show."""
     frame = ui.frame
     changes = ui.past.changes
     newest = {change.name: change for change in changes}
@@ -112,13 +112,13 @@ def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
 
 
 def _suggested_of(ui: FlowSession, name: str) -> str:
-    """What is suggested to do with this tunable; empty where nothing is."""
+    """Return what the pool's suggestion says to do with this tunable; empty if nothing."""
     found = suggested(ui.frame) if ui.frame else None
     return found.beside if found and found.tunable == name else ""
 
 
 def _promised(ui: FlowSession, hold: Hold | None) -> str:
-    """When a value is restored, and the keys that change that; empty where none was set."""
+    """Describe when a value is restored, and the keys that change that; empty if it was not set."""
     if hold is None:
         return ""
     keys = ui.look.keys
@@ -130,7 +130,7 @@ def _promised(ui: FlowSession, hold: Hold | None) -> str:
 
 
 async def _ask_value(ui: FlowSession, setting: Setting) -> None:
-    """Ask until the answer is a value it may have, or the question is left."""
+    """Ask until the answer is a permitted value, or the question is left."""
     name, tunable = setting.tunable.name, setting.tunable
     lines = partial(question_lines, setting, _suggested_of(ui, name), ui.look)
 
@@ -187,6 +187,7 @@ async def _confirm_values(
         now = ui.backend.clock()
         await in_daemon_thread(partial(control.set, plain, now, action=action))
         for name, value in held.items():
+            # A guard process restores the value, even if the console is killed.
             await ui.backend.freeze(name, value)
         for name in values:
             yield Span(f"{name} is {exact(name, live(name))}", "notice")
@@ -196,7 +197,7 @@ async def _confirm_values(
 
 
 def _ends_autopilot(ui: FlowSession, names: Iterable[str]) -> str:
-    """What setting these does to an autopilot; empty where that goes on, or none runs."""
+    """Return how setting these affects a running autopilot; empty if it goes on, or none runs."""
     if ui.held is None or not any(name in LEVERS for name in names):
         return ""
     return (
@@ -231,7 +232,7 @@ async def _restore(ui: FlowSession) -> None:
     said += [Span(f"{name}  set by another version", "bold") for name in foreign]
 
     ends = _ends_autopilot(ui, (s.tunable.name for s in ours if s.ours))
-    others = {  # another console that runs holds them
+    others = {  # held by another running console
         s.tunable.name: s.hold
         for s in ours
         if s.hold and s.hold.by is Setter.CONSOLE and s.hold.process and not s.hold.own
@@ -247,7 +248,7 @@ async def _restore(ui: FlowSession) -> None:
 
 
 async def _until_the_end(ui: FlowSession) -> None:
-    """Have what was set from here go back by itself when the scan of the pool on show ends."""
+    """Have the tunables set from here restored when the scan of the pool on show ends."""
     frame = ui.frame
     if frame is None or frame.guid is None:
         raise ZconsoleError("cannot restore at the scan's end: this pool's GUID is unknown")
@@ -260,7 +261,7 @@ async def _until_the_end(ui: FlowSession) -> None:
 
 
 def likely_limit(frame: Frame) -> str | None:
-    """A key of ``presets.LIMITS``; None when nothing is clear, or no tunable would help."""
+    """Return the limit of the running scan, a key of LIFTS; None if unclear or none helps."""
     scan = frame.scan.scan if frame.scan else None
     if scan is None or scan.state != "running" or frame.limit is None:
         return None
@@ -273,7 +274,7 @@ def likely_limit(frame: Frame) -> str | None:
 
 
 def hopeless(frame: Frame) -> str | None:
-    """Why tunables make the scan hardly faster, and what they cost; None when one might help."""
+    """Explain why tunables hardly make the scan faster, and their cost; None if one might help."""
     if frame.limit is None or frame.limit.cause not in OUT_OF_REACH:
         return None
     disks = frame.limit.cause not in _NO_DISK
@@ -286,18 +287,18 @@ COMMAND = "zconsole tunables hold-latency"
 
 
 async def hold_flow(ui: FlowSession) -> None:
-    """Start the autopilot as a plan; where one runs, whoever started it, stop it as a plan.
+    """Confirm and start the autopilot, or stop the one that runs, whoever started it.
 
-    Raises ZconsoleError where nothing scans, or where latencies or tunables can't be read.
+    Raises ZconsoleError if nothing scans, or if latencies or tunables can't be read.
     """
     if status := await ui.backend.autopilots.status():
         await _stop(ui, status)
         return
-    _planned(ui, order(["1s"]))  # whatever is in the way is said before anything is asked
+    _planned(ui, order(["1s"]))  # a trial target: report obstacles before anything is asked
 
     def _read(answer: str) -> HoldOrder:
         words = answer.split()
-        if bare := without_unit(words):  # people mean ms
+        if bare := without_unit(words):  # ms is usual, but s would be 1000 times as long
             raise UsageError(f"{bare} has no unit: write {bare}ms or {bare}s")
         return order(words)
 
@@ -307,7 +308,7 @@ async def hold_flow(ui: FlowSession) -> None:
 
 
 def running(ui: FlowSession) -> str:
-    """What the autopilot does, for the list of tunables; while none runs, which key starts it."""
+    """Describe the state of the autopilot, or name the key that starts it."""
     key, status = ui.look.keys.way("hold-latency"), ui.held
     if status is None:
         return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
@@ -322,7 +323,7 @@ def running(ui: FlowSession) -> str:
 
 
 def _cost(ui: FlowSession, status: Status) -> str:
-    """What the scan on show, or else the first that is steered, loses by the autopilot."""
+    """Describe what the autopilot costs the scan on show, or else the first scan that it steers."""
     frames = (ui.frame, *map(ui.frame_of, status.pools))
     steered = (each for each in frames if each and each.scan and each.pool in status.pools)
     frame = next(steered, None)

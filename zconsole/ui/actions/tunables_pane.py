@@ -1,4 +1,4 @@
-"""The tunables pane: what is set, what it was, what a change did; presets and putting back."""
+"""List of tunables with their values, defaults, changes made from here, and measured effects."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span, fit
 
 UNCLEAR = "no clear effect"
-"""Of a change after which the figures vary as they did before, in short …"""
+"""Short verdict on a change after which the figures vary as much as before."""
 WITHIN = "within what it varies by: no clear effect"
-"""… and beside the figures."""
+"""Full verdict on a change without a clear effect, for use beside its figures."""
 UNMEASURABLE = "effect unmeasurable"
-"""Of a change of the rate that need not be the tunable's; why stands behind it."""
+"""Verdict on a change in the rate that may have another cause; the cause is named after it."""
 SET_HERE, CHANGED = "*", "+"
-"""Marks of a value set from here, and of another that is not the default."""
+"""Marks of a value set from here, and of any other that is not the default."""
 _VALUE, _UNIT = 10, 6
 _UNITS_FROM = 66
-"""Cells a screen needs for the column of units; the line at the cursor is told with its unit."""
+"""Smallest width in cells with a column of units; details on a tunable always have its unit."""
 _MEANING_FROM = 30
-"""Cells a line must have left for a meaning to be worth beginning."""
+"""Cells that must be left in a line to begin a meaning in it."""
 _SUGGESTED = "suggested"
 _TO_COME = "its effect shows after some minutes of a running scan"
 _UNMEASURED = "effect unknown: no scan watched long enough"
-"""Of a change of which no more will be known; the side that is lacking follows."""
+"""Verdict on a change of which nothing more will be measured; the missing side follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A tunable with what is known of it from here."""
+    """A tunable, and what the console knows of it."""
 
     setting: Setting
     promise: str = ""
-    """When it is restored, and by whom; empty where it was not set from here."""
+    """When and by whom it is restored; empty if it was not set from here."""
     change: Change | None = None
-    """The newest one."""
+    """The newest change of the tunable."""
     effect: TunableEffect | None = None
-    """What that did to the pool on show."""
+    """Effect of the change on the pool on show."""
     together: int = 1
-    """How many were set at once: the effect is that of all, and no single one's."""
+    """Number of tunables set at the same time: the effect is that of all of them together."""
     suggested: str = ""
-    """What the suggestion on the main screen says to do with it; empty where it is not about it."""
+    """What the main screen's suggestion says to do with it; empty if it is about another."""
 
 
 class TunablesScreen(PickScreen):
-    """The list, what is known of the one at the cursor, keys for presets; leaves a ``request``."""
+    """List of tunables with details on one; ``request`` tells with which key it was left."""
 
     groups = ("Menu", "Tunables")
     BINDINGS: ClassVar[list[BindingType]] = bindings("Tunables")
@@ -73,9 +73,9 @@ class TunablesScreen(PickScreen):
         held: Callable[[], str],
         renew: Work,
     ) -> None:
-        """All of these are asked at each drawing: values and units change meanwhile.
+        """The callables are called at each drawing, as values and units may change meanwhile.
 
-        ``held``: what the autopilot does, or that it can be started. ``renew`` reads the values.
+        ``held`` describes the autopilot, or how to start it. ``renew`` rereads the values.
         """
         self._now: Sequence[Shown] = ()
         self._held = ""
@@ -92,22 +92,22 @@ class TunablesScreen(PickScreen):
         self.request = "set"
 
     def draw(self) -> None:
-        """Draw what was read last, and read again for the next round."""
+        """Draw the values read last, and start to reread them for the next drawing."""
         super().draw()
         begin_next(self.app, self._renew, "values")
 
     def title_line(self, width: int) -> Line:
-        """What the columns are."""
+        """Return the headings of the columns."""
         return head_line(self._now, width)
 
     def action_request(self, what: str) -> None:
-        """Leave with what a key asks for."""
+        """Close the screen with the request of a key."""
         self.request = what
         self.action_open()
 
 
 def head_line(shown: Sequence[Shown], width: int) -> Line:
-    """The headings of the columns of ``tunable_lines``."""
+    """Return the headings of the columns of ``tunable_lines``."""
     name = fit("TUNABLES", _names(shown))
     value, default = fit("VALUE", _VALUE, right=True), fit("DEFAULT", _VALUE, right=True)
     start = f"   {name} {value} {default} {_unit('UNIT', width)}"
@@ -121,7 +121,7 @@ def _unit(text: str, width: int) -> str:
 
 
 def tunable_lines(shown: Sequence[Shown], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """One line per tunable of this kernel: value, default, unit, what was done, meaning."""
+    """Return one line per tunable of this kernel: value, default, unit, change, meaning."""
     names = _names(shown)
     return tuple(_line(each, names, look, width) for each in shown)
 
@@ -154,7 +154,7 @@ def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
 
 
 def _said(shown: Shown, room: int) -> str:
-    """What was done from here, first; the meaning only where there is room for more of it."""
+    """Return the change made from here, then the meaning if there is room to begin it."""
     setting = shown.setting
     said = f"was {setting.tunable.exact(setting.original)}" * setting.ours
     alone = shown.together == 1
@@ -162,7 +162,7 @@ def _said(shown: Shown, room: int) -> str:
         gain = _signed(shown.effect.gain) if shown.effect.issue_clear else UNCLEAR
         said += f", {UNMEASURABLE if shown.effect.doubt else gain}"
     more = "; ".join(filter(None, (said, _SUGGESTED * bool(shown.suggested))))
-    if len(more) <= room:  # else only below the list
+    if len(more) <= room:  # otherwise only in the details below the list
         said = more
     if room < _MEANING_FROM:
         return said
@@ -171,15 +171,15 @@ def _said(shown: Shown, room: int) -> str:
 
 
 def about_lines(shown: Shown, look: DisplayFormat, width: int, pilot: str = "") -> tuple[Line, ...]:
-    """The tunable at the cursor: what becomes of it, its range, what its newest change did.
+    """Return details on a tunable: when it is restored, its range, and its newest change.
 
-    ``pilot``: what the autopilot does.
+    ``pilot`` describes the autopilot.
     """
     setting, tunable = shown.setting, shown.setting.tunable
     said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
     ours = wrapped(said, "notice", look, width, " ") if setting.ours else []
     steered = setting.hold is not None and setting.hold.by is Setter.AUTOPILOT
-    # A small screen has no room for all of it: what becomes of a value comes before hints.
+    # A small screen cuts the end: the restoring of a value comes before hints.
     first = [] if steered or shown.suggested else ours
     lines = [*first, *(wrapped(pilot, "notice", look, width, " ") if pilot else ())]
     lines += wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")
@@ -203,7 +203,7 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int, pilot: str = "") 
 def _measured(
     change: Change, effect: TunableEffect | None, together: int, look: DisplayFormat
 ) -> str:
-    """``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); disks waited 12 ms …``."""
+    """Describe a change: ``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); …``."""
     said = f"{_values(change) if together == 1 else f'{together} tunables at once'}: "
     if effect is None or effect.gain is None:
         if effect is None or not effect.over:
@@ -230,9 +230,9 @@ def _compared(
     is_clear: bool,
     doubt: str = "",
 ) -> str:
-    """Both sides, and the change as a share, with whether that is more than either varies by.
+    """Compare two values, with the relative change and whether it exceeds the usual variation.
 
-    No share where it need not be the tunable's, but why.
+    With a ``doubt``, which names another possible cause, that replaces the relative change.
     """
     change = _signed(share) if is_clear else f"{_signed(share)}, {WITHIN}"
     change = f"{UNMEASURABLE}: {doubt}" if doubt else change
@@ -242,7 +242,7 @@ def _compared(
 def question_lines(
     setting: Setting, suggested: str, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """What to know before typing a value, and which one is suggested, if any."""
+    """Return what to know before typing a value, and the suggested value, if any."""
     texts = [
         setting.tunable.meaning,
         *([f"Suggested: {suggested}."] if suggested else ()),
@@ -254,7 +254,7 @@ def question_lines(
 
 
 def allowed(setting: Setting) -> str:
-    """Which values it may have, with what they count, and which it has by default."""
+    """Describe the permitted values with their unit, and the default."""
     tunable = setting.tunable
     default = "depends" if setting.default is None else tunable.exact(setting.default)
     joined = "or" if tunable.high - tunable.low == 1 else "to"
@@ -268,7 +268,7 @@ def _acts(tunable: Tunable) -> str:
 
 
 def changes_text(changes: Sequence[Change], effect: TunableEffect) -> str:
-    """What was set at one time, with what it did where that is known, for the timeline."""
+    """Describe tunables set at one time, with their effect if known, for the timeline."""
     first = f"{changes[0].name} {_values(changes[0])}"
     said = first if len(changes) == 1 else f"{first} and {len(changes) - 1} more"
     if effect.gain is None:

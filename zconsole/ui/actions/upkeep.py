@@ -1,7 +1,7 @@
-"""What a console does beside its flows: it looks at what consoles and jobs keep, and tells of it.
+"""Recurring work of a console beside its flows: watches tunables, jobs, swaps and the autopilot.
 
-It joins that to the frames, reports how actions ended, restores what is due, and asks before the
-console is quit.
+It adds them to the frames, reports how actions ended, restores tunables that are due, and asks
+before the console quits.
 """
 
 from __future__ import annotations
@@ -46,38 +46,38 @@ if TYPE_CHECKING:
 
 
 ALL_POOLS_SECONDS = 60.0
-"""How often a console of some pools asks for the scans of others before it restores tunables."""
+"""Seconds between two requests for all pools, for a console of some that would restore tunables."""
 LOOK_SECONDS = 5.0
-"""How often it looks for what other consoles set, and for jobs, while it knows of none at work."""
+"""Seconds between two looks for tunables, jobs and swaps of other consoles, while idle."""
 READ_SECONDS = 60.0
-"""How often it reads all of that though no change was seen: a read may have failed, and files that
-are written in place show none."""
+"""Seconds after which everything is reread without a sign of change: a read may have failed, and
+files that are written in place do not change their directory."""
 _REACHED = 6
-"""Cells of a latency."""
+"""Width of a latency in cells."""
 
 
 class LeaveScreen(ConfirmScreen):
-    """Asks whether to quit, and says what goes on then, and what does not."""
+    """Asks whether to quit, and lists the work that goes on or ends then."""
 
 
 class Upkeep:
-    """Looks after what is kept on the machine, and joins it to the frames of its feed."""
+    """Watches what consoles and jobs keep on this machine, and adds it to the feed's frames."""
 
     def __init__(self, session: FlowSession) -> None:
         self.session = session
         self._looked = self._read = float("-inf")
-        """When it last looked, and last read everything, in steady seconds."""
+        """Times of the last look, and of the last full read (seconds of the steady clock)."""
         self._mark: object = None
-        """What told changes when it last read everything."""
+        """The change mark at the last full read."""
         self._asked_all = float("-inf")
-        """When it last asked for all pools, in steady seconds."""
+        """Time of the last request for all pools (seconds of the steady clock)."""
         self._ended: set[str] = set()
-        """Pools whose scan has ended since the tunables were looked at."""
+        """Pools whose scan has ended since the last look at the tunables."""
         self._told_left = ""
-        """What was said last of tunables that were to be restored and are not."""
+        """Last message about tunables that should have been restored."""
 
     def take(self, update: Update) -> None:
-        """See a round before it is shown: report what ended, look at what consoles and jobs do."""
+        """Process a round before it is shown: report ended plans, and look for changes if due."""
         session = self.session
         app, follow_up = session.app, session.follow_up
         follow_up.take(update)
@@ -86,6 +86,7 @@ class Upkeep:
             session.ended(plan, outcome)
             if outcome.ok and plan.action == "replace":
                 offer = partial(self._offer_growth, plan.pool)
+                # The pool may be gone by then, which must not end the console.
                 begin(app, offer, group="growth", exit_on_error=False)
         if over := [frame.guid or frame.pool for frame in follow_up.scans_over()]:
             self._ended.update(over)
@@ -96,10 +97,10 @@ class Upkeep:
             else:
                 begin_next(app, partial(self._look, update), "look")
 
-    # What is joined to the frames
+    # Additions to the frames
 
     def additions(self, frame: Frame) -> Additions:
-        """What consoles and jobs do to a pool, for its frame."""
+        """Return the activities, events and flags of consoles and jobs for a pool's frame."""
         session, pool = self.session, frame.pool
         jobs, swaps = session.jobs.shown(pool), session.swaps.shown(frame)
         hours = tuple(
@@ -109,7 +110,7 @@ class Upkeep:
         )
         set_here = session.effects.events(pool, session.past.changes)
         events = (*set_here, *session.follow_up.events(pool))
-        holds = session.past.holds  # what an autopilot sets has a flag of its own
+        holds = session.past.holds  # the autopilot has a flag of its own
         count = sum(holds[name].by is not Setter.AUTOPILOT for name in session.past.in_place)
         return Additions(
             activities=(*jobs, *swaps, *hours, *self._autopilot(frame), *self._set_here(frame)),
@@ -119,7 +120,7 @@ class Upkeep:
         )
 
     def _autopilot(self, frame: Frame) -> tuple[ActivityView, ...]:
-        """The autopilot that steers the scan of a pool, among the work on it."""
+        """Return the activity line of the autopilot, if it steers the scan of this pool."""
         session, held = self.session, self.session.held
         if held is None or (held.pools and frame.seen.name not in held.pools):
             return ()
@@ -128,13 +129,13 @@ class Upkeep:
             lost = session.effects.lost(frame)
             pace = f"unreachable, rate -{percent(lost, 0)}" if lost else "scan can't go slower"
         note = f"{pace}; {session.look.keys.way('tunables', 'hold-latency')} stops it"
-        # In a fixed width, so that what stands behind it does not move.
+        # A fixed width keeps the text behind it from moving.
         reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"
         state = f"target {held.held}, now {reached}"
         return (ActivityView(Activity(AUTOPILOT, state, note=note), flag="AUTOPILOT"),)
 
     def _set_here(self, frame: Frame) -> tuple[ActivityView, ...]:
-        """The tunables that were set, while no scan tells of them."""
+        """Return the activity line of tunables set from here, while no scan line mentions them."""
         names = self.session.past.in_place
         if not names or any(view.scan.active for view in frame.scans):
             return ()
@@ -144,11 +145,11 @@ class Upkeep:
     # Looking
 
     def look_soon(self) -> None:
-        """Look at all of it with the next round: a flow has done something."""
+        """Look at everything with the next round, as a flow may have changed it."""
         self._looked = self._read = float("-inf")
 
     def _is_time(self) -> bool:
-        """Whether to look now: each look costs as much as a sample, and mostly finds nothing."""
+        """Return whether to look now: a look costs as much as a sample, and finds little."""
         now = self.session.backend.steady()
         idle = self.session.app.main_on_top and not self.session.jobs.live
         if idle and 0 <= now - self._looked < LOOK_SECONDS:
@@ -157,20 +158,20 @@ class Upkeep:
         return True
 
     async def _look(self, update: Update) -> None:
-        """Read what is kept where it may have changed, else only what changes by itself.
+        """Reread everything if it may have changed, else only what changes by itself.
 
-        On most machines nothing is kept: one thread asks for the times of a few directories.
+        On most machines nothing is kept, and this only stats a few directories in a thread.
         """
         backend = self.session.backend
         mark = await in_daemon_thread(backend.change_mark) if backend.change_mark else None
         now = backend.steady()
         changed = mark is None or mark != self._mark or now - self._read >= READ_SECONDS
-        if changed and self.session.app.main_on_top:  # else not all of it is read
+        if changed and self.session.app.main_on_top:  # otherwise swaps and windows are not read
             self._mark, self._read = mark, now
         self._read_kept(update, changed)
 
     def _read_kept(self, update: Update, changed: bool = True) -> None:
-        """Read what consoles and jobs left; without a change only of what they know something."""
+        """Start the reads; without a change only those that concern something known already."""
         app, session = self.session.app, self.session
         if changed or session.past != Past():
             begin_next(app, self.look_at_tunables, "tuned")
@@ -178,7 +179,7 @@ class Upkeep:
             begin_next(app, session.read_held, "autopilot")
         if changed or self.session.jobs.may_change({frame.pool for frame in update.frames}):
             begin_next(app, partial(self._look_at_jobs, update), "jobs")
-        if app.main_on_top:  # the one place that shows them
+        if app.main_on_top:  # only the main screen shows them
             if changed or session.swaps.may_change:
                 begin_next(app, self._look_at_swaps, "swaps")
             if changed:
@@ -195,16 +196,19 @@ class Upkeep:
             self.session.app.notify(said, severity="warning", timeout=15, markup=False)
 
     async def look_at_tunables(self) -> None:
-        """Restore tunables that are due, and say so; say what a console left that is gone."""
+        """Restore tunables that are due, and report them and those that a vanished console left."""
         session, backend = self.session, self.session.backend
         await session.read_past()
+        # A copy: more scans may end while this waits.
         ended, scans, holds = set(self._ended), session.scans(self._ended), session.past.holds
         left = {name: hold for name, hold in holds.items() if hold.is_left}
+        # A console of some pools does not see whether the others scan.
         if left and session.app.view_state.options.pools and not session.denied:
             scans = await self._of_all(scans)
         due = [name for name, hold in holds.items() if is_due(hold, scans)]
         if not session.denied and (due or left):
             try:
+                # This writes to the kernel, and may wait for a lock that another process holds.
                 done = await in_daemon_thread(
                     partial(backend.control.settle, backend.clock(), scans)
                 )
@@ -224,7 +228,7 @@ class Upkeep:
         self._ended -= ended
 
     async def _of_all(self, scans: Scans) -> Scans:
-        """What is known of scans once this console of some pools has asked about the others."""
+        """Return the scans with all pools taken into account, for a console that shows some."""
         now = self.session.backend.steady()
         if scans.running or 0 <= now - self._asked_all < ALL_POOLS_SECONDS:
             return scans
@@ -233,14 +237,14 @@ class Upkeep:
         return replace(scans, whole=True) if whole and not scanning(pools) else scans
 
     def _tell_left(self, text: str, failed: bool = False) -> None:
-        """Tell of tunables that are not restored; once, not at every look."""
+        """Report tunables that are not restored; the same message only once."""
         if text and text != self._told_left:
             severity: SeverityLevel = "error" if failed else "warning"
             self.session.app.notify(text, severity=severity, timeout=20, markup=False)
         self._told_left = text
 
     async def tidy_lights(self) -> None:
-        """Put back lights whose time is over, light the others again after a reboot; say which."""
+        """Switch off lights whose time is over, relight others after a reboot, and report it."""
         if self.session.denied:
             return
         try:
@@ -255,7 +259,7 @@ class Upkeep:
             self.session.app.notify(text, timeout=15, markup=False)
 
     async def _offer_growth(self, pool: str) -> None:
-        """After the last disk of a vdev was replaced by a larger one: say what it could gain."""
+        """After a vdev's last disk was replaced by a larger one, report the space it could gain."""
         session = self.session
         situation = await session.refresher()(pool, session.backend.steady())
         for top in data_vdevs(situation.pool.root):
@@ -269,9 +273,9 @@ class Upkeep:
     # Quitting
 
     def asks_to_leave(self, code: ExitCode) -> bool:
-        """Ask whether to quit, with ``code``, where something is left behind; whether it does.
+        """Ask whether to quit with ``code`` if work would be left behind; return whether it asks.
 
-        Over the question itself it doesn't: whoever presses the keys again means it.
+        It doesn't ask again over its own question: pressing the keys twice confirms.
         """
         app, look = self.session.app, self.session.look
         behind = self.left_behind()
@@ -280,7 +284,7 @@ class Upkeep:
 
         async def _quit(_: str | None) -> AsyncIterator[Span]:
             app.exit(return_code=code)
-            yield Span("")
+            yield Span("")  # the screen runs an async generator
 
         body = partial(said_lines, behind, look)
         confirmation = Confirmation("Quit?", body, _quit, verb="Quit")
@@ -288,9 +292,9 @@ class Upkeep:
         return True
 
     def left_behind(self) -> tuple[Span, ...]:
-        """What quitting now means for plans, an autopilot, tunables set from here, and jobs.
+        """Return how quitting affects plans, an autopilot, tunables set from here, and jobs.
 
-        Empty when nothing is left behind.
+        Empty if nothing is left behind.
         """
         session = self.session
         said = [line for each in session.under_way for line in _of_plan(each)]
@@ -308,7 +312,7 @@ class Upkeep:
         return tuple(said)
 
     def _kept(self, later: str, names: Sequence[str], at_end: bool) -> Iterator[Span]:
-        """Tunables that this console holds and leaves in place when it ends."""
+        """Yield lines on the tunables that this console holds and leaves changed when it ends."""
         one, way = len(names) == 1, self.session.look.keys.way
         stays = f"{counted(len(names), 'tunable')} set here stay{'s' * one} changed; {later}"
         yield Span(self._then(f"{stays} (not in this demo: it ends)", stays) + ".", "warning")
@@ -320,13 +324,13 @@ class Upkeep:
         yield Span(", ".join(names))
 
     def _then(self, in_demo: str, otherwise: str) -> str:
-        """What becomes of something when the console ends: a demo's machine ends with it."""
+        """Return the text that applies: in a demo, the simulated machine ends with the console."""
         source = self.session.app.view_state.source
         return in_demo if source is not None and "DEMO" in source.flags else otherwise
 
 
 def _of_plan(each: UnderWay) -> Iterator[Span]:
-    """What becomes of a plan that is being carried out."""
+    """Yield lines on a plan that is being carried out, and the commands left to run by hand."""
     yield Span(f"{each.plan.title} is running.", "bold")
     steps = each.plan.steps
     if each.begun:
@@ -339,7 +343,7 @@ def _of_plan(each: UnderWay) -> Iterator[Span]:
 
 
 def _settled(restored: Sequence[Restored], before: Mapping[str, Hold]) -> str:
-    """What was restored, in one message."""
+    """Return one message on all restored tunables."""
     own = [each for each in restored if before[each.name].own]
     lines = [f"{each.name} {each.text}" for each in own]
     for gone in dict.fromkeys(LEFT_BY.values()):

@@ -1,1 +1,1 @@
-"""What the main screen shows, one module for each pane."""
+"""Panes of the main screen, one module each, and the parts they share."""

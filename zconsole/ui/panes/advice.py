@@ -1,4 +1,4 @@
-"""The last lines of the scan pane: what limits the scan, what could be done, devices in trouble."""
+"""Last lines of the scan pane: the limit of the scan, a suggestion, and devices in trouble."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 _SURE = 0.5
-"""Certainty (0 to 1) below which the limit is only "perhaps" one."""
+"""Certainty (0 to 1) below which the limit is called "perhaps" one."""
 _NAME = 22
-"""Cells of a device's name where a text takes more lines than there are."""
+"""Cells of a device's name in a text that takes more lines than there are."""
 _BLANK: list[Line] = [()]
 
 
 def advice_lines(ink: Ink, *, running: int) -> list[Line]:
-    """What holds the running scan back, what could be done, and devices in trouble.
+    """Return lines on the limit of the running scan, a suggestion, and devices in trouble.
 
-    Each has its lines whether there is anything to say or not; where it is low, beside several
-    ``running`` scans, all have one.
+    The number of lines does not depend on what there is to say. On a low screen there are only one
+    or two lines, with several ``running`` scans just one.
     """
     is_running = running > 0
     if ink.compact:
@@ -42,7 +42,7 @@ def advice_lines(ink: Ink, *, running: int) -> list[Line]:
 
 
 def _low(ink: Ink, is_running: bool) -> list[Line]:
-    """What is said where it is low: the limit, then the worst trouble or else what to do."""
+    """Return the lines for a low screen: the limit, then the worst trouble, else a suggestion."""
     if way := way_out(ink.frame, ink.look, ink.width - LABEL - 2):
         return fixed("try", way, 1, ink)
     if ink.frame.problem:
@@ -56,7 +56,7 @@ def _low(ink: Ink, is_running: bool) -> list[Line]:
 
 
 def _limit(ink: Ink, rows: int) -> list[Line]:
-    """What the running scan waits for, in one line or as many as it takes of ``rows``."""
+    """Return lines on what the running scan waits for: one, or as many as needed of ``rows``."""
     limit, scan = ink.frame.limit, ink.frame.scan
     if limit is None or limit.cause == "unclear":
         is_paused = scan is not None and scan.scan.state == "paused"
@@ -69,9 +69,9 @@ def _limit(ink: Ink, rows: int) -> list[Line]:
 
 
 def _limited(most: int, ink: Ink) -> list[Line]:
-    """A line for the limit, ``most`` each for suggestion and troubles.
+    """Return a line for the limit, and ``most`` lines each for suggestion and troubles.
 
-    Of those that have nothing to say, a long limit or suggestion has the lines, too.
+    A long limit or suggestion also gets the lines of parts that have nothing to say.
     """
     told, advice = ink.frame.troubles, _suggestion(ink)
     suggested = _shortened("try", advice, most if told else 2 * most, ink)
@@ -79,7 +79,7 @@ def _limited(most: int, ink: Ink) -> list[Line]:
         return [*_limit(ink, 1), *suggested]
     if advice and told:
         return [*_limit(ink, 1), *suggested[:most], *_troubles(most, ink)]
-    # What stands below never moves for a longer reason: the zoomed pane says it whole.
+    # The lines below must not move for a longer limit; the zoomed pane shows all of it.
     limits = _limit(ink, 1 if advice and not ink.whole else 1 + most)
     rest = most + 1 - len(limits)
     if not advice:
@@ -89,15 +89,16 @@ def _limited(most: int, ink: Ink) -> list[Line]:
 
 
 def suggested(frame: Frame) -> Suggestion | None:
-    """What could be done about the limit; None where nothing can, or it is not clear.
+    """Return the suggestion on the limit; None if there is none, or the limit is unclear.
 
-    Nothing either to start the autopilot that runs, or to set what it sets: that ends it.
-    Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
+    While an autopilot runs, None also for starting it, and for setting a tunable that it sets, as
+    that would end it.
     """
     if frame.limit is None or frame.limit.cause == "unclear" or not frame.limit.advice:
         return None
     found = frame.limit.suggestion
     if any(view.activity.kind == AUTOPILOT for view in frame.activities):
+        # Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
         from zconsole.tunables.hold_latency import LEVERS
 
         if found.act == "hold" or found.tunable in LEVERS:
@@ -106,18 +107,18 @@ def suggested(frame: Frame) -> Suggestion | None:
 
 
 def _suggestion(ink: Ink) -> str:
-    """The suggestion with the keys of the console; empty where there is none."""
+    """Return the suggestion with the console's keys; empty if there is none."""
     found = suggested(ink.frame)
     return as_called(ink.look.said(found.text), called_names(ink.frame)) if found else ""
 
 
 def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
-    """A text in its lines; where it has too few, long names of devices lose their middle."""
+    """Return a text in exactly ``rows`` lines; if they are too few, device names are shortened."""
     return fixed(label, _with_short_names(label, text, rows, ink), rows, ink)
 
 
 def _with_short_names(label: str, text: str, rows: int, ink: Ink) -> str:
-    """The text, long names of devices in it without their middle where it takes more lines."""
+    """Shorten long device names in a text that would take more than ``rows`` lines."""
     if not ink.whole and len(ink.paragraph(label, text)) > rows:
         for row in ink.frame.rows:
             name = row.vdev.name
@@ -127,9 +128,10 @@ def _with_short_names(label: str, text: str, rows: int, ink: Ink) -> str:
 
 
 def _surroundings(ink: Ink) -> list[Line]:
-    """Module parameters that are not as the running version sets them, and the machine's load.
+    """Return lines on tunables with unusual values for this version, and on the machine's load.
 
-    Lazy import: keeps the first paint at the design size fast, which has no room for this.
+    The import is lazy since the default screen size, which has no room for this, paints faster
+    without it.
     """
     from zconsole.tunables.catalog import BY_NAME, unusual
 
@@ -145,7 +147,7 @@ def _surroundings(ink: Ink) -> list[Line]:
 
 
 def _troubles(rows: int, ink: Ink) -> list[Line]:
-    """Devices with new errors or flaps, the worst first, and what that speaks for."""
+    """Return lines on devices with new errors or flaps, the worst first, with the likely cause."""
     found = ink.frame.troubles
     if not found:
         return fixed("new errors", _quiet(ink), rows, ink, "dim")
@@ -161,7 +163,7 @@ def _quiet(ink: Ink) -> str:
 
 
 def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
-    """In full where there is room, else its first clauses: the detail of its row has the rest."""
+    """Return a trouble in full if it fits, else its first clauses; the row's details have all."""
     names = called_names(ink.frame)
     text = as_called(trouble.text, names)
     if ink.whole or len(ink.paragraph("new errors", text)) <= rows:

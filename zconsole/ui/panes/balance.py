@@ -1,4 +1,4 @@
-"""The balance pane: a bar for the fill of every top-level vdev."""
+"""Balance pane: the fill of every top-level vdev as a bar."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from zconsole.ui.widgets.draw import Line, Span, fit, ruled
 from zconsole.ui.widgets.graph import bar
 
 _LEAST = 3
-"""Lines that it has although the devices want more."""
+"""Lines that the pane gets even if the device list wants more."""
 _NAME = 14
 _LONG_NAME = 30
-"""Cells for a name; where it is wide, as many as the longest needs, to this."""
+"""Most cells of a name on a wide screen; fewer if the longest name needs fewer."""
 _SHORT_NAME, _SHORT_NUMBER = 10, 7
-"""Cells of a name, and at most of a size, where two vdevs share a line."""
+"""Cells of a name, and most cells of a size, if two vdevs share a line."""
 _FULL, _NEARLY = 0.96, 0.9
 _ROOMY, _WIDE = 80, 100
 _MARKS = 2
-"""Cells of the title's rule that longer words leave to the marks of what is out of sight."""
+"""Cells that longer wordings of the title leave free for the marks of hidden lines."""
 
 
 class BalancePane(Pane):
-    """The fill of every top-level vdev."""
+    """Pane with the fill of every top-level vdev."""
 
     pane_id = "balance"
     place = "bottom"
     keys = (("what-if", "what if"),)
 
     def wish(self, scene: Scene) -> Wish:
-        """A line for each vdev; between several of them data moves, of one it says little."""
+        """Wish for a line per vdev; a single vdev says little, so it may get none."""
         vdevs = scene.frame.balance.vdevs
         lines = len(vdevs) + 1 if vdevs else 0
         return Wish(self.pane_id, self.place, lines, least=_LEAST if lines >= _LEAST else 0)
 
     def paint(self, scene: Scene) -> None:
-        """Draw the vdevs below their title."""
+        """Draw the title and the vdevs."""
         balance, look, rows = scene.frame.balance, scene.look, scene.lines - 1
         title = balance_title(balance, look, scene.width, rows)
         self.show(balance_lines(balance, look, scene.width, rows), title)
@@ -50,9 +50,9 @@ class BalancePane(Pane):
 def balance_title(
     balance: Balance, look: DisplayFormat, width: int, room: int | None = None
 ) -> Line:
-    """Spread and bytes to move; what the last columns are: raw free space counts parity.
+    """Return the title: spread, bytes to move, and headings; raw free space includes parity.
 
-    ``room``: lines below it, None where all vdevs have one.
+    ``room`` is the number of lines below it; None if every vdev has one.
     """
     columns = " raw free" if width >= _ROOMY else " free"
     columns += "    frag" * (width >= _WIDE)
@@ -68,11 +68,11 @@ def balance_title(
 
 
 def _evening(balance: Balance, look: DisplayFormat, room: int) -> str:
-    """How much lies above the common fill; an amount is shown whole or not at all.
+    """Return the text on bytes above the common fill, uncut; empty if no wording fits.
 
-    It is less than a job moves: what that writes is spread over all vdevs again.
+    A job moves more than this, as its writes go to all vdevs.
     """
-    if balance.spread is not None and round(balance.spread, 3) <= EVEN:  # as it is shown
+    if balance.spread is not None and round(balance.spread, 3) <= EVEN:  # rounded as on the screen
         return " even " if room >= len(" even ") else ""
     if not balance.imbalance_bytes:
         return ""
@@ -86,10 +86,10 @@ def _evening(balance: Balance, look: DisplayFormat, room: int) -> str:
 def balance_lines(
     balance: Balance, look: DisplayFormat, width: int, room: int | None = None
 ) -> tuple[Line, ...]:
-    """One line a vdev: name, bar, fill, free bytes, fragmentation, share of new writes.
+    """Return a line per vdev: name, bar, fill, free, fragmentation, share of new writes.
 
-    Where not all fit into ``room`` lines there are two in each, and those that a rebalance moves
-    between come first.
+    If ``room`` lines are too few, two vdevs share a line. If that isn't enough either, the emptiest
+    and the fullest vdev come first, as a rebalance moves data between them.
     """
     if all(vdev.fill is None for vdev in balance.vdevs):
         return ((Span(" the source gives no sizes of vdevs", "dim"),),)
@@ -112,7 +112,7 @@ def balance_lines(
 
 
 def is_paired(balance: Balance, look: DisplayFormat, width: int, room: int | None) -> bool:
-    """Whether ``room`` lines are too few for a vdev each, and two of them fit into one."""
+    """Return whether ``room`` lines are too few for a vdev each, and two fit on one line."""
     fits = look.number <= _SHORT_NUMBER and width >= _ROOMY
     return fits and room is not None and room < len(balance.vdevs)
 
@@ -141,7 +141,7 @@ def _vdev(
 
 
 def fill_role(fill: float | None) -> str:
-    """The role of a bar of this fill.
+    """Return the role of a bar for a fill, 0…1.
 
     ZFS slows down as a vdev fills, and near 97 % only its reserve is left (spa_slop_shift).
     """

@@ -1,4 +1,4 @@
-"""The chassis as a map: every slot in its order, with what is in it."""
+"""Map of the chassis: every slot in physical order, with the disk in it."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ _MARKS = (("*", "notice"), ("F", "error"))
 _LIGHTS = len(_MARKS)
 _LABEL = 9
 _WORST = ("error", "warning", "notice", "", "dim")
-"""Roles, the worst first: of several leaves on a disk, that one's state is shown."""
+"""Roles, the worst first: if several leaves share a disk, the worst state is shown."""
 
 
 class Bay(NamedTuple):
-    """One slot, and what the pools have in it."""
+    """A slot, and the leaf vdevs on the disk in it."""
 
     enclosure: Enclosure
     slot: Slot
     leaves: tuple[tuple[Frame, VdevRow], ...] = ()
-    """The worst first; several where partitions of a disk are in use."""
+    """Leaves, the worst first; several if partitions of the disk are in use."""
 
     @property
     def key(self) -> SlotKey:
-        """What tells it from other slots."""
+        """Key of the slot: that of its enclosure, and its name."""
         return self.enclosure.key, self.slot.name
 
 
 def bays(frames: Sequence[Frame]) -> tuple[Bay, ...]:
-    """Every slot of every enclosure, in order."""
+    """Return all slots of all enclosures, in order."""
     shelves = {
         each.key: each for frame in frames if frame.sample for each in frame.sample.enclosures
     }
@@ -64,7 +64,8 @@ def bays(frames: Sequence[Frame]) -> tuple[Bay, ...]:
                 key = (row.vdev.disk.enclosure, row.vdev.disk.slot)
                 held.setdefault(key, []).append((frame, row))
     return tuple(
-        # A hot spare's own row, which says INUSE, comes after that of the place where it stands in.
+        # A hot spare in use has a second row, INUSE, which is sorted after the one it stands in
+        # for.
         Bay(shelf, slot, tuple(sorted(held.get((shelf.key, slot.name), ()), key=_badness)))
         for shelf in shelves.values()
         for slot in shelf.slots
@@ -83,19 +84,19 @@ def _state(row: VdevRow) -> tuple[str, str]:
 
 
 class ChassisMap(NamedTuple):
-    """The lines of the map, and where each slot is in it."""
+    """Lines of the map, and the place of each slot in them."""
 
     lines: tuple[Line, ...]
     places: tuple[tuple[int, int], ...]
-    """Line and column of each slot, by its index."""
+    """Line and column of each slot, by the slot's index."""
 
     def beside(self, at: int, step: int) -> int:
-        """The slot before or after another one, as they are read: line by line."""
+        """Return the slot ``step`` slots after another one, in reading order."""
         order = sorted(range(len(self.places)), key=self.places.__getitem__)
         return order[max(0, min(len(order) - 1, order.index(at) + step))]
 
     def below(self, at: int, lines: int) -> int:
-        """The slot some lines of slots below another one, in its column or the nearest."""
+        """Return the slot some lines of slots below another one, in the same or nearest column."""
         rows = sorted({line for line, _ in self.places})
         line, column = self.places[at]
         there = rows[max(0, min(len(rows) - 1, rows.index(line) + lines))]
@@ -111,9 +112,9 @@ def chassis_map(
     width: int,
     layouts: Sequence[str] = (),
 ) -> ChassisMap:
-    """Each enclosure as a numbered grid: as ``layouts`` says, else as wide as fits.
+    """Draw each enclosure as a numbered grid: by ``layouts``, else as wide as fits.
 
-    ``at`` is the index of the slot that the cursor is on.
+    ``at`` is the index of the slot with the cursor.
     """
     lines: list[Line] = []
     places: dict[int, tuple[int, int]] = {}
@@ -135,12 +136,12 @@ def chassis_map(
 
 
 class _Grid(NamedTuple):
-    """The slots of one enclosure as they are drawn."""
+    """Arrangement of the slots of an enclosure."""
 
     rows: tuple[tuple[int | None, ...], ...]
-    """Their indices in the enclosure; None is a place without a slot."""
+    """Indices of the slots within the enclosure, by row; None is a place without a slot."""
     label: int
-    """Cells of a slot's number, and of its state."""
+    """Cells of a slot's number; ``word``: cells of its state."""
     word: int
 
     @property
@@ -149,15 +150,16 @@ class _Grid(NamedTuple):
 
 
 def _grid(shelf: Sequence[Bay], layouts: Sequence[str], width: int) -> _Grid:
-    """As the configuration says, where that fits the width; else as many in a line as fit."""
+    """Arrange slots as configured if that fits the width, else as many in a line as fit."""
+    # All cells of an enclosure are equally wide.
     label = max(len(_label(bay)) for bay in shelf)
     layout = layout_of(layouts, shelf[0].enclosure)
     if layout is not None:
         word = min(_WORD, (width - 1) // layout.columns - (1 + label + 1 + _LIGHTS))
-        if word >= 1:  # a state's mark
+        if word >= 1:  # room for a state's mark at least
             return _Grid(layout.grid(len(shelf)), label, word)
     most = max(1, (width - 1) // _Grid((), label, _WORD).cell)
-    # As many in a line as fit, fewer where that leaves no line half empty.
+    # Prefer a width that divides the slots evenly to the greatest one.
     fitting = next((n for n in range(most, most // 2, -1) if len(shelf) % n == 0), most)
     numbers = range(len(shelf))
     rows = (tuple(numbers[start : start + fitting]) for start in numbers[::fitting])
@@ -165,7 +167,7 @@ def _grid(shelf: Sequence[Bay], layouts: Sequence[str], width: int) -> _Grid:
 
 
 def _label(bay: Bay) -> str:
-    """The slot's number; that of a slot of the machine itself does not look like a shelf's."""
+    """Return the slot's number; NVMe slots of the machine itself have a prefix."""
     number = bay.slot.number
     label = f"{number:02d}" if number is not None else bay.slot.name[:_LABEL]
     return label if bay.enclosure.key else f"NVMe {label}"
@@ -190,27 +192,27 @@ def _cell(
     return (
         Span(mark, "key"),
         Span(fit(look.text(_label(bay)), grid.label), ground or role),
-        *on,  # right after the slot's own number: not taken for the next one's
+        *on,  # next to its own number, so that it isn't taken for that of the next slot
         Span(" " * (_LIGHTS - len(on)), ground),
         Span(f" {fit(look.text(words), grid.word)}", ground or role),
     )
 
 
 def what_is_in(bay: Bay) -> tuple[str, str]:
-    """The state of a slot in a word with its mark, and its role."""
+    """Return the state of a slot in a word with its mark, and its role."""
     if bay.leaves:
         return _state(bay.leaves[0][1])
     return (f"  {OTHER}", "dim") if bay.slot.disks else (f"  {EMPTY}", "dim")
 
 
 def chassis_legend(look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """What stands for what."""
+    """Return the lines of the legend."""
     parts: list[Line] = [(Span(look.text(text), role),) for text, role in _LEGEND]
     return tuple((Span(" "), *line) for line in joined(parts, "   ", width - 1))
 
 
 def slot_lines(bay: Bay, lights: Lights, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """Everything that is known of a slot and the disk in it."""
+    """Return lines with everything known about a slot and its disk."""
     return tuple(
         line
         for label, value in _pairs(bay, lights, look)
@@ -255,13 +257,13 @@ def _lights(lit: SlotLights) -> str:
 
 
 AGAIN = 10.0
-"""Seconds between two questions about lights: each is dozens of commands to an enclosure."""
+"""Seconds between two queries of lights: each runs dozens of commands on an enclosure."""
 LOWEST = 6
-"""Lines that are told of a slot, so that nothing jumps as the cursor moves."""
+"""Least lines about a slot, so that nothing moves with the cursor."""
 
 
 class ChassisView(LinesView):
-    """The map: moving by a line is moving to the slot below."""
+    """View of the map; moving by a line goes to the slot below."""
 
     def __init__(self, go: Callable[[int, int], None]) -> None:
         super().__init__(id="chassis", focusable=True)
@@ -272,16 +274,16 @@ class ChassisView(LinesView):
         self._go(lines, 0)
 
     def page(self, pages: int) -> None:
-        """Move the cursor by screens full."""
+        """Move the cursor by screenfuls."""
         self._go(pages * max(1, self.size.height - 2), 0)
 
     def edge(self, direction: int) -> None:
-        """Go to the first slot, or to the last."""
+        """Go to the first line of slots, or the last."""
         self._go(direction * self.line_count(), 0)
 
 
 class ChassisScreen(TextScreen[tuple[str, str] | None]):
-    """Returns pool and key of the device picked."""
+    """Screen with the map; returns the pool and the key of the chosen device."""
 
     groups: ClassVar[tuple[str, ...]] = ("Chassis",)
     lives = True
@@ -293,7 +295,7 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         start: LeafDisk | None,
         ask: Callable[[], Awaitable[Lights]],
     ) -> None:
-        """The cursor starts on the slot of ``start``; ``ask`` asks the enclosures for lights."""
+        """``start`` is the disk to begin at; ``ask`` queries the enclosures for lights."""
         super().__init__("CHASSIS", lambda _: ())
         self._state = state
         self._ask = ask
@@ -305,17 +307,17 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         self.at = keys.index(wanted) if wanted in keys else 0
 
     def compose(self) -> ComposeResult:
-        """The map, what is in the slot at the cursor, and the keys."""
+        """Yield the map, details on the slot at the cursor, and the footer."""
         yield ChassisView(self._go)
         yield LinesView(id="about")
         yield FooterView(id="keys")
 
     def on_mount(self) -> None:
-        """Ask for the lights."""
+        """Start to query the lights."""
         begin(self, self._follow_lights, group="lights")
 
     def copies(self) -> Offers:
-        """The bay, and the disk in it."""
+        """Return the bay, serial number and WWN of the disk at the cursor."""
         bay = self._bay
         disk = (
             next((row.vdev.disk for _, row in bay.leaves if row.vdev.disk), None) if bay else None
@@ -330,7 +332,7 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         return self._bays[self.at] if self.at < len(self._bays) else None
 
     def draw(self) -> None:
-        """Draw the newest round; the cursor stays on its slot."""
+        """Draw the newest round, with the cursor on the same slot."""
         before = self._bay
         self._bays = bays(self._state.frames) or self._bays
         keys = [bay.key for bay in self._bays]
@@ -358,15 +360,15 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
             view.bring_in_sight(line, line)
 
     def title_line(self, _: int) -> Line:
-        """The title, and the slots in all."""
+        """Return the title with the number of slots."""
         return (Span(f" CHASSIS  {len(self._bays)} slots", "title"),)
 
     def action_slot(self, step: int) -> None:
-        """Go to the slot beside."""
+        """Go to the next or previous slot."""
         self._go(0, step)
 
     def action_open(self) -> None:
-        """Return the device in the slot at the cursor."""
+        """Close the screen with the device at the cursor, if there is one."""
         bay = self._bay
         if bay is None or not bay.leaves:
             self.app.notify("no device of a pool is in this slot", timeout=4)
@@ -375,7 +377,7 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         self.dismiss((frame.pool, row.key))
 
     def _go(self, lines: int, slots: int) -> None:
-        """Move the cursor by lines, staying in its column, or by slots."""
+        """Move the cursor by lines within its column, or by slots."""
         if not self._map.places:
             return
         found = self._map
@@ -383,7 +385,7 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         self._draw()
 
     async def _follow_lights(self) -> None:
-        """Ask again and again while the screen is there, with a pause after each answer."""
+        """Query the lights while the screen is open, with a pause after each answer."""
         while True:
             self._lights = await self._ask()
             self._draw()

@@ -1,4 +1,4 @@
-"""What stands in the cells of the device list: words, numbers, and pictures of the past."""
+"""Cells of the device list: words, numbers, sparklines and heat strips."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 _STEPS = {"latency": (0.005, 0.02, 0.08), "busy": (0.25, 0.5, 0.75)}
-"""Seconds, and shares, from which a cell of a strip is a level darker."""
+"""Levels from which a cell of a strip is darker: seconds of latency, share of time busy."""
 
 WORKING = frozenset({"ONLINE", "DEGRADED", "INUSE"})
 """States in which a device can have I/O to show."""
@@ -37,17 +37,17 @@ _STATES = {
     "INUSE": (" ", "notice"),
     "ONLINE": (" ", ""),
 }
-"""Mark before a state word, so that it stands out without color, and its role."""
+"""Mark before a state, so that it stands out without color, and role of the state."""
 _SINCE = {"DEGRADED": "degraded", "OFFLINE": "offline"}
-"""How a device is since it is not whole, by its state; others are missing."""
+"""Word before the time since which a device is in this state; "missing" for other states."""
 _SAID_BY_STATE = frozenset({"(resilvering)", "(awaiting resilver)", "(removing)"})
 _SUSPECTS = {"cable": "cable?", "disk": "failing?", "unclear": "new trouble"}
-"""What new errors speak for, in a word; the detail says why."""
+"""Likely cause of new errors in a word; the details explain it."""
 _BUSY_FULL = 0.95
 
 
 class Column(NamedTuple):
-    """One column; its width never depends on the values of the moment."""
+    """A column of the list; its width never depends on current values."""
 
     key: str
     title: str
@@ -57,23 +57,23 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What all rows of one painting of the device list share."""
+    """Data that all rows share when the device list is painted."""
 
     frame: Frame
     look: DisplayFormat
     columns: tuple[Column, ...]
     names: Mapping[str, str]
-    """Name of a leaf to how it is shown."""
+    """Displayed name of each leaf, by name."""
     top: float
-    """Top of the scale of every sparkline, bytes/s."""
+    """Top of the scale of all sparklines, in bytes/s."""
     troubles: Mapping[str, DeviceFault] = field(default_factory=dict)
-    """By the key of their row."""
+    """Troubles by the key of their row."""
     waited_for: frozenset[str] = frozenset()
     """Keys of the devices whose loss suspended the pool."""
 
 
 def state_words(row: VdevRow) -> tuple[str, str]:
-    """The state of a row with its mark, and its role: ``! DEGRADED``, ``~ resilvering``."""
+    """Return the state of a row with its mark, and its role: ``! DEGRADED``, ``~ resilvering``."""
     vdev = row.vdev
     if row.gone:
         return "x missing", "error"
@@ -94,7 +94,7 @@ def state_words(row: VdevRow) -> tuple[str, str]:
 def note_words(
     row: VdevRow, look: DisplayFormat, now: float, trouble: DeviceFault | None = None
 ) -> str:
-    """Everything worth saying about a row that no other column has."""
+    """Return everything notable about a row that no other column shows."""
     vdev = row.vdev
     parts = [look.text(vdev.note)] if vdev.note and vdev.note not in _SAID_BY_STATE else []
     if row.slow_sibling:
@@ -120,7 +120,7 @@ def _progress(word: str, progress: Progress | None) -> str:
 
 
 def is_noted(row: VdevRow, frame: Frame, look: DisplayFormat) -> bool:
-    """Whether there is something to note of a row; asked of every row, so the cheap part first."""
+    """Return whether a row has a note; called for every row, so cheap checks come first."""
     vdev = row.vdev
     if row.slow_sibling or row.missing_since is not None or vdev.errors.slow:
         return True
@@ -130,16 +130,16 @@ def is_noted(row: VdevRow, frame: Frame, look: DisplayFormat) -> bool:
 
 
 def bay_words(row: VdevRow) -> str:
-    """Where its disk sits, unless its name says it: disks may be named by their bay."""
+    """Return the bay of the row's disk; empty if the name is the bay already."""
     disk = row.vdev.disk
     return "" if disk is None or disk.bay == row.vdev.name else disk.bay
 
 
 def cell(column: Column, item: TreeLine, row: VdevRow, panel: Panel) -> tuple[str, str]:
-    """What stands in a column for a row, and its role."""
+    """Return the text of a row in a column, and its role."""
     look, width = panel.look, column.width
     match column.key:
-        case "name":  # indented, and with how many rows are folded below it
+        case "name":  # indented, with the number of rows folded below it
             text = panel.names.get(row.vdev.name) or look.text(row.vdev.name)
             if item.folded:
                 text = f"{text} {look.glyphs.folded}{item.folded}"
@@ -161,9 +161,10 @@ def cell(column: Column, item: TreeLine, row: VdevRow, panel: Panel) -> tuple[st
 
 
 def _state_cell(row: VdevRow, panel: Panel) -> tuple[str, str]:
-    """Its state with a mark, also where only its errors speak against it.
+    """Return the state with its mark; errors or new trouble also give an ONLINE row a mark.
 
-    Of a suspended pool zpool prints the state of its vdevs there: it is SUSPENDED, as above.
+    For a suspended pool, zpool prints the state of its vdevs in this place; show SUSPENDED instead,
+    as in the header.
     """
     if panel.frame.suspended and row.vdev is panel.frame.root:
         mark, role = _STATES["SUSPENDED"]
@@ -175,7 +176,7 @@ def _state_cell(row: VdevRow, panel: Panel) -> tuple[str, str]:
 
 
 def _error_cell(name: str, row: VdevRow) -> tuple[str, str]:
-    """One of the counters that zpool clear sets to 0; or all, where these have no room."""
+    """Return one of the counters that zpool clear resets; ``err`` is their sum."""
     errors = row.vdev.errors
     if name == "err":
         known = (errors.read, errors.write, errors.cksum) != (None, None, None)
@@ -186,7 +187,7 @@ def _error_cell(name: str, row: VdevRow) -> tuple[str, str]:
 
 
 def _io_cell(column: Column, row: VdevRow, panel: Panel) -> tuple[str, str]:
-    """Rates, latency and queues, each only of what it is known of; the past only of devices."""
+    """Return a rate, latency or queue if known; sparklines and strips are for leaves only."""
     rates, vdev, look, width = row.rates, row.vdev, panel.look, column.width
     said, role = "", ""
     match column.key:
@@ -204,7 +205,7 @@ def _io_cell(column: Column, row: VdevRow, panel: Panel) -> tuple[str, str]:
             said = percent(min(1.0, rates.busy), 0)
             role = "bold" if rates.busy >= _BUSY_FULL else ""
         case "lat_heat" | "busy_heat" if not vdev.children:
-            # How dark says how much, the color how it compares with siblings.
+            # The shade shows the value, the color how it compares with siblings.
             metric = "busy" if column.key == "busy_heat" else "latency"
             past = panel.frame.series.tail(row.key, metric, width)
             said = heat_strip(past, width, _STEPS[metric], look.glyphs)

@@ -1,6 +1,7 @@
-"""The columns of the device list: which there are at a width, and what stands over them.
+"""Columns of the device list: which ones fit a width, their headings and their rows.
 
-That follows from all vdevs of a pool, also those out of sight (``TreeFacts``).
+The choice depends on all vdevs of a pool, also hidden ones (``TreeFacts``), so that scrolling and
+folding don't change it.
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ from zconsole.ui.widgets.short_names import formerly
 
 
 class TreeFacts(NamedTuple):
-    """Of the vdevs of one frame; widths in cells."""
+    """Facts about all vdevs of a frame; widths in cells."""
 
     longest: int = 8
-    """The longest name with its indent."""
+    """Width of the longest name with its indent."""
     names: tuple[str, ...] = ()
-    """Those of the leaves, each once."""
+    """Names of the leaves, without duplicates."""
     longest_leaf: int = 0
-    """The longest of them."""
+    """Width of the longest name of a leaf."""
     deepest: int = 0
-    """The largest indent of a leaf."""
+    """Largest indent of a leaf."""
     bays: Mapping[str, str] = {}
-    """Leaf name to its bay; empty where the name tells it."""
+    """Bays by leaf name; empty if the name tells the bay."""
     widest_bay: int = 0
     errors: bool = False
-    """Whether an error counter of any row is not 0."""
+    """Whether any row has errors."""
     filled: frozenset[str] = frozenset()
-    """The keys of the disks that are being filled, or wait until the metadata is scanned."""
+    """Keys of the disks that are being filled, or will be once the metadata is scanned."""
 
 
 def tree_facts(frame: Frame) -> TreeFacts:
-    """The facts of a frame."""
+    """Collect the facts of a frame."""
     leaves = [row for row in frame.rows if not row.vdev.children]
     bays = {row.vdev.name: bay_words(row) for row in leaves}
     return TreeFacts(
@@ -62,14 +63,14 @@ def tree_facts(frame: Frame) -> TreeFacts:
 
 
 def has_failed(frame: Frame) -> bool:
-    """Whether a device has failed or counted errors."""
+    """Return whether a device has failed or has errors."""
     leaves = (row.vdev for row in frame.rows if not row.vdev.children)
     return any(leaf.state in BROKEN or leaf.errors.total for leaf in leaves)
 
 
 _NAME_MIN, _NAME_FIRST, _NAME_SECOND, _NAME_MAX = 8, 18, 28, 44
 _NO_RATE = 1.0
-"""Top of the scale, bytes/s, as long as no rate of any device is known, or all stand still."""
+"""Top of the scale in bytes/s while no rate is known, or all rates are 0."""
 _SPARK_MAX = 60
 _HEAT_MAX = 24
 _NOTE_MAX = 44
@@ -91,27 +92,27 @@ _WORDS = {
     "queue": "queue",
     "bay": "bay",
 }
-"""The first of a group of columns, and what the configuration calls the group."""
+"""Name of each group of columns in the configuration, by the first column of the group."""
 
 
 class Worth(NamedTuple):
-    """What a pool has to show that most pools have not; columns follow from that."""
+    """Features of a pool that need columns of their own, which most pools don't."""
 
     errors: bool = False
-    """Whether an error counter of any row is not 0."""
+    """Whether any row has errors."""
     notes: bool = False
-    """Whether there is anything to note of a row."""
+    """Whether any row has a note."""
     bay: int = 0
-    """Cells that the widest bay takes; 0 where no bay is known that names don't tell."""
+    """Cells of the widest bay; 0 if no bay is known, or the names tell all of them."""
     wanted: frozenset[str] = frozenset(COLUMN_WORDS)
-    """The columns that may be shown, as the configuration calls them."""
+    """Groups of columns that may be shown, by their names in the configuration."""
 
 
 NOTHING_YET = Worth()
 
 
 def worth(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Worth) -> Worth:
-    """What this frame has to show, or a frame before it had: columns come once, and stay."""
+    """Return the features of a frame or of any frame before it: columns appear once, and stay."""
     return Worth(
         before.errors or tree.errors,
         before.notes
@@ -122,9 +123,9 @@ def worth(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Worth) -> 
 
 
 def arrival(has: Worth) -> tuple[tuple[str, ...], ...]:
-    """What is added as there is room; a narrow screen drops from the end of this.
+    """Return groups of columns in the order in which they get room; narrow screens lack the last.
 
-    Where a device may have to be found, its bay comes before how busy it is.
+    If a device may have to be found, its bay comes before its load.
     """
     bay = (("bay",),) if has.bay else ()
     sought = has.errors or has.notes
@@ -150,18 +151,18 @@ def arrival(has: Worth) -> tuple[tuple[str, ...], ...]:
 def arrange(
     width: int, longest: int, number: int = 5, has: Worth = NOTHING_YET
 ) -> tuple[Column, ...]:
-    """The columns that fit ``width`` cells, one cell between two of them.
+    """Return the columns that fit ``width`` cells, with one cell between two of them.
 
-    ``longest`` is what the longest name with its indent would take, ``number`` the width of a
-    rate. Names get up to 18 cells before anything else and up to 28 before the notes; room left
-    over goes to the names, then to notes and the past.
+    ``longest`` is the width of the longest name with its indent, ``number`` the width of a rate.
+    Names get up to 18 cells before anything else, and up to 28 before the notes; what is left goes
+    to names, then to latency, notes, strips and sparklines.
     """
     sizes = {"name": max(_NAME_MIN, min(_NAME_FIRST, longest)), "state": _WIDTHS["state"]}
     for group in arrival(has):
         if _WORDS.get(group[0], "") not in {"", *has.wanted}:
             continue
         wanted = {key: _first_width(key, longest, number, has.bay) for key in group}
-        if _total(_with(sizes, wanted)) > width:
+        if _total(_with(sizes, wanted)) > width:  # less important ones do not jump in
             break
         sizes = _with(sizes, wanted)
     sizes["name"] = max(1, sizes["name"] - max(0, _total(sizes) - width))
@@ -170,7 +171,7 @@ def arrange(
 
 
 def _with(sizes: Mapping[str, int], wanted: Mapping[str, int]) -> dict[str, int]:
-    """Both; the sum of the errors gives way to the counters."""
+    """Merge the sizes; the sum of errors is dropped once its counters have columns."""
     both = {**sizes, **wanted}
     if _ERRORS[0] in wanted:
         both.pop("err", None)
@@ -190,8 +191,9 @@ def _total(sizes: Mapping[str, int]) -> int:
 
 
 def _grown(sizes: dict[str, int], width: int, longest: int) -> dict[str, int]:
-    """The sizes with the spare cells handed out."""
+    """Return the sizes with the spare cells distributed."""
     spare = max(0, width - _total(sizes))
+    # Columns, their greatest width, and the divisor of their share of the spare cells.
     for keys, most, part in (
         (("name",), max(sizes["name"], min(longest, _NAME_MAX)), 1),
         (("lat",), len("LATENCY"), 1),
@@ -209,7 +211,7 @@ def _grown(sizes: dict[str, int], width: int, longest: int) -> dict[str, int]:
 
 
 def common_scale(frame: Frame, samples: int) -> float:
-    """The top of one scale for the reads and writes of all devices over ``samples`` samples."""
+    """Return the top of a common scale for all reads and writes over ``samples`` samples."""
     leaves = [row for row in frame.rows if not row.vdev.children]
     peak = frame.series.peak([row.key for row in leaves], ("read", "write"), samples)
     if peak is not None:
@@ -218,13 +220,13 @@ def common_scale(frame: Frame, samples: int) -> float:
 
 
 def sort_key(columns: Sequence[Column], sort: str) -> str | None:
-    """The key of the column that shows what the order goes by, None where none does."""
+    """Return the key of the column that the list is sorted by; None if it isn't shown."""
     wanted = {"latency": ("lat",), "errors": ("err", "err_read")}.get(sort, (sort,))
     return next((column.key for column in columns if column.key in wanted), None)
 
 
 def heading(panel: Panel, sort: str) -> Line:
-    """The titles over the columns; over a picture of the past stands its scale."""
+    """Return the line of headings; a sparkline's or strip's heading is its scale."""
     sorted_key = sort_key(panel.columns, sort)
     spans = []
     for column in panel.columns:
@@ -243,7 +245,7 @@ def _title(column: Column, panel: Panel) -> str:
         top = units.size(panel.top)
         named = f"scale {top}"
         return named if len(named) <= column.width else f"0-{top}"
-    if column.key in _HEATS:  # the levels of a strip and what lies between them: ░5▒20▓80█
+    if column.key in _HEATS:  # the levels of a strip, with the bounds between them: ░5▒20▓80█
         levels, bounds = panel.look.glyphs.heat[1:], column.title.split()
         return levels[0] + "".join(map("".join, zip(bounds, levels[1:], strict=True)))
     whole = len(column.title) <= column.width
@@ -251,7 +253,7 @@ def _title(column: Column, panel: Panel) -> str:
 
 
 def row_line(item: TreeLine, panel: Panel) -> Line:
-    """The line of one vdev or class title."""
+    """Return the line of a vdev, or the title of a class."""
     if item.row is None:
         return (Span(f" {item.title}", "dim"),)
     note = _instead(item.row, panel)
@@ -259,7 +261,7 @@ def row_line(item: TreeLine, panel: Panel) -> Line:
 
 
 def _row_cells(item: TreeLine, row: VdevRow, panel: Panel, note: str) -> Iterator[Span]:
-    """What stands in each column; a ``note`` takes the place of everything about I/O."""
+    """Yield the cells of a row; a ``note`` takes the place of all I/O columns."""
     idle = [c.width for c in panel.columns if c.key in _IO] if note else []
     for column in panel.columns:
         if idle and column.key == "note":
@@ -275,7 +277,7 @@ def _row_cells(item: TreeLine, row: VdevRow, panel: Panel, note: str) -> Iterato
 
 
 def _instead(row: VdevRow, panel: Panel) -> str:
-    """The note of a device that can have no I/O, for which those columns have more room."""
+    """Return the note for the I/O columns of a device that can't have I/O; else empty."""
     idle = (row.gone or row.vdev.state not in cells.WORKING) and not row.vdev.children
     if not idle or row.vdev.state == "AVAIL":
         return ""
@@ -291,7 +293,7 @@ def _fit(text: str, column: Column, look: DisplayFormat) -> str:
 
 
 def _spaced(spans: Sequence[Span], role: str = "") -> Line:
-    """Each with a blank before it."""
+    """Put a space before each span."""
     blank = Span(" ", role)
     return tuple([each for span in spans for each in (blank, span)])
 
@@ -318,8 +320,8 @@ COLUMNS = (
     Column("slow", "SLOW", 4, right=True),
     Column("note", "NOTE", 17),
 )
-"""Left to right, as narrow as each may be."""
+"""All columns from left to right, with their least widths."""
 _WIDTHS = {column.key: column.width for column in COLUMNS}
 _SHORT = {"lat": "LAT"}
-"""Titles for columns too narrow for theirs."""
+"""Shorter headings for narrow columns."""
 _IO = {c.key for c in COLUMNS} - {"name", "bay", "state", "err", *_ERRORS, "slow", "note"}

@@ -1,4 +1,4 @@
-"""The lines under an expanded row: everything known about one vdev."""
+"""Details on a vdev, shown below its expanded row."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from zconsole.ui.widgets.graph import sparkline
 
 _SHOWN_BUCKETS = 24
 _DEEPEST = 8
-"""Cells that a detail is indented at most."""
+"""Most cells of indent of the details."""
 _FIRST = ("bay", "serial")
-"""What one looks for with the disk in hand."""
+"""Facts that come first, as they identify the disk in one's hand."""
 
 
 def detail_lines(
@@ -33,10 +33,10 @@ def detail_lines(
     rows: int = 1,
     until: float | None = None,
 ) -> tuple[Line, ...]:
-    """The detail of ``row``, every line within ``width`` cells; its graphs ``rows`` lines high.
+    """Return details on ``row``, ``width`` cells wide at most, with graphs of ``rows`` lines.
 
-    Where the disk is and which it is comes first, then how it is and was: that is what is looked
-    for, and there may be little room. The graphs end at ``until``, without it now.
+    There may be little room, so what is looked for most comes first: the disk's bay and serial,
+    then its state and past. The graphs end at ``until`` (epoch seconds), without it now.
     """
     indent, room = min(row.depth + 2, _DEEPEST), detail_room(row, width)
     lasting = [(label, look.text(text)) for label, text in _lasting(row, frame, look) if text]
@@ -61,18 +61,18 @@ def detail_lines(
 
 
 def detail_room(row: VdevRow, width: int) -> int:
-    """The cells of the lines of its detail in a list of ``width``."""
+    """Return the cells of a line of details in a list of ``width`` cells."""
     return max(20, width - min(row.depth + 2, _DEEPEST))
 
 
 def _paired(pairs: Sequence[tuple[str, str]], room: int) -> Iterator[Line]:
-    """Each whole, on as many lines as it takes: nothing else on the screen shows the rest."""
+    """Yield labels and values in full, wrapped: no other place on the screen shows the rest."""
     for label, value in pairs:
         yield from beside(_label(label), value, room)
 
 
 def _lasting(row: VdevRow, frame: Frame, look: DisplayFormat) -> Iterator[tuple[str, str | None]]:
-    """Which it is and where, how large; of the pool's row what is known of pool and machine."""
+    """Yield identity, place and size of a vdev; for the root also facts on pool and machine."""
     vdev, disk = row.vdev, row.vdev.disk or LeafDisk()
     slot = " of ".join(filter(None, (disk.slot, disk.enclosure)))
     yield "name", vdev.name
@@ -106,9 +106,9 @@ def _lasting(row: VdevRow, frame: Frame, look: DisplayFormat) -> Iterator[tuple[
 
 
 def _now(row: VdevRow, frame: Frame, look: DisplayFormat, room: int) -> Iterator[tuple[str, str]]:
-    """How it is: what is wrong with it and since when, its counters, what is asked of it."""
+    """Yield the present state: problems and since when, errors, and operations."""
     vdev, errors, rates = row.vdev, row.vdev.errors, row.rates
-    if vdev.kind == "root":  # its header may only count the reasons
+    if vdev.kind == "root":  # the header may only count the reasons
         reasons = all_reasons(frame, look, room - LABEL, len(frame.rows))
         yield from zip(("why", *[""] * len(reasons)), reasons, strict=False)
     yield from _troubles(row, frame, look)
@@ -128,7 +128,7 @@ def _now(row: VdevRow, frame: Frame, look: DisplayFormat, room: int) -> Iterator
 
 
 def _troubles(row: VdevRow, frame: Frame, look: DisplayFormat) -> Iterator[tuple[str, str]]:
-    """New errors and flaps of the last hour, when the last of them was, and what they speak for."""
+    """Yield new errors and flaps of the last hour, when the last was, and the likely cause."""
     found = next((trouble for trouble in frame.troubles if trouble.key == row.key), None)
     if found is None:
         spares = frame.spares if row.vdev.vclass == "spare" else ()
@@ -145,7 +145,7 @@ def _label(text: str) -> Span:
 
 
 def _histograms(vdev: Vdev, look: DisplayFormat) -> list[Line]:
-    """Disk latency since the pool was opened, a column a power of two, slow to the right."""
+    """Return disk latency since the import: a column per power of two, slow at the right."""
     drawn = {
         label: vdev.histograms[name]
         for name, label in (("disk_r", "read latency"), ("disk_w", "write latency"))
@@ -155,6 +155,7 @@ def _histograms(vdev: Vdev, look: DisplayFormat) -> list[Line]:
         return []
     low = min(next(i for i, n in enumerate(h) if n) for h in drawn.values())
     high = max(max(i for i, n in enumerate(h) if n) for h in drawn.values())
+    # At least nine buckets: the axis below needs room for two labels.
     high = max(min(high, low + _SHOWN_BUCKETS - 1), low + 8)
     lines: list[Line] = []
     for label, buckets in drawn.items():
@@ -170,5 +171,5 @@ def _histograms(vdev: Vdev, look: DisplayFormat) -> list[Line]:
 
 
 def _upper(bucket: int) -> float:
-    """Seconds at the top of a bucket: bucket i holds waits up to 2^(i+1) ns (vdev_stat_ex)."""
+    """Return the upper bound of a bucket in seconds: 2^(i+1) ns for bucket i (vdev_stat_ex)."""
     return float(2.0 ** (bucket + 1)) / 1e9

@@ -1,4 +1,4 @@
-"""The past of one device as graphs: latency and bandwidth, each with its scale, over one time.
+"""Graphs of a device's past: latency, reads and writes, each with its scale, over the same time.
 
 They show the newest samples that fit, or those up to a moment that was scrolled back to.
 """
@@ -19,11 +19,11 @@ from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.graph import graph_lines, graph_values, scale
 
 LABEL = 13
-"""Cells before a graph, and before the other values of a detail."""
+"""Cells before a graph, and before the values of the details."""
 _SCALE = 13
 """Cells for ``  scale 128ms`` at the right."""
 _LEAST = 20
-"""Cells below which a graph shows nothing that its number does not."""
+"""Least cells of a graph that shows more than its number does."""
 
 
 class _Metric(NamedTuple):
@@ -38,20 +38,21 @@ class ShownSamples(NamedTuple):
     times: Sequence[float]
     """Epoch seconds, oldest first."""
     newer: int
-    """How many samples came after them."""
+    """Number of newer samples, which are not shown."""
 
 
 def shown_samples(frame: Frame, most: int, until: float | None = None) -> ShownSamples:
-    """At most ``most`` samples up to the moment ``until``; without it, the newest."""
+    """Return at most ``most`` samples up to ``until`` (epoch seconds), or the newest without it."""
     times = [frame.t - age for age in frame.series.ages(CAPACITY)]
     last = len(times)
     if until is not None:
+        # Scrolled to the oldest sample, the graph is still full.
         last = max(min(most, last), bisect_right(times, until))
     return ShownSamples(times[max(0, last - most) : last], len(times) - last)
 
 
 def scrolled(frame: Frame, most: int, until: float | None, direction: int) -> float | None:
-    """``until`` an eighth of what is shown earlier (-1) or later; None for now."""
+    """Return ``until`` moved by an eighth of what is shown, back (-1) or on; None for now."""
     times = [frame.t - age for age in frame.series.ages(CAPACITY)]
     newer = shown_samples(frame, most, until).newer - direction * max(1, most // 8)
     newer = min(newer, len(times) - most)
@@ -59,7 +60,7 @@ def scrolled(frame: Frame, most: int, until: float | None, direction: int) -> fl
 
 
 def graph_room(width: int, rows: int, look: DisplayFormat) -> int:
-    """The cells of a graph itself in ``width``; 0 where there is no room for one."""
+    """Return the cells of a graph in a line of ``width``; 0 if that is too narrow."""
     room = width - LABEL - _SCALE
     if room < _LEAST:
         return 0
@@ -74,7 +75,7 @@ def graphs(
     rows: int,
     until: float | None = None,
 ) -> tuple[Line, ...]:
-    """Graphs ``width`` cells wide and each ``rows`` lines high; none of what was never measured."""
+    """Return graphs ``width`` cells wide, each ``rows`` lines high; none for unknown metrics."""
     room = graph_room(width, rows, look)
     if not room:
         return ()
@@ -94,13 +95,13 @@ def graphs(
 
 
 def even_in_time(times: Sequence[float], values: Sequence[float | None]) -> Sequence[float | None]:
-    """As many values, each of as much time: the highest of a place, else that of the next sample.
+    """Resample values evenly in time: the highest value in each slot, else that of the next sample.
 
-    Samples are not always as far apart: a demo is sped up, an interval changed. A place before a
-    sample that came later than usual was not sampled.
+    The distance between samples varies: the speed of a demo or the interval may change. Slots
+    before a sample that came later than usual stay empty (None).
     """
     step = _step(times)
-    if len(values) != len(times) or not step > 0:  # samples of an earlier run have no time
+    if len(values) != len(times) or not step > 0:  # samples of an earlier run have no times
         return values
     even: list[float | None] = [None] * len(times)
     before, usual = times[0], 0.0
@@ -115,14 +116,14 @@ def even_in_time(times: Sequence[float], values: Sequence[float | None]) -> Sequ
 
 
 def _step(times: Sequence[float]) -> float:
-    """Seconds from each of these moments to the next, on average; 0 for a single one."""
+    """Return the mean seconds between two moments; 0 for a single one."""
     return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
 
 
 def _graph(
     metric: _Metric, past: Sequence[float | None], look: DisplayFormat, width: int, rows: int
 ) -> Iterator[Line]:
-    """One graph with its name and scale; a word where it stood at 0 all the time."""
+    """Yield the lines of a graph with its name and scale; one word if all values are 0."""
     if not any(past):
         yield (Span(fit(metric.name, LABEL), "dim"), Span("none"))
         return
@@ -137,7 +138,7 @@ def _graph(
 def _axis(
     row: VdevRow, frame: Frame, shown: ShownSamples, look: DisplayFormat, width: int, rows: int
 ) -> Line:
-    """Which time is shown; it ends at the right. Between its ends, what happened."""
+    """Return the time axis: begin and end of what is shown, with marks of events between them."""
     begin, end = (units.duration(frame.t - t) for t in (shown.times[0], shown.times[-1]))
     line = TimeAxis(" " * width, look.glyphs.mark)
     marks = [*_marks(row, frame, shown.times, width, graph_values(1, rows, look.glyphs))]
@@ -154,8 +155,9 @@ def _axis(
 def _marks(
     row: VdevRow, frame: Frame, times: Sequence[float], width: int, per_cell: int
 ) -> Iterator[tuple[int, Mark]]:
-    """What happened to the device, the scan and by commands, and the column it is at."""
+    """Yield the columns of events on the device, of its scan, and of commands, with their marks."""
     name = row.vdev.name
+    # Texts of its own events begin with the name of the device, which is known here.
     own = [
         Mark(e.t, e.text.removeprefix(name).lstrip(": ")) for e in frame.events if e.vdev == name
     ]
@@ -167,6 +169,6 @@ def _marks(
 
 
 def _latency_top(past: Sequence[float | None]) -> float:
-    """In whole milliseconds, or in microseconds where all is faster than that."""
+    """Return the top of the scale, round in ms, or in µs if all values are below 1 ms."""
     unit = 1e3 if any(v is not None and v >= 0.001 for v in past) else 1e6
     return scale([None if v is None else v * unit for v in past]) / unit

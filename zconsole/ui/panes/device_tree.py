@@ -1,4 +1,4 @@
-"""Which lines the device list has: the tree folded, filtered or sorted."""
+"""Lines of the device list: the tree of vdevs, folded, filtered or sorted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLASS_TITLES = {
     "cache": "cache",
     "spare": "spares",
 }
-"""The lines ``zpool status`` prints above vdevs of these classes (print_class_vdevs)."""
+"""Titles that ``zpool status`` prints above the vdevs of these classes (print_class_vdevs)."""
 
 SORTS: dict[str, Callable[[VdevRow], float]] = {
     "tree": lambda _: 0.0,
@@ -27,25 +27,25 @@ SORTS: dict[str, Callable[[VdevRow], float]] = {
     "write": lambda row: -(row.rates.write or 0.0),
     "errors": lambda row: -float(row.vdev.errors.total),
 }
-"""Orders ``s`` goes through; all but the tree list devices only, the largest first."""
+"""Orders that ``s`` cycles through; all except the tree list only leaves, the largest first."""
 
 
 class TreeLine(NamedTuple):
-    """One line: a vdev, the title of a class, or a line of an expanded vdev's detail."""
+    """A line of the list: a vdev, the title of a class, or a line of a vdev's details."""
 
     key: str
     depth: int
     row: VdevRow | None = None
     title: str = ""
     folded: int = 0
-    """Rows hidden below a folded one."""
+    """Number of rows hidden below a folded row."""
     detail: int | None = None
-    """Which line of the detail of ``row``; None for the row itself."""
+    """Index of a line of details; None for the row itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How the operator wants the list."""
+    """Arrangement of the list by the operator."""
 
     sort: str = "tree"
     filter: str = ""
@@ -53,13 +53,13 @@ class Arrangement:
 
 
 def tree_height(rows: Sequence[VdevRow]) -> int:
-    """How many lines the whole tree takes, with the titles of its classes."""
+    """Return the lines of the whole tree, including the titles of classes."""
     classes = {row.vdev.vclass for row in rows if row.depth == 1}
     return len(rows) + len(classes & CLASS_TITLES.keys())
 
 
 def items(rows: Sequence[VdevRow], arrangement: Arrangement) -> tuple[TreeLine, ...]:
-    """The lines for ``rows``, which come in tree order."""
+    """Return the lines for ``rows``, which are in tree order."""
     kept = rows if not arrangement.filter else _filtered(rows, arrangement.filter)
     if arrangement.sort != "tree":
         leaves = [row for row in kept if not row.vdev.children]
@@ -93,7 +93,7 @@ def _below(rows: Sequence[VdevRow], index: int) -> int:
 
 
 def _filtered(rows: Sequence[VdevRow], wanted: str) -> list[VdevRow]:
-    """The rows that match and those above them, so that a match keeps its place in the tree."""
+    """Return the matching rows and their ancestors, which keep each match's place in the tree."""
     needle = wanted.casefold()
     kept: set[int] = set()
     path: list[int] = []
@@ -105,7 +105,7 @@ def _filtered(rows: Sequence[VdevRow], wanted: str) -> list[VdevRow]:
 
 
 def matches(row: VdevRow, needle: str) -> bool:
-    """Whether the (case-folded) text is in a row's name, path, state, or where its disk sits."""
+    """Return whether a case-folded text occurs in a row's name, path, state, note or disk place."""
     vdev, disk = row.vdev, row.vdev.disk or LeafDisk()
     words = (vdev.name, vdev.path or "", vdev.state, vdev.note, vdev.kind, row.slow_sibling or "")
     places = (disk.bay, disk.slot, disk.serial, disk.wwn, disk.port, disk.model)

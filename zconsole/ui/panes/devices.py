@@ -1,4 +1,4 @@
-"""The device list: a cursor over the topology, of which only visible rows are drawn."""
+"""Device list: a cursor over the tree of vdevs, of which only visible rows are drawn."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from zconsole.ui.widgets.lines_view import CursorView
 from zconsole.ui.widgets.short_names import short_names
 
 HOLD = 30.0
-"""Seconds that a device stays tinted after it was last said to limit the scan."""
+"""Seconds for which a device stays tinted after it was last found to limit the scan."""
 
 
 @dataclass
 class DeviceMemory:
-    """One pool: which columns it needed, and which of its devices limits the running scan."""
+    """State of the list for one pool: columns it needed, and the device that limits its scan."""
 
     has: Worth = NOTHING_YET
     culprit: str | None = None
-    """Key of the row that limits the scan, or did a moment ago."""
+    """Key of the row that limits the scan, or did less than HOLD seconds ago."""
     tree: TreeFacts = field(default_factory=TreeFacts)
-    """What follows from the vdevs of the newest frame."""
+    """Facts about the vdevs of the newest frame."""
     _last_said: float = 0.0
-    """When it was last said to, in epoch seconds."""
+    """Time (epoch seconds) when the culprit was last found to limit the scan."""
 
     def take(self, frame: Frame, look: DisplayFormat) -> None:
-        """Take in a frame."""
+        """Update from a frame."""
         self.tree = tree_facts(frame)
         if not (self.has.errors and self.has.notes):
             self.has = worth(frame, look, self.tree, self.has)
@@ -60,6 +60,7 @@ class DeviceMemory:
         disk = frame.limit.disk
         leaves = (row.key for row in frame.rows if disk and row.vdev.name == disk)
         named = next(leaves, None)
+        # The tint moves to another device only after HOLD seconds: it would flicker.
         held = self.culprit is not None and 0 <= frame.t - self._last_said < HOLD
         if named is not None and (named == self.culprit or not held):
             self.culprit, self._last_said = named, frame.t
@@ -68,59 +69,59 @@ class DeviceMemory:
 
 
 _TALL, _GRAPH = 20, 3
-"""Lines of the list from which each graph in a detail takes several, and how many."""
+"""Lines of the list from which graphs in details are higher, and their height then."""
 _LEAST = 7
-"""Cells of a name that tell one disk from the next, beside its bay."""
+"""Cells of a name beside its bay that suffice to tell disks apart."""
 _NOTHING = TreeLine("", 0, title="nothing matches")
 _UNSEEN = TreeLine("", 0, title="no devices seen yet")
 AWAITED = 30
-"""Samples within which a disk is awaited that a replacement begins to fill."""
+"""Samples within which a replacement must begin to fill a disk, for the cursor to go there."""
 
 
 class DeviceView(Pane, CursorView):
-    """Rows of one frame, arranged as the operator wants, some expanded to their detail."""
+    """The list: rows of one frame in the operator's arrangement, some with open details."""
 
     pane_id = "devices"
     place = "list"
     goes_sideways = True
 
     def __init__(self, sort: str = "tree", columns: Sequence[str] = COLUMNS) -> None:
-        """``columns``: those of the configuration that may be shown."""
+        """``columns`` are the groups of columns that the configuration allows."""
         super().__init__()
         self.arrangement = Arrangement(sort)
         self._wanted = frozenset(columns)
         self.expanded: set[str] = set()
         self.until: float | None = None
-        """Epoch seconds at which the graphs of details end; None for now."""
+        """Time (epoch seconds) at which the graphs in details end; None for now."""
         self._frame: Frame | None = None
         self._opening = True
-        """Whether only the first frame has been shown."""
+        """Whether at most one frame has been shown so far."""
         self._look = DisplayFormat()
         self._width = 80
         self._panel: Panel | None = None
         self._memories: dict[str, DeviceMemory] = {}
-        """By pool."""
+        """Memories by pool."""
         self._memory = DeviceMemory()
         self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
         self._rows: dict[int, Line] = {}
-        """Lines of rows made for this frame: they are compared, and then drawn."""
+        """Lines of rows of this frame, as they are asked for twice: to compare and to draw them."""
         self.facts: dict[str, Pairs] = {}
-        """What the feed knows of devices, by key, for their details."""
+        """Facts from the feed on devices, by key, for their details."""
         self.awaits_filled = 0
-        """For how many more frames the cursor goes to the next disk that begins to be filled."""
+        """Number of frames for which the cursor still goes to a disk that begins to be filled."""
 
     def wish(self, scene: Scene) -> Wish:
-        """A line for each vdev, below the title; and what is opened in them."""
+        """Wish for a line per vdev, the title, and open details."""
         steady = tree_height(scene.frame.rows) + 1
         return Wish(self.pane_id, self.place, max(steady, self.line_count() + 1), steady=steady)
 
     def paint(self, scene: Scene) -> None:
-        """Draw the list."""
+        """Draw the frame of the scene."""
         self.show_frame(scene.frame, scene.look, scene.width)
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
-        """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
+        """Draw a frame ``width`` cells wide, with the cursor on the same device."""
         is_next = self._frame is not frame
         self._opening = self._opening and (self._frame is None or not is_next)
         self._frame, self._look, self._width = frame, look, width
@@ -135,7 +136,7 @@ class DeviceView(Pane, CursorView):
         self.awaits_filled = max(0, self.awaits_filled - is_next)
 
     def rearrange(self, **change: object) -> None:
-        """Work out the lines anew after this change of the arrangement, or of frame or detail."""
+        """Rebuild the lines after a change of the arrangement, frame or details."""
         self.arrangement = replace(self.arrangement, **change)  # type: ignore[arg-type]
         if self._frame is None:
             return
@@ -157,13 +158,13 @@ class DeviceView(Pane, CursorView):
         self._open_on_failed()
 
     def on_resize(self) -> None:
-        """As the console opens, show what has failed."""
+        """Show a failed device on the first frame, now that the height is known."""
         self._open_on_failed()
 
     def _open_on_failed(self) -> None:
-        """Put the cursor on the first device that has failed, where that is out of sight.
+        """Move the cursor to the first failed device if it is out of sight.
 
-        Only for the first frame: later on, nothing jumps.
+        Only for the first frame: later on, nothing moves by itself.
         """
         room = self.size.height - int(self.has_title)
         if not self._opening or self._frame is None or room < 1:
@@ -175,16 +176,16 @@ class DeviceView(Pane, CursorView):
             self.reveal()
 
     def await_filled(self) -> None:
-        """Go to the disk that a replacement begins to fill, if that begins within some samples.
+        """Have the cursor go to the disk that a replacement begins to fill within some samples.
 
-        A resilver that is put off may begin hours later, when something else is at the cursor.
+        A deferred resilver may begin hours later, when the operator looks at something else.
         """
         self.awaits_filled = AWAITED
 
     def _reveal_filled(self, new: Collection[str]) -> None:
-        """Show a disk that has come to be filled, where the operator waits for it.
+        """Go to a disk that begins to be filled if the operator waits for it.
 
-        Else only where it takes the place of the one at the cursor: nothing jumps.
+        Otherwise only scroll to it, if it appeared in the group of the row at the cursor.
         """
         rows = (i for i, item in enumerate(self._items) if item.key in new)
         at, filled = self._at_cursor, next(rows, None)
@@ -199,13 +200,13 @@ class DeviceView(Pane, CursorView):
                 self.reveal(filled)
 
     def _being_filled(self) -> frozenset[str]:
-        """The keys of the disks that are being filled, or wait until the metadata is scanned."""
+        """Return keys of disks that are being filled, or will be once the metadata is scanned."""
         filled = self._memory.tree.filled
         return filled.intersection([item.key for item in self._items]) if filled else filled
 
     @property
     def current(self) -> TreeLine | None:
-        """What the cursor is seen on; None while the list is hidden."""
+        """Line at the cursor; None while the list is hidden."""
         return self._at_cursor if self.display else None
 
     @property
@@ -213,13 +214,13 @@ class DeviceView(Pane, CursorView):
         return self._items[self.cursor] if self.cursor < len(self._items) else None
 
     def fold(self, change: Callable[[frozenset[str], frozenset[str]], frozenset[str]]) -> None:
-        """Have ``change`` make what is folded of what was, and of the row at the cursor."""
+        """Change the folded rows: ``change`` gets them and the row at the cursor, by key."""
         item = self.current
         if item is not None and item.row is not None:
             self.rearrange(folded=change(self.arrangement.folded, frozenset({item.key})))
 
     def toggle_detail(self) -> str | None:
-        """Open or close the detail of the row at the cursor; the key of one just opened."""
+        """Open or close the details of the row at the cursor; return its key if opened."""
         item = self.current
         if item is None or item.row is None:
             return None
@@ -230,9 +231,9 @@ class DeviceView(Pane, CursorView):
         return item.key if item.key in self.expanded else None
 
     def sideways(self, direction: int) -> None:
-        """In an open detail, go back or on in time; else fold or unfold the row at the cursor.
+        """In open details, scroll in time; otherwise fold or unfold the row at the cursor.
 
-        Left goes from a row without any below it to the one above.
+        Left on a row with nothing to fold goes to its parent.
         """
         if self._scroll_time(direction):
             return
@@ -245,7 +246,7 @@ class DeviceView(Pane, CursorView):
             self.fold(lambda folded, row: folded | row)
 
     def to_now(self) -> bool:
-        """Have the graphs of details end now."""
+        """Let the graphs in details end now; return whether they did not."""
         was_earlier = self.until is not None
         if was_earlier:
             self.until = None
@@ -253,7 +254,7 @@ class DeviceView(Pane, CursorView):
         return was_earlier
 
     def _scroll_time(self, direction: int) -> bool:
-        """In an open detail, show an earlier (-1) or later time; whether the cursor is in one."""
+        """Scroll open details in time, back (-1) or on; return whether the cursor is in any."""
         item, frame, look = self.current, self._frame, self._look
         if item is None or item.row is None or item.key not in self.expanded or frame is None:
             return False
@@ -265,23 +266,23 @@ class DeviceView(Pane, CursorView):
         return True
 
     def learn(self, key: str, facts: Pairs) -> None:
-        """Show what the feed knows of a device in its detail."""
+        """Store facts from the feed, and show them in the details of a device."""
         self.facts[key] = facts
         self.rearrange()
         if (item := self._at_cursor) is not None and item.key == key:
             self._reveal_detail(key)
 
     def _reveal_detail(self, key: str) -> None:
-        """Scroll so that as much of the detail is in sight as there is room for."""
+        """Scroll so that as much of the details is visible as fits."""
         own = (index for index, item in enumerate(self._items) if item.key == key)
         self.reveal(max(own, default=0))
 
     def line_count(self) -> int:
-        """Rows, class titles and lines of detail."""
+        """Return the number of lines: rows, class titles and details."""
         return len(self._items)
 
     def line_at(self, index: int) -> Line:
-        """The line at an index; drawn only now that it is wanted."""
+        """Return the line at an index; rows are made on demand."""
         item = self._items[index]
         if item.detail is not None:
             return self._details[item.key][item.detail]
@@ -292,18 +293,18 @@ class DeviceView(Pane, CursorView):
         return self._rows[index]
 
     def ground(self, index: int) -> str:
-        """That of the cursor, else the tint of the device that limits the scan."""
+        """Return the background: the cursor's, else a tint for the device that limits the scan."""
         item = self._items[index]
         tinted = item.key == self._memory.culprit and item.detail is None
         return super().ground(index) or ("tint" if tinted else "")
 
     @property
     def has_title(self) -> bool:
-        """The headings always stay."""
+        """True: the headings are always shown."""
         return True
 
     def title_line(self) -> Line:
-        """The column headings, with the filter and how far down the list this is."""
+        """Return the column headings with order, filter and position."""
         if self._panel is None:
             return (Span(" DEVICES", "title"),)
         line = heading(self._panel, self.arrangement.sort)
@@ -314,15 +315,15 @@ class DeviceView(Pane, CursorView):
         return _over(merged(line), mark)
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on the row of this key, where it is in the list."""
+        """Put the cursor on the row with this key, if it is in the list."""
         index = next((i for i, item in enumerate(self._items) if item.key == key), None)
         if index is not None:
             self.move(index - self.cursor)
 
     def to_trouble(self) -> bool:
-        """Go on to the next device that is blamed, has failed or has errors; whether one is.
+        """Go to the next device that limits the scan, has failed or has errors, if there is one.
 
-        It is shown where it is folded or filtered out.
+        Filter and folds are dropped if they hide it. Return False if there is none.
         """
         frame = self._frame
         leaves = [row for row in frame.rows if not row.vdev.children] if frame else []
@@ -341,7 +342,7 @@ class DeviceView(Pane, CursorView):
         return True
 
     def to_parent(self) -> None:
-        """Put the cursor on the row that the present one hangs from."""
+        """Move the cursor to the parent of its row."""
         item = self.current
         if item is None:
             return
@@ -361,7 +362,7 @@ class DeviceView(Pane, CursorView):
         return Panel(frame, self._look, columns, names, top, troubles, waited_for)
 
     def _names_in(self, tree: TreeFacts, columns: Sequence[Column]) -> dict[str, str]:
-        """Leaf names as they are shown: where bays have no column, each with its bay before it."""
+        """Return the displayed leaf names, with the bay before each if bays have no column."""
         room = columns[0].width
         if _has_bays(columns) or "bay" not in self._wanted:
             return self._short(tree, room)
@@ -373,7 +374,7 @@ class DeviceView(Pane, CursorView):
         return {name: f"{shown[name]} {s}" if name in shown else s for name, s in short.items()}
 
     def _columns(self) -> tuple[Column, ...]:
-        mark = 5 if self.arrangement.folded else 0
+        mark = 5 if self.arrangement.folded else 0  # a space, the sign, three digits
         longest = max(
             self._memory.tree.longest + mark, len("NAME  ") + len(self._position(marked=True))
         )
@@ -384,7 +385,7 @@ class DeviceView(Pane, CursorView):
         return make(longest + has.bay + 1) if beside else columns
 
     def _short(self, tree: TreeFacts, width: int) -> dict[str, str]:
-        """Leaf names shortened together."""
+        """Shorten the leaf names so that they remain distinct."""
         shown = {name: self._look.text(name) for name in tree.names}
         short = short_names(tuple(shown.values()), width - tree.deepest, self._look.glyphs.ellipsis)
         return {name: short[shown[name]] for name in tree.names}
@@ -406,7 +407,7 @@ class DeviceView(Pane, CursorView):
         return tuple(out)
 
     def _follow(self, at: TreeLine | None) -> None:
-        """Keep the cursor on the same device where it still is."""
+        """Keep the cursor on the same device if it is still there."""
         if at is not None:
             same = (
                 i
@@ -418,7 +419,7 @@ class DeviceView(Pane, CursorView):
         self.cursor = max(0, min(self.cursor, len(self._items) - 1))
 
     def _position(self, *, marked: bool) -> str:
-        """``marked``: whether a title has the mark of the order, as its column is shown."""
+        """Return order, filter and position; no order if it is ``marked`` on a heading."""
         parts = []
         if self.arrangement.sort != "tree" and not marked:
             parts.append(f"by {self.arrangement.sort}")
@@ -431,12 +432,12 @@ class DeviceView(Pane, CursorView):
 
 
 def _has_bays(columns: Sequence[Column]) -> bool:
-    """Whether bays have a column of their own."""
+    """Return whether bays have a column."""
     return any(column.key == "bay" for column in columns)
 
 
 def _over(line: Line, mark: str) -> Line:
-    """``mark`` after the first title of a heading, where the name column has room for it."""
+    """Put ``mark`` after the first heading if the name column has room for it."""
     text = line[0].text
     head = text.rstrip().split("  ")[0]
     room = len(text) - len(head) - len(text[len(head) :].lstrip())

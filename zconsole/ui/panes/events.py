@@ -1,4 +1,4 @@
-"""The events pane: what is damaged, what happened, newest first, and what zpool says of it."""
+"""Events pane: damaged files, events with the newest first, and zpool's own messages."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ from zconsole.zfs.sources.base import NO_READER, Capabilities
 _NEW_ERRORS = re.compile(r"([0-9]{1,18}) new (read|write|checksum) error")
 _MARKS = {"notice": "~", "warning": "!", "error": "x"}
 _LEAST, _FULL = 4, 10
-"""Lines that others leave it at the least, and usually."""
+"""Least and usual number of lines that other panes leave it."""
 _LABEL = 16
 _RESUME = "bring back the devices that are out, then clear the pool (zpool clear)"
 _DAMAGED = fit("damaged", _LABEL)
 _WRAPPED = 6
-"""From this many lines on the pane shows whole messages, though not all of them fit."""
+"""Lines from which the pane shows whole messages, even if not all of them fit."""
 _DAMAGED_SHOWN = 4
-"""Damaged files listed above the events where these are not given the whole screen."""
+"""Damaged files listed above the events, unless the pane is zoomed."""
 
 
 class _Message(NamedTuple):
-    """Something that holds, or that happened."""
+    """A lasting condition or an event."""
 
     label: str
-    """What it is, or when it was."""
+    """Its kind, or its time."""
     text: str
     role: str = ""
     mark: str = " "
-    """How bad it is, without color."""
+    """Mark of its severity, which works without color."""
     seen: str = ""
-    """Who saw it, where that is not zpool."""
+    """Who observed it, if not zpool."""
     is_path: bool = False
-    """Whether the end of the text must stay."""
+    """Whether the end of the text must not be cut."""
 
 
 class EventsPane(Pane):
-    """What happened and what is damaged, in whatever room there is."""
+    """Pane with damaged files, events and messages."""
 
     pane_id = "events"
     place = "bottom"
     keys = (("up", "newer"), ("down", "older"))
 
     def wish(self, _: Scene) -> Wish:
-        """All that the others leave."""
+        """Wish for all lines that the others leave."""
         return Wish(self.pane_id, self.place, _FULL, least=_LEAST, fills=True)
 
     def paint(self, scene: Scene) -> None:
-        """Draw the newest messages below the title; zoomed, all of them whole."""
+        """Draw the title and the newest messages; zoomed, all of them in full."""
         look, width, every = scene.look, scene.width, scene.zoomed == self.pane_id
         room = scene.lines - 1  # below its title
         said = pane_lines(scene.frame, scene.source, look, width, room=room, every=every)
@@ -76,10 +76,10 @@ def pane_lines(
     room: int = 0,
     every: bool = False,
 ) -> tuple[Line, ...]:
-    """Damaged files, events, then zpool's words and why ``source`` is not the best there is.
+    """Return damaged files, events, zpool's messages, and why ``source`` is not the best one.
 
-    One line each, or as many as it takes where ``room`` has lines enough for that, or is large;
-    ``every``: all damaged files, whole.
+    Messages take one line each, or are wrapped if all fit into ``room`` then, or it is large.
+    ``every``: list all damaged files, and wrap everything.
     """
     names = called_names(frame)
     events = (_of_event(event, frame.t, look, names) for event in reversed(_combined(frame, look)))
@@ -95,13 +95,14 @@ def pane_lines(
 
 
 def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
-    """The events, new errors of one device in one until something else happens."""
+    """Merge new errors of a device into one event, until another event comes."""
     shown: list[Event] = []
     since: dict[str | None, tuple[int, Event, Counter[str]]] = {}
     for event in frame.events:
         found = _NEW_ERRORS.findall(event.text) if event.name == "errors" else ()
         counts = Counter({kind: int(n) for n, kind in found})
         if not counts:
+            # Another event separates the errors before it from those after it.
             since.clear()
             shown.append(event)
         elif event.vdev in since:
@@ -118,7 +119,7 @@ def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
 
 
 def _of_event(event: Event, now: float, look: DisplayFormat, names: Mapping[str, str]) -> _Message:
-    """When, how bad, what, and whether it was observed rather than told by zpool."""
+    """Return an event as a message: time, severity, text, and whether the console observed it."""
     text = event.text or event.name
     if event.vdev and event.vdev not in event.text:
         text += f" ({event.vdev})"
@@ -129,7 +130,7 @@ def _of_event(event: Event, now: float, look: DisplayFormat, names: Mapping[str,
 
 
 def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:
-    """The files that are damaged, a few of them or all."""
+    """Yield the damaged files: all of them, or a few and the number of others."""
     names = frame.seen.errors or ()
     shown = len(names) if every or len(names) <= _DAMAGED_SHOWN else _DAMAGED_SHOWN - 1
     for name in names[:shown]:
@@ -144,12 +145,12 @@ def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:
 
 
 def _words(frame: Frame, source: Capabilities | None) -> Iterator[_Message]:
-    """What zpool itself says of the pool, and why it is not read in the best way there is."""
+    """Yield zpool's messages on the pool, and why its data is not read in the best way."""
     pool = frame.seen
     words_of_zpool: tuple[tuple[str, str | None], ...]
     words_of_zpool = (("zpool says", pool.message), ("action", pool.action), ("see", pool.see))
     if frame.suspended and not pool.suspended:
-        # zpool is not asked any more: what it said is of the time before.
+        # zpool is not run on a suspended pool, as it would hang: its messages are older than that.
         words_of_zpool = (("action", _RESUME),)
     yield from (_Message(fit(label, _LABEL), text) for label, text in words_of_zpool if text)
     if source is not None and source.reason and source.name != NO_READER:
@@ -159,7 +160,7 @@ def _words(frame: Frame, source: Capabilities | None) -> Iterator[_Message]:
 def _message_lines(
     message: _Message, look: DisplayFormat, width: int, *, whole: bool
 ) -> tuple[Line, ...]:
-    """A message on one line, cut where it is too long, or on as many as it takes."""
+    """Return the lines of a message: one, cut if necessary, or wrapped."""
     head, mark = Span(f" {message.label}", "dim"), Span(f"{message.mark} ", message.role)
     text, ellipsis = look.text(message.text), look.glyphs.ellipsis
     if whole:

@@ -1,4 +1,4 @@
-"""The first lines of the screen: is it all right, how long still, and what must not be touched."""
+"""Header of the screen: health, progress, and the disks that must not be removed."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from zconsole.ui.widgets.draw import Line, Span, broken, hung, joined, spread, w
 from zconsole.ui.widgets.short_names import formerly, in_runs, short_names
 
 _REASONS = "screen.show_pane('events')"
-"""What a click on the word of health does: what led to it is among the events."""
+"""Action of a click on the health: its causes are among the events."""
 _WHERE = ": Enter on the pool's row"
-"""Where all reasons are: in the detail of the pool."""
+"""Points to the details of the pool, which have all reasons."""
 _FRESH = 2.0
 _STAY = ("Do not pull any other disk of", "Pull no other disk of")
-"""What is said of the disks that must stay: the second where it is narrow."""
+"""Text before the disks that must stay, and a shorter one."""
 _DISKS = (16, 12, 9, 7)
-"""Cells of the name of a disk that must stay; fewer where its line would be too long."""
+"""Cells of the name of a disk that must stay; later values if its line would be too long."""
 _MESSAGES = {TALL: 3, COMPACT: 2, 0: 1}
-"""Lines of the screen to lines of messages, kept free where there is nothing to say."""
+"""Lines reserved for messages, by the least height of the screen."""
 _BOXED = 100
 _WORD = 17
-"""Columns of the word of health in a frame, and of what is free: ``9.31T raw free``."""
+"""Columns of the health in a frame, and of the free space: ``9.31T raw free``."""
 
 
 class HeaderStatus(NamedTuple):
-    """What the header says beside the pool itself."""
+    """Data of the header besides the pool's."""
 
     host: str = ""
     flags: tuple[str, ...] = ()
     interval: float = 1.0
-    """Seconds between samples; 0 when the source has its own pace."""
+    """Seconds between samples; 0 if the source has its own pace."""
     age: float | None = 0.0
-    """Seconds since the last good sample; None where there never was one."""
+    """Seconds since the last good sample; None if there was none."""
     now: float = 0.0
-    """Epoch seconds, as the source counts them."""
+    """Epoch seconds by the source's clock."""
 
     @property
     def fresh(self) -> bool:
@@ -59,10 +59,10 @@ def header_lines(
     *,
     brief: bool = False,
 ) -> tuple[Line, ...]:
-    """Health and identity, the headline's cells, then why and what must not be removed.
+    """Return identity, health, the headline's cells, then reasons and disks that must stay.
 
-    As many lines as the size of the screen says, whatever is in them: an alarm moves nothing.
-    ``brief``: as few as on a low screen.
+    The number of lines depends on the screen's size only, so that an alarm moves nothing. ``brief``
+    gives as few lines as on a low screen.
     """
     said = 1 if brief else next(rows for least, rows in _MESSAGES.items() if height >= least)
     if _is_boxed(width, height):
@@ -76,7 +76,7 @@ def header_lines(
 def first_line(
     frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, height: int = 24
 ) -> Line:
-    """Pool and flags, age, interval and clock: all that ``status`` says."""
+    """Return pool and flags, age, interval and clock: everything from ``status``."""
     if _is_boxed(width, height):
         box, rule, inner = look.glyphs.box, look.glyphs.rule, width - 4
         left, right = _identity(frame, status, look, inner)
@@ -95,7 +95,7 @@ def _is_boxed(width: int, height: int) -> bool:
 
 
 def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
-    """The essential numbers on one line, for a terminal too small for more."""
+    """Return the essential numbers on one line, for a terminal too small for panes."""
     spans = [*health_word(frame, look), Span(f" {look.text(frame.pool)}", "bold")]
     view = frame.scan
     if view is not None and view.scan.active:
@@ -105,12 +105,12 @@ def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
 
 
 def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Line, ...]:
-    """What is below the first line, in a thin frame that it begins; with a third row of cells."""
+    """Return the lines below the first one in a thin frame, with a third row of cells."""
     box, rule = look.glyphs.box, look.glyphs.rule
     inner = width - 2
     root, word = frame.root, clickable(health_word(frame, look), _REASONS)
     heads: list[Line] = [word, (), ()]
-    # Below the word, how full the pool is where no cell says so.
+    # Fill and free space stand below the health, unless a cell of the headline has them.
     if root is not None and root.size_bytes and root.alloc_bytes is not None and is_working(frame):
         full, free = percent(root.alloc_bytes / root.size_bytes), free_words(root, look)
         heads[1:] = [(Span(f" {said}", "dim"),) for said in (f"{full} full", free)]
@@ -125,7 +125,7 @@ def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Li
 
 
 def health_word(frame: Frame, look: DisplayFormat) -> Line:
-    """The word of the pool's health, dressed by how bad it is."""
+    """Return the pool's health as a word, in a role by its severity."""
     role = {"ok": "bold"}.get(frame.health.severity, f"badge-{frame.health.severity}")
     word = look.text(frame.health.word)
     return (Span(f" {word} ", role),)
@@ -134,7 +134,7 @@ def health_word(frame: Frame, look: DisplayFormat) -> Line:
 def _identity(
     frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int
 ) -> tuple[Line, Line]:
-    """Pool, host and flags; and age, interval and clock. What does not fit beside them goes."""
+    """Return pool, host and flags, and age, interval and clock, as far as they fit."""
     pool = Span(f" {look.text(frame.pool)}", "bold")
     flags: list[Span] = []
     for flag in dict.fromkeys((*frame.flags, *status.flags)):
@@ -151,7 +151,7 @@ def _identity(
 
 
 def late_age(status: HeaderStatus) -> Line:
-    """The age of a sample that is late, for lists that cover this header; else empty."""
+    """Return the age of a late sample, for lists that cover the header; else empty."""
     age = _age(status)
     return (age, Span(" ")) if age.role == "warning" else ()
 
@@ -176,12 +176,14 @@ def _row(facts: Sequence[Span]) -> Line:
 def _counted(
     parts: Sequence[Sequence[Line]], gap: str, width: int, most: int, role: str, where: str = ""
 ) -> tuple[Line, ...]:
-    """Parts, each in its pieces, on at most ``most`` lines; those left out are counted at the end.
+    """Return parts on at most ``most`` lines; the number of those left out is added at the end.
 
-    ``where`` these are shown is said where it fits.
+    A part consists of pieces between which lines may break. ``where`` is added if it fits, and says
+    where all parts are shown.
     """
     head = Span(" ")
     room = width - width_of((head,)) - 1
+    # Prefer more parts to telling where the others are.
     for kept, told in product(range(len(parts), 0, -1), (where, "")):
         rest = len(parts) - kept
         tail: list[Line] = [(Span(f"+{rest} more{told}", role),)] if rest else []
@@ -192,9 +194,9 @@ def _counted(
 
 
 def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
-    """Why the word is what it is, then which devices must not be removed, in just ``rows`` lines.
+    """Return reasons for the health, then disks that must stay, in exactly ``rows`` lines.
 
-    Where there are too few of them the devices come first, and beside them reasons that all fit.
+    If these are too few, the disks come first, with reasons beside them only if all fit.
     """
     severity = frame.health.severity
     role = "" if severity == "ok" else severity
@@ -206,7 +208,7 @@ def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple
     )
     parts: list[list[Line]] = []
     for reason in short:
-        lines = broken(reason, width - 2)  # in the lines it takes, or else whole, to be cut
+        lines = broken(reason, width - 2)  # wrapped, or whole and cut later
         parts.append([(Span(each, role),) for each in (lines if len(lines) <= left else (reason,))])
     dot = f" {look.glyphs.dot} "
     if not left:
@@ -218,9 +220,9 @@ def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple
 
 
 def _untouchable(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
-    """Of each vdev without redundancy, that no disk of it may go, and which are there.
+    """Return lines on the disks that must stay, for each vdev without redundancy.
 
-    Their names are shortened before the list takes another of the ``rows`` lines.
+    Names are shortened before another of the ``rows`` lines is used.
     """
     bare = [entry for entry in frame.redundancy if not entry.left]
     if frame.health.severity == "ok" or not bare:
@@ -231,6 +233,7 @@ def _untouchable(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tu
         for longest in _DISKS
         for stay in _STAY
     ]
+    # Shorter names before another line.
     for taken in range(1, rows + 1):
         for parts in ways:
             if len(joined(parts, " ", width - 2)) <= taken:
@@ -246,7 +249,7 @@ def _parts(
     longest: int,
     stay: str,
 ) -> list[Line]:
-    """The vdev, then where each disk is that must stay, so that lines can break between them."""
+    """Return the vdev, then the place of each disk that must stay, as breakable pieces."""
     disks = [disk for disk in entry.untouchable if disk not in gone]
     if not disks:
         return [(Span(f"{look.text(entry.vdev)}: no redundancy left", "error"),)]

@@ -1,7 +1,7 @@
-"""The headline's cells: how long still, how fast, redundancy left, new errors; each in its place.
+"""Cells of the headline: time left, rate, redundancy left, new errors.
 
-Columns and rows of the cells follow from the size of the screen alone. What is not known is said
-in its cell, which does not go away: nothing moves while values come and go.
+Columns and rows of the cells depend on the size of the screen only. An unknown value is named in
+its cell, which stays, so that nothing moves as values come and go.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ from zconsole.ui.widgets.draw import Line, Span, joined, width_of
 
 _SMALL = (23, 14, 10, 6)
 _NORMAL = (31, 14, 18, 10)
-"""Columns of the cells at 60 and at 80 columns; on a narrower screen the first has fewer."""
+"""Columns of the cells at 60 and at 80 columns; on narrower screens the first has fewer."""
 _GAPS = (1, 2, 2, 2)
-"""Blanks before each cell: with one between them, two are read as one fact."""
+"""Spaces before each cell: with a single one, two cells would be read as one fact."""
 _WHOLE = sum(_NORMAL) + sum(_GAPS)
-"""Columns from which labels are whole."""
+"""Columns of the screen from which labels are in full."""
 _SHARES = (4, 3, 2, 1)
-"""How many tenths of any further columns each cell gets."""
+"""Tenths of any further columns that each cell gets."""
 _SPREAD = 60
-"""Of more columns than this the cells take none: they stay within one glance."""
+"""Most further columns that the cells take, so that they can be read at a glance."""
 _NONE = "none"
 _UPKEEP = ("trim", "initialize")
-"""Work on devices that changes nothing of the pool."""
+"""Work on devices that does not change the pool."""
 
 _CLICKS = ("screen.show_pane('scan')", "", "", "screen.sort_by('errors')")
-"""What a click on each cell does."""
+"""Action of a click on each cell."""
 
 CellRows = Sequence[Sequence[Line]]
-"""The rows of one cell; of the parts of a row those are shown that fit whole."""
+"""Rows of a cell; only those parts of a row are shown that fit in full."""
 
 
 class Place(NamedTuple):
-    """What a cell is made from: the frame, and the room there is."""
+    """Frame that a cell is made from, and its room."""
 
     frame: Frame
     look: DisplayFormat
     width: int
     tall: bool
-    """Whether there is a third row, for what is only good to know."""
+    """Whether there is a third row, for less important facts."""
     small: bool
-    """Whether labels are cut down to their first word."""
+    """Whether labels are cut to their first word."""
 
 
 def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
-    """The cells side by side in ``rows`` lines of ``width`` columns."""
+    """Return the cells side by side in ``rows`` lines of ``width`` columns."""
     small = width < _WHOLE
     places = [Place(frame, look, columns, rows > 2, small) for columns in _widths(width, look)]
     work, rate = _work(places[0], places[1])
@@ -82,7 +82,7 @@ def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[
 
 
 def _widths(width: int, look: DisplayFormat) -> list[int]:
-    """The columns of each cell; where every byte is shown, the rate takes some of the first's."""
+    """Return the columns of each cell; with exact bytes, the rate takes some of the first's."""
     least = _NORMAL if width >= _WHOLE else _SMALL
     more = min(_SPREAD, width - sum(least) - sum(_GAPS))
     shares = [max(0, more) * share // sum(_SHARES) for share in _SHARES]
@@ -92,22 +92,22 @@ def _widths(width: int, look: DisplayFormat) -> list[int]:
 
 
 def clickable(line: Line, action: str) -> Line:
-    """The same line, of which each piece does ``action`` when clicked."""
+    """Return the line with a click action on each of its spans."""
     return tuple(span._replace(action=action) for span in line) if action else line
 
 
 def _fitting(wordings: Sequence[str], width: int) -> str:
-    """The first of several wordings that fits, else the last."""
+    """Return the first wording that fits, else the last."""
     return next((text for text in wordings if cell_len(text) <= width), wordings[-1])
 
 
 def is_working(frame: Frame) -> bool:
-    """Whether something runs that has an end, which the cells then tell of."""
+    """Return whether work with an end is running, which the cells then show."""
     return (frame.scan is not None and frame.scan.scan.active) or _at_work(frame) is not None
 
 
 def _at_work(frame: Frame) -> ActivityView | None:
-    """The first removal, expansion, job and the like that is being worked on."""
+    """Return the first running removal, expansion, job or the like, or None."""
     for view in frame.activities:
         work = view.activity
         if work.state == "running" and work.total_bytes and work.kind not in _UPKEEP:
@@ -116,7 +116,7 @@ def _at_work(frame: Frame) -> ActivityView | None:
 
 
 def _work(first: Place, second: Place) -> tuple[CellRows, CellRows]:
-    """What runs, how long still and how fast; of an idle pool its last scan, and its fill."""
+    """Return the cells for time left and rate of the work; if idle, last scan and fill."""
     view, activity = first.frame.scan, _at_work(first.frame)
     if view is not None and view.scan.active:
         return _eta(view.estimate, view.scan.zpool_eta, first), _scan_rate(view, second)
@@ -135,12 +135,13 @@ def _named(label: str, value: str, role: str = "") -> Line:
 
 
 def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
-    """Duration and clock time, then the range and what zpool says; or why there is none."""
+    """Return estimated duration and end, range, and zpool's estimate; or why there is none."""
     old = _old(place.frame)
     if place.frame.suspended:
         said = _fitting(("suspended: nothing moves", "nothing moves"), place.width)
         return [[_named("ETA", _NONE, "bold")], [old or (Span(said, "error"),)]]
     if estimate.eta is None:
+        # While an estimate is being measured, that of zpool is all there is.
         measured = zpool is not None and estimate.lacking == MEASURING and not old
         says: Line = (Span(f"zpool says {units.duration(zpool)}", "dim"),)
         why = says if measured else old or _why_none(estimate, place)
@@ -163,7 +164,7 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
 
 
 def _why_none(estimate: Estimate, place: Place) -> Line:
-    """Why nothing is estimated, in as many clauses as there is room for."""
+    """Return why there is no estimate, in as many clauses as fit."""
     reason = estimate.reason.removeprefix("no estimate: ").removeprefix(f"{MEASURING}, ")
     said = place.look.text(reason)
     if cell_len(said) > place.width:
@@ -174,30 +175,30 @@ def _why_none(estimate: Estimate, place: Place) -> Line:
 
 
 def _old(frame: Frame) -> Line:
-    """How old the figures are of a pool that does not answer."""
+    """Return the age of the figures if the pool does not answer, else empty."""
     if not frame.problem or frame.stale_seconds is None:
         return ()
     return (Span(f"stale: {units.duration(frame.stale_seconds)} old", "warning"),)
 
 
 def _activity(view: ActivityView, place: Place) -> CellRows:
-    """The estimate of a removal, an expansion or a job, and which it is."""
+    """Return the estimate of a removal, expansion or job, with its name."""
     first, *below = _eta(view.estimate, view.activity.zpool_eta, place)
     name = work_name(view.activity.kind, view.activity.vdev)
     named: Line = (Span(place.look.middle(name, place.width), "dim"),)
-    old = _old(place.frame)  # said in the second row, as of a scan: there may be no third
+    old = _old(place.frame)  # in the second row, as for scans: there may be no third
     return [first, [old], [named]] if old else [first, [named], *below]
 
 
 def _scan_rate(view: ScanView, place: Place) -> CellRows:
-    """The rate with its trend, its share of the best seen, and over what time it was seen.
+    """Return the rate with its trend, its share of the best seen, and how long it was measured.
 
-    What the disks did at best is no more than that: a throttle may have held them back all along.
+    The best rate seen need not be the disks' best: something may have throttled them all along.
     """
     look, ceiling = place.look, place.frame.ceiling
     if place.frame.suspended:
         return [[_named("RATE", _NONE)]]
-    if view.scan.function == "errorscrub":  # it reads a block here and there
+    if view.scan.function == "errorscrub":  # it reads only some blocks
         return [[_named("RATE", look.rate(view.issue_rate))]]
     first = _rate(view.issue_rate, look, view.past)
     said = ["best rate unknown", "best unknown"]
@@ -213,7 +214,7 @@ def _scan_rate(view: ScanView, place: Place) -> CellRows:
 
 
 def _rate(rate: float | None, look: DisplayFormat, past: PastRates | None = None) -> Line:
-    """``RATE 124M/s ▼``."""
+    """Return ``RATE 124M/s ▼``."""
     trend = None if past is None or rate is None else past.trend
     if trend is None or rate is None or not math.isfinite(trend + rate):
         return _named("RATE", look.rate(rate))
@@ -224,8 +225,8 @@ def _rate(rate: float | None, look: DisplayFormat, past: PastRates | None = None
 
 
 def _last_scan(view: ScanView | None, place: Place) -> CellRows:
-    """Which scan ended last, when, and with what; and the last full scrub where that was none."""
-    # How long ago a full scrub was, and whether that is too long; nothing where it is unknown.
+    """Return the last scan, its end and results, and the last full scrub if that was another."""
+    # Age of the last full scrub, and whether it is overdue; empty if unknown.
     since = place.frame.scrub
     scrub: list[Line] = (
         [(Span(since.words, "warning" if since.overdue else ""),)] if since.words else []
@@ -243,7 +244,7 @@ def _last_scan(view: ScanView | None, place: Place) -> CellRows:
 
 
 def _ended(scan: Scan, place: Place) -> Line:
-    """``LAST SCRUB 12:31``, ``SCRUB CANCELED 16 Nov 12:41``; the hour goes before the day."""
+    """Return ``LAST SCRUB 12:31``, ``SCRUB CANCELED 16 Nov 12:41``; without the hour if narrow."""
     look, over = place.look, scan.state == "finished"
     when = "" if scan.end is None else look.when(scan.end, place.frame.t)
     name, state = look.text(scan.function).upper(), look.text(scan.state).upper()
@@ -257,7 +258,7 @@ def _ended(scan: Scan, place: Place) -> Line:
 
 
 def _results(view: ScanView, place: Place) -> list[Line]:
-    """What came of a scan that is over, the weightiest first."""
+    """Return the results of a finished or canceled scan, the most important first."""
     scan, over = view.scan, view.scan.state == "finished"
     facts: list[Line] = []
     if not over and view.percent is not None:
@@ -273,14 +274,14 @@ def _results(view: ScanView, place: Place) -> list[Line]:
 
 
 def free_words(root: Vdev, look: DisplayFormat) -> str:
-    """What is free, as ``zpool list`` has it: with the parity that it would take, so raw."""
+    """Return the free space as in ``zpool list``, which includes parity, so it is raw."""
     parity = any(vdev.kind.startswith(("raidz", "draid")) for vdev in data_vdevs(root))
     free = look.size((root.size_bytes or 0) - (root.alloc_bytes or 0))
     return f"{free} {'raw free' if parity else 'free'}"
 
 
 def _redundancy(place: Place) -> CellRows:
-    """How many more devices may fail: of the vdev that is worst off, and how the others are."""
+    """Return how many devices may still fail: for the weakest vdev, then for the others."""
     label: Line = (Span("REDUNDANCY" if place.small else "REDUNDANCY LEFT", "dim"),)
     ordered = sorted(place.frame.redundancy, key=lambda entry: entry.left)
     if not ordered or (ordered[0].left and place.frame.untold):  # what isn't known may be worse
@@ -295,15 +296,15 @@ def _redundancy(place: Place) -> CellRows:
 
 
 def _worst(ordered: Sequence[Redundancy], place: Place, alarming: bool) -> str:
-    """``raidz2-0: 1 disk``, ``2 left, spare used``: of the first, as much as there is room for."""
+    """Return ``raidz2-0: 1 disk``, ``2 left, spare used``: the first vdev, as far as it fits."""
     worst, best = ordered[0], ordered[-1]
     left = _left(worst.left, alarming)
     if place.small:
         return left
     same = len(ordered) > 1 and worst.left == best.left
     name = "all vdevs" if same else place.look.text(worst.vdev)
-    # What redundancy hangs on although it isn't restored; a vdev that a spare made whole has as
-    # much left as the others, where these are like it.
+    # Say what the redundancy depends on if it isn't restored yet; a vdev made whole by a spare
+    # counts as much as its equals.
     why = place.frame.health.reasons
     by = "left, spare used" if BY_SPARE in why and worst.left == best.left else ""
     by = "with old disk" if KEEP_OLD in why else by
@@ -320,12 +321,12 @@ def _left(left: int, alarming: bool) -> str:
 
 
 def _errors(place: Place) -> CellRows:
-    """Read, write and checksum errors of the last hour, and in all since they were cleared."""
+    """Return the errors of the last hour, and the total since they were cleared."""
     frame = place.frame
     new = sum(trouble.deltas.total for trouble in frame.troubles)
     label, said = "NEW ERRORS", _fitting((f"{new} in 1 h", f"{count(new)} in 1h"), place.width)
-    if place.small:  # at the edge, as in the column of the devices: beside the redundancy …
-        label = "ERR 1h".rjust(place.width)  # … it would read as its errors
+    if place.small:  # at the right edge, as in the device list: next to the redundancy …
+        label = "ERR 1h".rjust(place.width)  # … they would seem to belong to it
         said = _fitting((f"{new} new", count(new)), place.width).rjust(place.width)
     rows: CellRows = [[(Span(label, "dim"),)], [(Span(said, "warning" if new else ""),)]]
     if not place.tall:

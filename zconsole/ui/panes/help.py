@@ -1,4 +1,4 @@
-"""The help, the legend and the lines of keys, all made from the table of keys."""
+"""Help, legend and footers, all made from the table of keys."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from zconsole.ui.panes.headline import is_working
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined, width_of
 
 _KEY, _WORD = 16, 18
-"""Cells of a key, and of a word in the legend, with the gap behind them."""
+"""Cells of a key, and of a word in the legend, including the gap after them."""
 UNEVEN = 0.2
-"""Spread of the fills from which on an idle pool wants a rebalance."""
+"""Spread of the fills from which an idle pool should be rebalanced."""
 
 
 def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tuple[Line, ...]:
-    """Every key of the main screen by group.
+    """Return all keys of the main screen by group.
 
-    ``denied``: why nothing may be changed, empty when it may; None leaves those keys out.
+    ``denied``: why nothing may be changed, empty if changes are allowed; None omits those keys.
     """
     lines: list[Line] = []
     for group in GROUPS:
@@ -30,7 +30,7 @@ def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tu
     if denied is None:
         return tuple(lines)
     heading, *acting = _group("Actions", look.keys.actions, width)
-    if denied:  # grey under the reason
+    if denied:  # dim, below the reason
         heading = look.crop((*heading, Span(f"  not now: {denied}", "warning")), width)
         acting = [tuple(Span(span.text, "dim") for span in line) for line in acting]
     return (*lines, heading, *acting)
@@ -42,20 +42,20 @@ def screen_help_lines(
     width: int,
     topics: Sequence[tuple[str, str]] = (),
 ) -> tuple[Line, ...]:
-    """What is on a screen over the main one; its keys, then those that work everywhere."""
+    """Return the topics and keys of a screen over the main one, and keys that work everywhere."""
     room = max((cell_len(word) + 2 for word, _ in topics), default=0)
     about = [line for each in topics for line in _pair(*each, width, "bold", room)]
     own = [line for group in groups for line in _group(group, look.keys.of(group), width)]
     everywhere = (
         key._replace(text=key.over or key.text)
         for key in look.keys.looks
-        if key.everywhere and key.group != "Replay"  # few consoles are one
+        if key.everywhere and key.group != "Replay"  # few consoles are replays
     )
     return (*about, *own, *_group("On every screen", everywhere, width))
 
 
 def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tuple[Line, ...]:
-    """What marks, colors, columns and graphs mean; ``interval``: seconds between two samples."""
+    """Return the meaning of marks, colors, columns and graphs; ``interval`` in seconds."""
     lines: list[Line] = []
     for title, rows in LEGEND.items():
         lines.append((Span(f" {title}", "bold"),))
@@ -77,14 +77,14 @@ def _group(title: str, keys: Iterable[Key], width: int) -> Iterator[Line]:
 def _pair(
     word: str, text: str, width: int, role: str = "key", room: int = _KEY
 ) -> tuple[Line, ...]:
-    """A key or word and what it does or means, wrapped beside it."""
+    """Return a key or word with its meaning wrapped beside it."""
     return beside(Span(f"  {fit(word, max(room, cell_len(word) + 2))}", role), text, width - 1)
 
 
 def wanted_action(frame: Frame, failed: bool) -> str:
-    """The title of the action that is wanted most on a pool, empty for none.
+    """Return the title of the most useful action for a pool; empty for none.
 
-    ``failed``: whether a device has failed or counted errors.
+    ``failed``: whether a device has failed or has errors.
     """
     if frame.troubles or failed:
         return "swap"
@@ -102,14 +102,14 @@ def footer_line(
     first: str = "",
     own: Sequence[tuple[str, str]] = (),
 ) -> Line:
-    """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``.
+    """Return the keys that are useful now, as many as fit; ``denied`` as in ``help_lines``.
 
-    ``replay``: whether the key that folds pauses, as players do.
-    ``first`` is the title of the action that is wanted most; ``own``: what keys do in the pane in
-    focus, by their titles: they come before all others, and those of the list do not show then.
+    ``replay``: whether Space pauses the replay instead of folding. ``first`` is the title of the
+    most useful action. ``own``: titles and labels of keys in the focused pane; they come before all
+    others, and replace those of the list.
     """
     words = []
-    for title, word in own:  # the key first that says most: End rather than G
+    for title, word in own:  # the most readable of its keys first: End, not G
         key = look.keys.titled(title)
         spelled = sorted(key.keys, key=len, reverse=True)
         words.append(short_key(key._replace(keys=tuple(spelled)), word))
@@ -139,9 +139,9 @@ def footer_line(
 def keys_line(
     groups: Sequence[str], look: DisplayFormat, width: int, *, typing: bool = False
 ) -> Line:
-    """The keys of a screen over the main one, as many as fit whole; Esc and ? at the end.
+    """Return the keys of a screen over the main one, as many as fit; help and Esc at the end.
 
-    ``typing``: where ``?`` would be typed, F1 opens the help.
+    While ``typing``, F1 opens the help, as ``?`` would be typed.
     """
     keys = [key for group in groups for key in look.keys.of(group)]
     helps, back = look.keys.titled("help"), short_key(look.keys.titled("back"), "back")
@@ -152,30 +152,30 @@ def keys_line(
 
 
 def help_key(look: DisplayFormat, *, typing: bool = False) -> Line:
-    """The key of the help; the last of its keys while ``typing``: ``?`` would be typed."""
+    """Return the key of the help; while ``typing`` its last key, as ``?`` would be typed."""
     key = look.keys.titled("help")
     return short_key(key._replace(keys=key.keys[::-1]) if typing else key)
 
 
 def key_row(parts: Sequence[Line], end: Line, width: int) -> Line:
-    """As many of the parts as fit whole, and the end."""
+    """Return a line of as many parts as fit in full, and the end."""
     lines = joined(parts, "  ", width - width_of(end) - 3)
     first = (*lines[0], Span("  ")) if lines else ()
     return (Span(" "), *first, *end)
 
 
 def short_key(key: Key, word: str | None = None, key_role: str = "key", role: str = "dim") -> Line:
-    """A key and its word; a click on either presses the key."""
+    """Return a key and its label; a click on either presses the key."""
     word, pressed = key.short if word is None else word, press(key.keys[0])
     return Span(f"{shown(key.keys[0])} ", key_role, pressed), Span(word, role, pressed)
 
 
 def titled_keys(look: DisplayFormat, titles: str, word: str = "") -> Line:
-    """The keys of rows by their titles, a blank between, and the word of the last or another."""
+    """Return the keys of several rows, with the label of the last one or ``word``."""
     *before, last = map(look.keys.titled, titles.split())
     return (*(short_key(key)[0] for key in before), *short_key(last, word or last.short))
 
 
 def press(key: str) -> str:
-    """The action of what is clicked in place of a key, as textual names it."""
+    """Return the action that presses a key (textual's name) on a click."""
     return f"press('{key}')"

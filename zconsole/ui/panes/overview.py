@@ -1,4 +1,4 @@
-"""Several pools: the line that switches between them, and the list of all, worst first."""
+"""Overview of several pools: the tabs of the main screen, and the list of all pools."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from zconsole.ui.widgets.short_names import middle
 _FILTER = "show only: name, state, reason, work"
 _POOL = 16
 _NAMES = (10, 34)
-"""Cells that the names get at least and at most."""
+"""Least and most cells of the names."""
 _NOTE = 16
-"""Cells that must be left over for a reason to be begun."""
+"""Cells that must be left to begin a reason in a line."""
 _SEVERITIES = ("error", "warning", "notice", "ok")
-"""How bad a pool's health is, the worst first."""
+"""Severities of health, the worst first."""
 
 
 def tab_line(frames: Sequence[Frame], current: int, look: DisplayFormat, width: int) -> Line:
-    """Every pool with its health, the current one marked; the tabs before it go when narrow."""
+    """Return tabs of all pools with their health; if narrow, those before the current one go."""
     tabs = [_tab(frame, i == current, look, f"show_pool({i})") for i, frame in enumerate(frames)]
     start = 0
     while start < current and sum(map(width_of, tabs[start : current + 1])) > width - 2:
@@ -45,7 +45,7 @@ def tab_line(frames: Sequence[Frame], current: int, look: DisplayFormat, width: 
 
 
 def _tab(frame: Frame, current: bool, look: DisplayFormat, action: str) -> Line:
-    """A pool's name and health; a click on it shows the pool."""
+    """Return the tab of a pool; a click on it shows the pool."""
     name = look.middle(frame.pool, _POOL)
     bad = {"warning": "warning", "error": "error"}.get(frame.health.severity)
     word = look.text(frame.health.word)
@@ -55,18 +55,18 @@ def _tab(frame: Frame, current: bool, look: DisplayFormat, action: str) -> Line:
 
 
 class PoolColumn(NamedTuple):
-    """One fact of every pool."""
+    """A column of the list."""
 
     fact: str
     title: str
     width: int
     needs: int = 0
-    """Columns of the screen from which on it is shown."""
+    """Columns of the screen from which it is shown."""
     right: bool = False
 
 
 def by_trouble(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """The worst first: by health, then those at work, then by the redundancy left; then by name."""
+    """Sort frames by health, then running scans, then least redundancy, then name."""
 
     def _rank(frame: Frame) -> tuple[int, bool, float, str]:
         left = min((entry.left for entry in frame.redundancy), default=math.inf)
@@ -84,11 +84,11 @@ SORTS: dict[str, Callable[[Frame], tuple[float, str]]] = {
     "fill": lambda frame: (-(_share(frame) or 0.0), ""),
     "eta": lambda frame: (-(work.eta or 0.0) if (work := _work(frame)) else 1.0, ""),
 }
-"""Orders ``s`` goes through: the worst first, by name, the fullest first, the slowest first."""
+"""Orders that ``s`` cycles through: worst first, by name, fullest first, slowest first."""
 
 
 def arranged(frames: Sequence[Frame], sort: str, wanted: str = "") -> tuple[Frame, ...]:
-    """Pools whose name, state, reasons or work match, in an order; of equals the worst first."""
+    """Return the pools whose name, state, reasons or work match, sorted; ties by trouble."""
     needle = wanted.casefold()
 
     def _matches(frame: Frame) -> bool:
@@ -106,11 +106,11 @@ def overview_head(
     sort: str = "trouble",
     wanted: str = "",
 ) -> Line:
-    """The headings; that of the order is marked, and the filter stands beside the first."""
+    """Return the headings, with a mark on the one sorted by, and the filter after the first."""
     table = _table(frames, look, width)
     mark = look.glyphs.sorted
     titles = "".join(
-        # A title at the right may take up the gap before it.
+        # A right-aligned heading may extend into the gap before it.
         fit(column.title + mark * (column.fact == sort), column.width + table.gap, right=True)
         if column.right
         else fit(" " * table.gap + column.title, column.width + table.gap)
@@ -122,36 +122,36 @@ def overview_head(
 
 
 def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """One line a pool, in the order given: health, redundancy, what runs on it, fill."""
+    """Return a line per pool, in the given order: health, redundancy, work, fill."""
     table = _table(frames, look, width)
     return tuple(look.crop(_pool(f, look, table), width) for f in frames)
 
 
 def overview_about(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """Every reason to look at a pool, in full; nothing where there is none."""
+    """Return all reasons to look at a pool, in full; empty if there are none."""
     said = f" {look.glyphs.dot} ".join(look.text(reason) for reason in _reasons(frame))
     return tuple((Span(f" {line}"),) for line in broken(said, max(20, width - 2))) if said else ()
 
 
 def _reasons(frame: Frame) -> tuple[str, ...]:
-    """Why its health is what it is; then a scrub that is overdue, which changes no health."""
+    """Return the reasons for the health, then an overdue scrub, which doesn't affect the health."""
     overdue = (frame.scrub.words,) if frame.scrub.overdue else ()
     bays = bays_of(frame) if frame.health.reasons else {}
     return (*(as_called(reason, bays) for reason in frame.health.reasons), *overdue)
 
 
 class _Table(NamedTuple):
-    """What there is room for: cells of the names, columns, and whether reasons follow them."""
+    """Layout of the list: width of the names, columns, and whether reasons follow."""
 
     name: int
     columns: tuple[PoolColumn, ...]
     reasons: bool
     gap: int
-    """Blanks before each column."""
+    """Spaces before each column."""
 
 
 def _table(frames: Sequence[Frame], look: DisplayFormat, width: int) -> _Table:
-    """Long names come before columns: they tell hosts apart."""
+    """Return the layout for a width; long names come before columns, as they tell hosts apart."""
     longest = max((width_of((Span(look.text(frame.pool)),)) for frame in frames), default=0)
     wanted = max(_NAMES[0], min(longest, _NAMES[1]))
     left = width - (wanted - _NAMES[0])
@@ -178,11 +178,11 @@ def _pool(frame: Frame, look: DisplayFormat, table: _Table) -> Line:
 
 
 class _Work(NamedTuple):
-    """What runs on a pool: its scan, else its first activity, such as a rebalance."""
+    """Work on a pool: its running scan, else its first activity, such as a rebalance."""
 
     name: str
     held: bool
-    """Whether it does not go on: it is paused, waits or was interrupted."""
+    """Whether it is paused, waits or was interrupted."""
     percent: float | None
     eta: float | None
     rate: float | None
@@ -207,16 +207,16 @@ def _work(frame: Frame) -> _Work | None:
 def _cell(
     column: PoolColumn, frame: Frame, work: _Work | None, share: float | None, look: DisplayFormat
 ) -> Line:
-    """What a column says of a pool: ``share`` of it is used, ``work`` runs on it."""
+    """Return a pool's cell; ``share`` is the used part of the pool, ``work`` runs on it."""
     width, view = column.width, frame.scan
     said: Line = ()
     match column.fact:
-        case "state":  # and how old the sample is that the row shows, where there is room
+        case "state":  # with the sample's age if it is late and fits
             said = health_word(frame, look)
             if frame.problem and frame.stale_seconds is not None:
                 aged = (*said, Span(units.duration(frame.stale_seconds), "dim"))
                 said = aged if width_of(aged) <= width else said
-        case "redundancy":  # how many more devices the weakest vdev can lose
+        case "redundancy":  # devices that the weakest vdev can lose
             left = min((entry.left for entry in frame.redundancy), default=None)
             alarming = frame.health.severity != "ok" and not left
             said = (Span(str(left or "NONE"), "error" * alarming),)
@@ -262,7 +262,7 @@ def _share(frame: Frame) -> float | None:
 
 
 _WIDE = 97
-"""Columns of the screen from which on all that counts has room with two blanks between."""
+"""Columns of the screen from which all important columns fit with two spaces between."""
 _COLUMNS = (
     PoolColumn("state", " STATE", 14),
     PoolColumn("redundancy", "REDUNDANCY", 8, right=True),
@@ -278,7 +278,8 @@ _COLUMNS = (
 _NARROW = (
     PoolColumn("state", " STATE", 14),
     PoolColumn("redundancy", "REDUNDANCY", 9, right=True),
-    # A blank apart: behind the redundancy it would read as so many resilvers.
+    # A space in the heading sets it apart: after the redundancy it would read as a number of
+    # resilvers.
     PoolColumn("work", " WORK", 10, 80),
     PoolColumn("bar", "", 5, 70),
     PoolColumn("done", "DONE", 7, right=True),
@@ -286,11 +287,12 @@ _NARROW = (
     PoolColumn("rates", "", 5, 64),
     PoolColumn("fill", "FILL", 5, 57, right=True),
 )
-"""Below that, with one blank between most: a bar and work only where the sparkline fits as well."""
+"""Columns on screens narrower than _WIDE, mostly one space apart; bar and work need room beside the
+sparkline."""
 
 
 class OverviewScreen(PickScreen):
-    """Returns the index in the view state of the pool picked."""
+    """List of pools; returns the index of the chosen one in the view state."""
 
     groups = ("Menu", "Overview")
     BINDINGS: ClassVar[list[BindingType]] = bindings("Overview")
@@ -300,16 +302,16 @@ class OverviewScreen(PickScreen):
         self._sort, self._wanted = "trouble", ""
         self._shown: tuple[Frame, ...] = arranged(state.frames, self._sort)
         self._at = state.pool
-        """The pool that the cursor is on, or was on before nothing matched."""
+        """Pool at the cursor, or the last one before nothing matched."""
         start = place_of(state.pool, self._shown)
         super().__init__("POOLS", self._lines, start=start, wide=True, about=self._reasons)
 
     def title_line(self, width: int) -> Line:
-        """The headings."""
+        """Return the headings."""
         return overview_head(self._shown, self._state.look, width, self._sort, self._wanted)
 
     def draw(self) -> None:
-        """Draw the newest round; the cursor stays on its pool."""
+        """Draw the newest round, with the cursor on the same pool."""
         self._at = self._pool_at_cursor or self._at
         self._shown = arranged(self._state.frames, self._sort, self._wanted)
         self.view.cursor = place_of(self._at, self._shown)
@@ -322,43 +324,43 @@ class OverviewScreen(PickScreen):
         return self._shown[cursor].pool if cursor < len(self._shown) else None
 
     def copies(self) -> Offers:
-        """The name of the pool at the cursor."""
+        """Return the name of the pool at the cursor."""
         pool = self._pool_at_cursor
         return (("pool", pool),) if pool is not None else ()
 
     def action_open(self) -> None:
-        """Return the pool at the cursor, where one matches."""
+        """Close the screen with the pool at the cursor, if any."""
         names = [frame.pool for frame in self._state.frames]
         if (pool := self._pool_at_cursor) is not None:
             self.dismiss(names.index(pool) if pool in names else None)
 
     def action_sort(self) -> None:
-        """Go on to the next order."""
+        """Switch to the next sort order."""
         orders = list(SORTS)
         self._sort = orders[(orders.index(self._sort) + 1) % len(orders)]
         self.update()
 
     def action_filter(self) -> None:
-        """Ask, above the keys, for the text to show only pools with."""
+        """Open a prompt for a text; only pools with it are shown."""
         if not self.query(Input):
             prompt = Prompt(self._wanted, id="prompt", placeholder=_FILTER)
             self.mount(prompt)
-            self.set_focus(prompt)  # at once: the next key may be here already
+            self.set_focus(prompt)  # the next key may be queued already
             self.show_keys()
 
     def on_input_changed(self, message: Input.Changed) -> None:
-        """Filter as it is typed."""
+        """Filter while the text is typed."""
         self._wanted = message.value.strip()
         self.update()
 
     def on_input_submitted(self) -> None:
-        """Keep the filter, close the prompt."""
+        """Keep the filter and close the prompt."""
         self.query(Input).remove()
         self.set_focus(self.view)
         self.update()
 
     def step_back(self) -> bool:
-        """Clear the filter first."""
+        """Clear the filter; return False if there was none."""
         had = bool(self._wanted or self.query(Input))
         self._wanted = ""
         if had:

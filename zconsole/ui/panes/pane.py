@@ -1,4 +1,4 @@
-"""A pane of the main screen: what it wants, what it draws, and what keys do in it."""
+"""Base class of the panes of the main screen, and the data they are drawn from."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from zconsole.zfs.sources.base import Capabilities
 
 
 class Scene(NamedTuple):
-    """What the panes are drawn for."""
+    """Data that the panes are drawn from."""
 
     frame: Frame
     look: DisplayFormat
     source: Capabilities | None
-    """What the pools are read with."""
+    """Capabilities of the source that reads the pools."""
     width: int
     """Columns of the pane."""
     height: int
@@ -26,55 +26,55 @@ class Scene(NamedTuple):
     header: int = 0
     """Lines above the panes."""
     zoomed: str | None = None
-    """The pane that has the whole screen."""
+    """Pane that has the whole screen."""
     compact: bool = False
-    """Whether panes leave out what can be done without."""
+    """Whether panes omit what is dispensable."""
     below: Collection[Wish] = ()
-    """What the panes below this one want."""
+    """Wishes of the panes below this one."""
     lines: int = 0
-    """Lines that the pane gets, its title included; 0: it is hidden."""
+    """Lines of the pane, including its title; 0 if hidden."""
 
     @property
     def room(self) -> int:
-        """Lines for all panes: what header and line of keys leave."""
+        """Lines for all panes: those without the header and the footer."""
         return max(0, self.height - self.header - 1)
 
 
 class Pane(LinesView):
-    """Lines of a frame that the main screen gives a place; the class of each names its own."""
+    """A view of the main screen that draws part of a frame."""
 
     pane_id: ClassVar[str]
-    """Its word in the configuration, and its id."""
+    """Name in the configuration, and id of the widget."""
     place: ClassVar[Place]
     keys: ClassVar[Sequence[tuple[str, str]]] = ()
-    """Keys that do something of their own in it, by their titles, each with a word for it."""
+    """Titles and labels of keys with an effect in this pane."""
 
     goes_sideways: ClassVar[bool] = False
-    """Whether Left and Right do something in it."""
+    """Whether Left and Right have an effect in it."""
 
     def __init__(self) -> None:
         super().__init__(id=self.pane_id, focusable=True)
 
     def wish(self, scene: Scene) -> Wish:
-        """How many lines it would fill; that must not depend on what is known or said now."""
+        """Return the lines it would fill; this must not depend on current values or messages."""
         raise NotImplementedError
 
     def full(self, scene: Scene) -> int:
-        """How many lines it would fill with all that it has, where it can do with less."""
+        """Return the lines it would fill without saving room; by default those of its wish."""
         return self.wish(scene).lines
 
     def paint(self, scene: Scene) -> None:
-        """Draw a frame in the columns and lines that the scene has for it."""
+        """Draw a frame in the columns and lines of the scene."""
         raise NotImplementedError
 
     @property
     def own_keys(self) -> Sequence[tuple[str, str]]:
-        """The keys that have something to act on now."""
+        """Keys that have something to act on now."""
         return self.keys
 
     def sideways(self, direction: int) -> None:
-        """Do what Left (-1) and Right (1) do in it."""
+        """Handle Left (-1) and Right (1)."""
 
     def to_now(self) -> bool:
-        """Return from an earlier time to now; whether there was one."""
+        """Return from an earlier time to now; return whether an earlier time was shown."""
         return False

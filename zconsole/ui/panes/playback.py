@@ -1,4 +1,4 @@
-"""Where a replay is: the time of the recording, how far that is, and the keys that move in it."""
+"""Position of a replay: time in the recording, progress, and the keys that move in it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _WHEN = "%Y-%m-%d %H:%M:%S"
 _STATE = 6
 _SPEED = 6
 _BAR = (5, 60)
-"""Cells of the bar at least and at most."""
+"""Least and most cells of the bar."""
 
 
 def playback_line(playback: Playback, look: DisplayFormat, width: int) -> Line:
-    """One line; what does not change place stands at the left."""
+    """Return the line; its left part has a fixed width."""
     when = "" if playback.t is None else date_of(playback.t, look.zone).strftime(_WHEN)
     speed = "fast" if playback.speed is None else f"{playback.speed:g}x"
     state = "paused" if playback.paused else "plays"
@@ -38,7 +38,7 @@ def playback_line(playback: Playback, look: DisplayFormat, width: int) -> Line:
 
 
 def _keys(look: DisplayFormat, width: int) -> Line:
-    # Each pair moves back and on; the second one has the word.
+    # Keys come in pairs, back and forward; the label is that of the second one.
     pairs = zip(*(iter(look.keys.of("Replay")),) * 2, strict=True)
     parts = [(*short_key(back, "")[:1], *short_key(on)) for back, on in pairs]
     return (Span(" "), *joined(parts, "  ", width)[0])

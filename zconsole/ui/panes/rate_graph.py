@@ -1,4 +1,4 @@
-"""The graph of a scan's rate since it began: its scale, its time axis, and marks of what happened.
+"""Graph of a scan's rate since its start, with scale, time axis and marks of events.
 
 It shows the newest steps that fit, or those up to a moment that was scrolled back to.
 """
@@ -22,7 +22,7 @@ _LABEL = 11
 _SPAN = 16
 """Columns of the time span beside a graph of one row."""
 _SCALE = "scale "
-"""Before the rate at which such a graph is full."""
+"""Label before the rate at the top of a graph of one row."""
 
 
 class ShownSteps(NamedTuple):
@@ -30,14 +30,14 @@ class ShownSteps(NamedTuple):
 
     rates: tuple[float | None, ...]
     begin: float
-    """Epoch seconds."""
+    """Start and end in epoch seconds."""
     end: float
     is_now: bool
     """Whether it ends with the newest sample."""
 
 
 def shown_steps(past: PastRates, most: int, until: float | None = None) -> ShownSteps:
-    """At most ``most`` steps up to the moment ``until``; without it, the newest."""
+    """Return at most ``most`` steps up to ``until`` (epoch seconds), or the newest without it."""
     last = len(past.rates)
     if until is not None:
         last = min(last, max(min(most, last), math.ceil((until - past.begin) / past.step)))
@@ -47,17 +47,17 @@ def shown_steps(past: PastRates, most: int, until: float | None = None) -> Shown
 
 
 def graph_width(width: int, rows: int, number: int) -> int:
-    """The columns of the graph itself in a pane of ``width``."""
+    """Return the columns of the graph itself in a pane of ``width`` columns."""
     beside = _LABEL + 3 if rows > 1 else _LABEL + len(_SCALE) + number + len("/s") + _SPAN + 2
     return max(8, width - beside)
 
 
 def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list[Line]:
-    """The graph in ``rows`` lines, and where it has several, one more for the time axis."""
+    """Return the graph in ``rows`` lines; with several, plus one for the time axis."""
     look = ink.look
     width = graph_width(ink.width, rows, look.number)
     shown = shown_steps(view.past, graph_values(width, rows, look.glyphs), until)
-    # Of a pool that does not answer, and of a scan that is over, the newest step is not of now.
+    # If the pool does not answer, or the scan is over, the newest step is not "now".
     going = view.scan.active and not ink.frame.problem
     top = scale(shown.rates)
     said = look.rate(top) if any(shown.rates) else ""
@@ -65,11 +65,11 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     marks = _marks(view.past, shown, width, rows, ink)
     if rows > 1:
         labels, scaled = {0: said, 1: "rate"}, []
-        for row, text in enumerate(drawn):  # with the scale before them
+        for row, text in enumerate(drawn):  # with the scale before each row
             label = f"{labels.get(row, ''):>{_LABEL}} {look.glyphs.axis[min(row, 1)]}"
             scaled.append((Span(label, "dim"), Span(text, "spark")))
         return [*scaled, _axis(shown, marks, width, rows, ink, going)]
-    named = f"{_SCALE}{said}" if said else ""  # else it would be read as the rate
+    named = f"{_SCALE}{said}" if said else ""  # without its label it would be read as the rate
     size = f" {named:<{len(_SCALE) + look.number + 2}} "
     span = f"{_span(shown, ink, going):>{_SPAN - 1}} "
     head = Span(f" {'rate':<{_LABEL - 1}}", "dim")
@@ -79,9 +79,9 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
 
 
 def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
-    """``last 47m28s``, or ``3h10m-2h23m ago`` where it was scrolled back.
+    """Return ``last 47m28s``, or ``3h10m-2h23m ago`` if scrolled back.
 
-    Of a scan that is over: ``22:19-23:07``.
+    For a scan that is over: ``22:19-23:07``.
     """
     if not shown.rates:
         return ""
@@ -90,7 +90,7 @@ def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
         begin, end = map(ink.look.clock, (shown.begin, shown.end))
         if going:
             return f"last {length}"
-        if shown.end - shown.begin >= _DAY:  # which the clock alone would not tell
+        if shown.end - shown.begin >= _DAY:  # the clock alone would not tell the days
             return f"{length} to {end}"
         return f"{begin}-{end}" if begin != end else f"{length} until {end}"
     begin, end = (units.duration(max(0.0, ink.now - t)) for t in (shown.begin, shown.end))
@@ -101,7 +101,7 @@ def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
 def _marks(
     past: PastRates, shown: ShownSteps, width: int, rows: int, ink: Ink
 ) -> list[tuple[int, Mark]]:
-    """What happened in the time that is shown, and the column of the graph it is at."""
+    """Return events in the time shown, with their columns in the graph."""
     cell = past.step * graph_values(1, rows, ink.look.glyphs)
     seen = happened(past.marks, ink.frame, past.step)
     return [
@@ -119,7 +119,7 @@ def _axis(
     ink: Ink,
     going: bool,
 ) -> Line:
-    """When it begins and ends, and between these the marks, the newest in words first."""
+    """Return the time axis: begin and end, and between them marks, the newest labeled first."""
     look = ink.look
     line = TimeAxis(look.glyphs.rule * width, look.glyphs.mark)
     if shown.rates:

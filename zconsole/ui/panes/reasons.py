@@ -1,4 +1,4 @@
-"""Why a pool's word of health is what it is, in the order in which to read it, and the way out."""
+"""Reasons for a pool's health in the order to read them, and how to resume a suspended pool."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _GONE_SHOWN = 2
 def all_reasons(
     frame: Frame, look: DisplayFormat, room: int, gone_shown: int = _GONE_SHOWN
 ) -> list[str]:
-    """Why its word of health is what it is, the most urgent first; ``room`` cells for a line.
+    """Return the reasons for the health, the most urgent first; ``room`` cells for a line.
 
-    Of the devices that left, ``gone_shown`` are named; the others are counted.
+    ``gone_shown`` of the missing devices are named, the others counted.
     """
     found = (*frame.health.reasons, *_uncounted(frame))
     bays = bays_of(frame) if found or frame.problem else {}
@@ -32,7 +32,7 @@ def all_reasons(
     more = _gone(frame, look, bays, gone_shown)
     if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
         more.append(f"kernel says {look.text(frame.kstat)}")
-    reasons[1:1] = more  # its age, which comes next, stands in the first line as well
+    reasons[1:1] = more  # before the data's age, which the first line has, too
     if way := way_out(frame, look, room):
         reasons = [way, *more, *(each for each in reasons if each not in more)]
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
@@ -41,10 +41,10 @@ def all_reasons(
 
 
 def _uncounted(frame: Frame) -> Iterator[str]:
-    """Old disks that zpool calls "(resilvering)" themselves: see ``redundancy``."""
+    """Yield old disks that are resilvered themselves, so that they don't count as redundancy."""
     repaired = any(v.scan.active and v.scan.function in REPAIRS for v in frame.scans)
     if frame.root is None or not repaired or all(entry.left for entry in frame.redundancy):
-        return  # of many vdevs, each round would look at all
+        return  # saves looking at all vdevs with every round
     for vdev in frame.root.walk():
         old = next(iter(vdev.children), None) if vdev.kind == "replacing" else None
         if old is not None and old.state == "ONLINE" and old.resilvering:
@@ -52,7 +52,7 @@ def _uncounted(frame: Frame) -> Iterator[str]:
 
 
 def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int) -> list[str]:
-    """The devices that left after the last answer, and when."""
+    """Return the devices that left after the last answer, and when."""
     gone = [row for row in frame.rows if row.gone] if frame.problem else []
     said = [
         f"{look.middle(bays.get(row.vdev.name, row.vdev.name), _NAME)} missing since "
@@ -64,25 +64,25 @@ def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int)
 
 
 def bays_of(frame: Frame) -> dict[str, str]:
-    """The bays of devices whose names don't tell them, by name."""
+    """Return the bays of devices, by name; only those whose name doesn't tell the bay."""
     disks = ((row.vdev.name, row.vdev.disk) for row in frame.rows)
     return {name: disk.bay for name, disk in disks if disk and disk.bay and disk.bay != name}
 
 
 _WORD = re.compile(r"[\w/@+:.-]+")
 _ENDS = "/@+:.-"
-"""What ends no name: the colon or the full stop behind it."""
+"""Punctuation after a name, which is not part of it."""
 
 
 def called_names(frame: Frame) -> dict[str, str]:
-    """How devices are called whose names don't tell their bay, by name and by path."""
+    """Return displayed names of devices, by name and path; only if they differ from the name."""
     found = ((row.vdev, row.vdev.called) for row in frame.rows)
     pairs = [(vdev, called) for vdev, called in found if called != vdev.name]
     return {word: called for vdev, called in pairs for word in (vdev.name, vdev.path) if word}
 
 
 def as_called(text: str, names: Mapping[str, str]) -> str:
-    """A text, the devices in it called as ``names`` has them."""
+    """Return a text with the device names in it replaced as ``names`` says."""
 
     def called(word: re.Match[str]) -> str:
         name = word[0].rstrip(_ENDS)
@@ -93,15 +93,14 @@ def as_called(text: str, names: Mapping[str, str]) -> str:
 
 _NAME_TO_RECONNECT = 17
 _NAMED = 2
-"""Devices without a bay that are named; the others are counted."""
+"""Most devices without a bay that are named; the others are counted."""
 
 
 def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
-    """What to do about a suspended pool: ``reconnect Slot 04, then clear the pool (A)``.
+    """Return how to resume a suspended pool: ``reconnect Slot 04, then clear the pool (A)``.
 
-    Empty for a pool that is not suspended.
-
-    Where the names take more than ``room`` cells, the disks are counted: what to press is not cut.
+    Empty if the pool is not suspended. If the names take more than ``room`` cells, the disks are
+    counted instead, so that the key isn't cut.
     """
     if not frame.suspended:
         return ""

@@ -1,6 +1,6 @@
-"""The scan pane: how far each scan and activity is, its rate so far; then advice.
+"""Scan pane: progress of scans and activities, rate graph, then advice.
 
-Its graph scrolls through the time of the scan.
+The graph can be scrolled through the time of the scan.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from zconsole.ui.widgets.lines_view import WAYS
 _HEAD = 11
 _STAGE = 14
 _ALONE = 9
-"""Cells of a stage that has no line below it to be in one column with."""
+"""Cells of a stage if no line below has to align with it."""
 _PAST_SHOWN = 2
 _GRAPH_FROM = 30
-"""Below this many lines the graph has one row."""
+"""Lines of the screen below which the graph has one row."""
 _GRAPH_ROWS = (8, 6, 4)
 _GRAPH_OVER = 4
-"""Rows of the graph of a scan that is over: what happens now matters more."""
+"""Rows of the graph of a finished scan, as current facts are more important."""
 _GRAPH_MOST = 20
-"""Rows of a graph that has the whole screen."""
+"""Most rows of a graph on the whole screen."""
 _WIDE = 80
-"""From this many columns on the headline says what zpool estimates."""
+"""Columns of the screen from which the headline has zpool's estimate."""
 
 
 def scan_lines(
@@ -71,17 +71,17 @@ def scan_lines(
     until: float | None = None,
     room: int | None = None,
 ) -> tuple[Line, ...]:
-    """The scan the headline is about, what else runs, the newest past ones, then advice.
+    """Return the scan of the headline, other running ones, newest past ones, then advice.
 
-    How many lines there are follows from what runs, never from what is known or said of it:
-    what may come has its lines. ``compact`` leaves out what is nice to know, ``roomy`` gives
-    advice several lines, ``whole`` cuts nothing. ``graph``: rows of the graph, which ends at
-    ``until``; with 0 that of a scan that is over is left out. ``room`` is how many lines there
-    are, if not enough: what runs and does not fit in them is counted in the last one.
+    The number of lines depends on what is running, not on what is known of it: facts that may come
+    have reserved lines. ``compact`` omits what is dispensable, ``roomy`` gives advice several
+    lines, ``whole`` cuts nothing. ``graph`` is the number of rows of the graph, which ends at
+    ``until``; with 0 a finished scan has none. ``room`` is the number of lines if they may be too
+    few: running work that does not fit is counted in the last one.
     """
     ink = Ink(look, width, frame.t, frame, compact, roomy, whole)
     running = [view for view in frame.scans if view.scan.active]
-    shown = 0 if compact and len(running) > 1 else graph  # the headline has the first one's rate
+    shown = 0 if compact and len(running) > 1 else graph  # the headline has the first scan's rate
     entries = [_main(view, ink, shown, until) for view in running[:1]]
     entries += [_other(view, ink) for view in running[1:]]
     entries += activity_entries(frame.activities, ink)
@@ -102,12 +102,12 @@ def scan_lines(
 
 
 def past_scans(frame: Frame) -> list[ScanView]:
-    """The scans that are over, the newest first."""
+    """Return the finished and canceled scans, the newest first."""
     return [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
 
 
 def graphed_scan(frame: Frame) -> ScanView | None:
-    """The scan whose rate is drawn: the one that runs, else the newest if its rates are known."""
+    """Return the scan with a graph: the running one, else the newest one if its rates are known."""
     running = next((view for view in frame.scans if view.scan.active), None)
     if running is not None:
         return running
@@ -116,7 +116,7 @@ def graphed_scan(frame: Frame) -> ScanView | None:
 
 
 def _counted(entries: Sequence[list[Line]], room: int | None) -> list[Line]:
-    """The lines of as many entries as fit whole, the first at any rate, and how many more."""
+    """Return the lines of as many entries as fit in full, at least one, and count the others."""
     lines = [line for entry in entries for line in entry]
     if room is None or len(lines) <= room or len(entries) < 2:
         return lines
@@ -127,14 +127,15 @@ def _counted(entries: Sequence[list[Line]], room: int | None) -> list[Line]:
 
 
 def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Line]:
-    """The scan whose estimate and rate are in the headline."""
+    """Return the lines of the scan whose estimate and rate are in the headline."""
     lines = [_progress(view, ink)]
     walk = [_first_stage(view, ink)] if _has_first_stage(view.scan) else []
     is_drawn = graph and view.scan.function != "errorscrub"
     drawn = rate_lines(view, ink, graph, until) if is_drawn else []
     notes, facts = [*_notes(view, ink)], [*_facts(view, ink)]
     if ink.compact:
-        # Next to nothing is issued while metadata is walked: its bar has the graph's place then.
+        # Hardly anything is issued while metadata is scanned: that stage's bar takes the graph's
+        # place.
         is_walking = _is_walking(view)
         is_said = is_walking or ink.width >= _WIDE or ink.frame.suspended
         says = [] if is_said or view.lag else [*zpool_says(view.scan.zpool_eta)]
@@ -150,7 +151,7 @@ def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Lin
 
 
 def _other(view: ScanView, ink: Ink) -> list[Line]:
-    """A further scan that runs at the same time."""
+    """Return the lines of a further running scan."""
     parts = [eta_line("ETA", view.estimate, ink), *zpool_says(view.scan.zpool_eta)]
     if view.issue_rate is not None:
         parts.append((Span("rate ", "dim"), Span(ink.look.rate(view.issue_rate))))
@@ -158,12 +159,12 @@ def _other(view: ScanView, ink: Ink) -> list[Line]:
 
 
 def _has_first_stage(scan: Scan) -> bool:
-    """A rebuild has none: the bytes it scans are its progress."""
+    """Return whether a scan has a metadata stage; a rebuild's scanned bytes are its progress."""
     return scan.two_stage and scan.scanned_bytes is not None and scan.function != "rebuild"
 
 
 def _progress(view: ScanView, ink: Ink) -> Line:
-    """``resilver  resilvering 38.2 % ████····  4.93T of 12.9T``."""
+    """Return ``resilver  resilvering 38.2 % ████····  4.93T of 12.9T``."""
     scan = view.scan
     done, total = scan.progress_bytes
     room = _STAGE if _has_first_stage(scan) else _ALONE
@@ -180,7 +181,7 @@ def _progress(view: ScanView, ink: Ink) -> Line:
 
 
 def _is_walking(view: ScanView) -> bool:
-    """Whether metadata is walked, or was when the scan was paused."""
+    """Return whether metadata is being scanned, or was when the scan was paused."""
     scan = view.scan
     if not _has_first_stage(scan):
         return False
@@ -189,7 +190,7 @@ def _is_walking(view: ScanView) -> bool:
 
 
 def _first_stage(view: ScanView, ink: Ink) -> Line:
-    """How much of the metadata has been walked so far."""
+    """Return the progress of the metadata stage."""
     scan = view.scan
     percent = None
     if scan.total_bytes and scan.scanned_bytes is not None:
@@ -200,12 +201,12 @@ def _first_stage(view: ScanView, ink: Ink) -> Line:
 
 
 def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
-    """Repaired bytes, errors, the last scan, restarts, what the disks could do, its start."""
+    """Yield repaired bytes, errors, comparison, restarts, best rate and start, as known."""
     scan, look = view.scan, ink.look
     for label, value, severity in result_facts(scan, look.size):
         yield (Span(f"{label} ", "dim"), Span(value, severity))
     past = view.comparison
-    if past is not None and not ink.roomy:  # there it begins what the ETA is based on
+    if past is not None and not ink.roomy:  # there the comparison is in the basis of the ETA
         said = f"{units.duration(past.took)}, {past.this} {past.how}"
         yield (Span(f"{past.which} ", "dim"), Span(said))
     if view.restarts:
@@ -219,24 +220,24 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
 
 
 def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
-    """What is out of the ordinary: it stands still, it is paused, it restarted, it has to go on."""
+    """Yield what is unusual: stalled, paused, lagging, restarted, or full redundancy later."""
     if view.stalled is not None:
         yield (Span(f"STALLED: no progress for {units.duration(view.stalled)}", "error"),)
     if view.scan.state == "paused" and view.scan.paused_since is not None:
         yield (Span(f"paused since {ink.look.when(view.scan.paused_since, ink.now)}", "notice"),)
-    if view.lag and not ink.roomy:  # there it begins what the ETA is based on
+    if view.lag and not ink.roomy:  # there it is in the basis of the ETA
         yield (Span(view.lag, "notice"),)
     if view.full is not None and view.full != view.estimate:
         yield eta_line("full redundancy", view.full, ink)
     restarts = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
     for i, note in enumerate(view.notes):
-        if ink.whole or i not in restarts[1:]:  # the facts have their number
+        if ink.whole or i not in restarts[1:]:  # the facts have the number of restarts
             told = as_called(note, called_names(ink.frame))
             yield (Span(ink.look.text(told), "notice"),)
 
 
 def _past(view: ScanView, ink: Ink) -> list[Line]:
-    """``scrub finished Sun 03:12, after 4h12m, repaired 0, errors 0``."""
+    """Return ``scrub finished Sun 03:12, after 4h12m, repaired 0, errors 0``."""
     scan, look = view.scan, ink.look
     when = "" if scan.end is None else f" {look.when(scan.end, ink.now)}"
     name = look.text(work_name(scan.name, scan.vdev))
@@ -259,7 +260,7 @@ _ALL_SHOWN = "no older history: the graph shows all from the start on"
 
 
 class ScanPane(Pane):
-    """Lines of the scans, the first of them its title; the graph ends now, or earlier."""
+    """Pane of the scans, with their first line as its title; its graph can be scrolled."""
 
     pane_id = "scan"
     place = "top"
@@ -270,22 +271,22 @@ class ScanPane(Pane):
         """``repaint`` is called when the graph shows another time."""
         super().__init__()
         self.until: float | None = None
-        """Epoch seconds at which the graph ends; None for now."""
+        """Time (epoch seconds) at which the graph ends; None for now."""
         self._repaint = repaint
         self._past = PastRates()
         self._steps = 0
         self._rows = 0
         """Rows of the graph."""
         self._made: tuple[Line, ...] = ()
-        """All lines, as they were made for its wish."""
+        """All lines, as made for the wish."""
 
     @property
     def own_keys(self) -> Sequence[tuple[str, str]]:
-        """The keys that go through its history, where there is one."""
+        """Keys that scroll the graph, if there is one."""
         return self.keys if self._past.rates else ()
 
     def wish(self, scene: Scene) -> Wish:
-        """Its lines, with as many rows of the graph as there is room for."""
+        """Wish for its lines, with as many rows of the graph as there is room for."""
         graphed = graphed_scan(scene.frame)
         running = graphed is not None and graphed.scan.active
         self._made, self._rows = self._lines_of(scene, int(running)), 0
@@ -299,11 +300,11 @@ class ScanPane(Pane):
         return Wish(self.pane_id, self.place, len(self._made))
 
     def full(self, scene: Scene) -> int:
-        """Its lines with one row of a graph, also of a scan that is over."""
+        """Return its lines with one row of a graph, even for a finished scan."""
         return len(self._lines_of(scene, 1))
 
     def paint(self, scene: Scene) -> None:
-        """Draw its lines: that pane in focus is seen by its title."""
+        """Draw the lines; the first is a title, which shows the focus."""
         if 0 < scene.lines < len(self._made) and scene.zoomed is None:
             self._made = self._lines_of(scene, self._rows, scene.lines)
         head, *rest = self._made
@@ -325,25 +326,25 @@ class ScanPane(Pane):
         )
 
     def _width_in(self, scene: Scene) -> int:
-        """Its columns; zoomed, it can be scrolled, and its title says so at its end."""
+        """Columns of its lines; zoomed, the title leaves room for the marks of scrolling."""
         return scene.width - WAYS * (scene.zoomed == self.pane_id)
 
     def _follow(self, past: PastRates | None, width: int, look: DisplayFormat) -> None:
-        """Take what the graph shows, in how many columns; without a past it ends now again."""
+        """Store the past shown in the graph and its columns; without a past, return to now."""
         self._past, rows = past or PastRates(), self._rows
         self._steps = graph_values(graph_width(width, rows, look.number), rows, look.glyphs)
         if self.until is not None and not self._past.begin < self.until < self._past.end:
             self.until = None
 
     def to_now(self) -> bool:
-        """Have the graph end now."""
+        """Let the graph end now; return whether it did not."""
         was_earlier = self.until is not None
         if was_earlier:
             self.edge(1)
         return was_earlier
 
     def _scroll(self, steps: int) -> None:
-        """Show an earlier (below 0) or later time of the scan, as far as there is one."""
+        """Scroll the graph by steps, back (below 0) or forward, within the scan."""
         past, before = self._past, self.until
         first = past.begin + min(self._steps, len(past.rates)) * past.step
         wanted = max(first, (self.until or past.end) + steps * past.step)
@@ -353,18 +354,18 @@ class ScanPane(Pane):
         self._repaint()
 
     def sideways(self, direction: int) -> None:
-        """Go an eighth of what is shown back or on."""
+        """Scroll by an eighth of what is shown."""
         self._scroll(direction * max(1, self._steps // 8))
 
     def page(self, pages: int) -> None:
-        """Go half of what is shown back or on; without a graph, scroll."""
+        """Scroll the graph by half of what is shown; without a graph, scroll the lines."""
         if not self._past.rates:
             super().page(pages)
             return
         self._scroll(pages * max(1, self._steps // 2))
 
     def edge(self, direction: int) -> None:
-        """Go to the beginning of the scan, or back to now; without a graph, scroll."""
+        """Go to the start of the scan, or back to now; without a graph, scroll the lines."""
         if not self._past.rates:
             super().edge(direction)
             return
@@ -372,9 +373,9 @@ class ScanPane(Pane):
 
 
 def graph_rows(scene: Scene, lines: int) -> int:
-    """Rows of the rate's graph, of which ``lines`` of the scan have one: 1, or what is free.
+    """Return the rows of the graph of a running scan; ``lines`` already has one of them.
 
-    Of a few heights only, so that a device more or less seldom moves anything.
+    Only a few heights are used, so that one device more or less seldom moves anything.
     """
     room = scene.height - scene.header - 1 - lines
     if scene.zoomed == ScanPane.pane_id:
@@ -382,12 +383,13 @@ def graph_rows(scene: Scene, lines: int) -> int:
     if scene.height < _GRAPH_FROM:
         return 1
     free = spare(scene.width, room, scene.below)
+    # A tall screen has a graph of several rows in any case.
     least = _GRAPH_ROWS[-1] if scene.height >= TALL else 1
     return next((rows for rows in _GRAPH_ROWS if rows <= free), least)
 
 
 def past_graph_rows(scene: Scene, lines: int) -> int:
-    """Rows of the graph of a scan that is over, of which ``lines`` have none: free ones, or 0."""
+    """Return the rows of a finished scan's graph, 0 without room; ``lines`` has none of them."""
     room = scene.height - scene.header - 1 - lines
     if scene.zoomed == ScanPane.pane_id:
         return max(0, min(room - 1, _GRAPH_MOST))
@@ -396,13 +398,13 @@ def past_graph_rows(scene: Scene, lines: int) -> int:
 
 
 _TOGETHER = 3
-"""From so many devices on that do the same, one entry tells of all of them."""
+"""Number of devices with the same work from which they share an entry."""
 _LAST_NAME = 24
-"""Cells of the name of the one that ends last."""
+"""Cells of the name of the device that ends last."""
 
 
 def activity_entries(views: Sequence[ActivityView], ink: Ink) -> Iterator[list[Line]]:
-    """The lines of each activity; of many devices at the same work together, unless roomy."""
+    """Yield the lines of each activity; devices with the same work share an entry, unless roomy."""
     at_work: defaultdict[str, list[ActivityView]] = defaultdict(list)
     for view in () if ink.roomy else filter(_is_at_work, views):
         at_work[view.activity.kind].append(view)
@@ -421,7 +423,7 @@ def _is_at_work(view: ActivityView) -> bool:
 
 
 def _together(views: Sequence[ActivityView], ink: Ink) -> list[Line]:
-    """What all of them did, and when the last one ends."""
+    """Return the total progress of several devices, and the ETA of the slowest."""
     kind = views[0].activity.kind
     done = sum(view.activity.done_bytes or 0 for view in views)
     total = sum(view.activity.total_bytes or 0 for view in views)
@@ -437,7 +439,7 @@ def _together(views: Sequence[ActivityView], ink: Ink) -> list[Line]:
 
 
 def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
-    """A removal, an expansion, a checkpoint, trim, initialize, or a rebalance."""
+    """Return the lines of a removal, expansion, checkpoint, trim, initialize or rebalance."""
     activity, look = view.activity, ink.look
     if activity.discarding:
         left = f"discarding, {look.size(activity.total_bytes)} remaining"
@@ -458,7 +460,7 @@ def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
 
 
 def _activity_told(view: ActivityView, ink: Ink) -> list[Line]:
-    """When it ends, how fast it goes and what is noted of it; or that it is stuck."""
+    """Return ETA, rate and notes of an activity, or that it is stuck."""
     activity, look = view.activity, ink.look
     if view.stalled is not None:
         stuck = f"STUCK: no progress for {units.duration(view.stalled)}"

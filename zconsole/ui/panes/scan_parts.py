@@ -1,4 +1,4 @@
-"""The pieces that lines about scans and activities are made of."""
+"""Parts of the lines about scans and activities."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from zconsole.ui.widgets.draw import Line, Span, at_most, beside, joined, width_
 from zconsole.ui.widgets.graph import bar
 
 LABEL = 12
-"""Cells of what stands before a paragraph."""
+"""Cells of the label before a paragraph."""
 _BETWEEN = "   "
 _PERCENT = 8
 _AMOUNT = 16
 _LEAST_NAME = 8
 _LEAST_BAR = 4
-"""Cells below which a bar tells nothing that its percentage does not."""
+"""Least cells of a bar that tells more than its percentage."""
 
 
 class Ink(NamedTuple):
-    """What drawing one scan or activity needs."""
+    """Settings and data for drawing the lines of scans and activities."""
 
     look: DisplayFormat
     width: int
     now: float
     frame: Frame
     compact: bool = False
-    """Whether what is only nice to know is left out."""
+    """Whether dispensable facts are omitted."""
     roomy: bool = False
     """Whether advice and troubles may take several lines."""
     whole: bool = False
-    """Whether nothing is cut, however many lines it takes."""
+    """Whether nothing is cut, however many lines that takes."""
 
     def paragraph(self, label: str, text: str) -> list[Line]:
-        """Outside text wrapped beside its label; no lines for no text."""
+        """Return text wrapped beside its label; empty without text."""
         return paragraph(label, text, self.look, self.width)
 
 
 def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: Ink) -> str:
-    """``rebuild of mirror-0``; a long name is cut so that the figures of its line fit.
+    """Return ``rebuild of mirror-0``; a long name is cut so that the line's figures fit.
 
-    ``beside``: cells of what else stands before these; ``total``: bytes in all.
+    ``beside``: cells of other text before the figures; ``total``: bytes in total.
     """
     if not vdev:
         return ink.look.text(work)
@@ -65,10 +65,10 @@ def barred(
     *,
     thin: bool = False,
 ) -> Line:
-    """Put after ``head`` a percentage, a bar, and the amounts at the right edge.
+    """Return ``head`` with a percentage, a bar, and the amounts at the right edge.
 
-    Where it is narrow the bar gives way first, then the middle of the name in the head
-    (``subject``), then the total, then what is done: half a number is none.
+    If narrow, the bar is dropped first, then the middle of the name in the head is cut
+    (``subject``), then the total and the amount done are dropped: a cut number would be wrong.
     """
     look = ink.look
     shown = "-" if percent is None else f"{percent:.1f} %"
@@ -88,7 +88,7 @@ def _amount(done: str, total: str) -> str:
 
 
 def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
-    """``ETA 17h52m  ends tomorrow 06:33  (16h10m to 21h40m)``, or why there is none."""
+    """Return ``ETA 17h52m  ends tomorrow 06:33  (16h10m to 21h40m)``, or why there is none."""
     if estimate.eta is None:
         why = ink.look.text(estimate.reason.removeprefix(f"{MEASURING}, "))
         return (Span(f"{label} ", "dim"), Span(f"{estimate.lacking}: {why}"))
@@ -103,18 +103,18 @@ def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
 
 
 def zpool_says(eta: float | None) -> Iterator[Line]:
-    """Say what zpool itself estimates; nothing where it prints none."""
+    """Yield zpool's own estimate, if it prints one."""
     if eta is not None:
         yield (Span("zpool says ", "dim"), Span(units.duration(eta)))
 
 
 def packed(parts: Sequence[Line], ink: Ink) -> list[Line]:
-    """Set parts side by side on as few lines as hold them."""
+    """Join parts on as few lines as hold them."""
     return [(Span(" "), *line) for line in joined(parts, _BETWEEN, ink.width - 2)]
 
 
 def one_line(parts: Sequence[Line], ink: Ink) -> list[Line]:
-    """The parts that fit whole, on one line; a blank one where there are none."""
+    """Return a line of the parts that fit in full; a blank line without parts."""
     if ink.whole:
         return packed(parts, ink) or [()]
     shown: list[Line] = []
@@ -125,10 +125,10 @@ def one_line(parts: Sequence[Line], ink: Ink) -> list[Line]:
 
 
 def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Line]:
-    """A labeled text in exactly ``rows`` lines, blank ones where it takes fewer.
+    """Return a labeled text in exactly ``rows`` lines, filled with blank ones.
 
-    Clauses that do not fit are left out whole, then phrases of the first one; what still does not
-    fit is cut.
+    Clauses that do not fit are omitted in full, then phrases of the first clause; what still does
+    not fit is cut.
     """
     lines = ink.paragraph(label, text)
     for shorter in () if ink.whole or len(lines) <= rows else _shorter(text):
@@ -137,16 +137,16 @@ def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Li
             break
     shown = lines if ink.whole else at_most(rows, lines, ink.look.glyphs.ellipsis)
     blank: Line = ()
-    return [  # in a role, but for the label
+    return [  # all but the label in the role
         *((head, *(Span(span.text, role or span.role) for span in said)) for head, *said in shown),
         *[blank] * (rows - len(shown)),
     ]
 
 
 def _shorter(text: str) -> Iterator[str]:
-    """A text without its last aside, its last clause, and so on; the first without its phrases.
+    """Yield ever shorter versions: without the last aside or clause, then without phrases.
 
-    Itself at last.
+    The last version is the whole text again, to be cut.
     """
     clauses = text.split("; ")
     for kept in range(len(clauses), 0, -1):
@@ -164,7 +164,7 @@ def _shorter(text: str) -> Iterator[str]:
 
 
 def paragraph(label: str, text: str, look: DisplayFormat, width: int) -> list[Line]:
-    """Outside text wrapped beside its label; no lines for no text."""
+    """Return text from outside, wrapped beside its label; empty without text."""
     if not text:
         return []
     head = Span(f" {label:<{LABEL}}", "dim")
@@ -172,7 +172,7 @@ def paragraph(label: str, text: str, look: DisplayFormat, width: int) -> list[Li
 
 
 def machine(host: HostLoad | None, look: DisplayFormat) -> str:
-    """``processor 34 %, memory 5.10G of 16.0G used, ARC 3.20G``; empty where nothing is known."""
+    """Return ``processor 34 %, memory 5.10G of 16.0G used, ARC 3.20G``; empty if unknown."""
     if host is None:
         return ""
     known = [] if host.cpu is None else [f"processor {percent(host.cpu, 0)}"]

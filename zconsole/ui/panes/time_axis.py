@@ -1,4 +1,4 @@
-"""What stands below a graph, or on one of a single row: round times, and marks of what happened."""
+"""Time axis of a graph: round times and marks of events, below the graph or on it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _STEPS = (
     *(_HOUR * n for n in (1, 2, 3, 6, 12)),
     *(_DAY * n for n in (1, 2, 7)),
 )
-"""Seconds between two moments that people call round."""
+"""Seconds between two round times."""
 _APART = 16
-"""Columns between two round moments, at the least."""
+"""Least columns between two round times."""
 
 
 class TimeAxis:
-    """A line on which words and marks find room, first come, first served."""
+    """A line on which texts and marks are placed, if there is still room for them."""
 
     def __init__(self, ground: str, mark: str, role: str = "dim") -> None:
-        """``ground``: what the line shows where nothing is put on it."""
+        """``ground`` is the line without anything placed on it."""
         self._cells = [*ground]
         self._roles = [role] * len(ground)
         self._taken = [False] * len(ground)
@@ -41,14 +41,14 @@ class TimeAxis:
             self._cells[at], self._roles[at], self._taken[at] = self._mark, "notice", True
 
     def name(self, at: int, text: str) -> None:
-        """Say what a mark is, at its right or else its left, where there is room."""
+        """Place the label of a mark at its right, else at its left, if there is room."""
         if not self.put(at + 2, text, "notice"):
             self.put(at - 1 - cell_len(text), text, "notice")
 
     def put(self, at: int, text: str, role: str = "dim", away: int = 1) -> bool:
-        """Write a text at a column, with a space on each side; whether there is room.
+        """Place a text at a column with a space on each side; return whether there was room.
 
-        It stays ``away`` columns from what was put before.
+        ``away`` is the least number of columns to earlier texts.
         """
         end = at + cell_len(text)
         begin, after = max(0, at - 1), min(len(self._cells), end + 1)
@@ -56,6 +56,7 @@ class TimeAxis:
             at < 0
             or end > len(self._cells)
             or any(self._taken[max(0, at - away) : end + away])
+            # Cells hold one character: texts with wide ones find no room.
             or end - at > len(text)
         ):
             return False
@@ -65,7 +66,7 @@ class TimeAxis:
         return True
 
     def spans(self) -> Iterator[Span]:
-        """The line in its roles."""
+        """Yield the line as spans with their roles."""
         at = 0
         for role, cells in groupby(self._roles):
             length = len(list(cells))
@@ -74,15 +75,16 @@ class TimeAxis:
 
 
 def round_times(begin: float, end: float, width: int, zone: tzinfo | None) -> Iterator[float]:
-    """The round moments between two epoch seconds, as many as ``width`` columns have room for."""
+    """Yield round times between two epoch seconds, as many as fit ``width`` columns."""
     least = (end - begin) * _APART / max(1, width)
     step = next((each for each in _STEPS if each >= least), None)
     if step is None:
         return
     there = date_of(end, zone)
     offset = (there if zone is not None else there.astimezone()).utcoffset()
-    ahead = offset.total_seconds() if offset is not None else 0.0  # of UTC
+    ahead = offset.total_seconds() if offset is not None else 0.0  # offset from UTC
     t = begin + ahead
+    # Up to the next multiple of a step, in local time.
     t += -t % step
     while t < end + ahead:
         yield t - ahead
@@ -90,18 +92,18 @@ def round_times(begin: float, end: float, width: int, zone: tzinfo | None) -> It
 
 
 _MOST = 40
-"""Columns of what is said of a mark."""
+"""Most columns of the label of a mark."""
 _BESIDE = 5.0
-"""Seconds by which a command and the change it made may lie apart."""
+"""Seconds within which a change is taken for the effect of a command."""
 
 _AWAY = 3
-"""Columns between a round time and other words."""
+"""Least columns between a round time and other texts."""
 
 
 def happened(marks: Sequence[Mark], frame: Frame, step: float) -> list[Mark]:
-    """What happened to the scan and what was done from consoles, oldest first.
+    """Return events of the scan and commands of consoles, oldest first.
 
-    What a command changed is not told beside the command. ``step``: seconds of a scan's steps.
+    Events that are the effect of a command are left out. ``step``: seconds of a step of the scan.
     """
     done = [Mark(event.t, event.text) for event in frame.events if event.name == DONE]
     beside = max(_BESIDE, 2 * step)
@@ -110,7 +112,7 @@ def happened(marks: Sequence[Mark], frame: Frame, step: float) -> list[Mark]:
 
 
 def name_marks(line: TimeAxis, marks: Sequence[tuple[int, Mark]], look: DisplayFormat) -> None:
-    """Say at their columns what the marks are, the newest first."""
+    """Label the marks at their columns, the newest first."""
     for at, mark in reversed(marks):
         said = look.cut(mark.text, _MOST)
         line.name(at, f"{said} {look.clock(mark.t)}")
@@ -119,11 +121,11 @@ def name_marks(line: TimeAxis, marks: Sequence[tuple[int, Mark]], look: DisplayF
 def name_times(
     line: TimeAxis, begin: float, end: float, first: int, width: int, look: DisplayFormat
 ) -> None:
-    """Write round times where there is room; ``begin`` is at the column ``first``."""
+    """Place round times where there is room; ``begin`` is at the column ``first``."""
     columns, ends = width - first, {look.when(begin, end), look.when(end, end)}
     for t in round_times(begin, end, columns, look.zone):
         if look.when(t, end) in ends:
-            continue  # it would stand there twice
+            continue  # it would be there twice
         said = look.when(t, end).removesuffix(" 00:00")
         at = first + int((t - begin) / (end - begin) * columns)
         line.put(at, said if look.clock(t) == "00:00" else look.clock(t), away=_AWAY)

@@ -1,1 +1,1 @@
-"""Rebalance from the console: directories, plan, job; over the seam of ``rebalance.backend``."""
+"""Rebalance screens: directories, options, plan and job, on top of ``rebalance.backend``."""

@@ -1,4 +1,4 @@
-"""The way through a rebalance: jobs, directories, what for, plan, job; Esc goes one step back."""
+"""Flow of a rebalance: list of jobs, directories, options, plan, job; Esc goes back one step."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from zconsole.ui.rebalance.plan_screen import PlanScreen
 
 
 async def rebalance_flow(ui: FlowSession, _: str) -> None:
-    """The jobs of the pool on show, and new ones. Raises ZconsoleError."""
+    """Show the rebalance jobs of the pool on show, and start new ones. Raises ZconsoleError."""
     if ui.frame is not None:
         await RebalanceFlow(ui, ui.jobs, ui.frame.pool).run()
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceFlow:
-    """Everything behind one key press, on the pool that is shown then."""
+    """Rebalance of one pool, the one on show when the key was pressed."""
 
     ui: FlowSession
     watch: JobWatch
     pool: str
 
     async def run(self) -> None:
-        """The list of jobs, until it is left. Raises ZconsoleError."""
+        """Show the list of jobs until it is left. Raises ZconsoleError."""
         await self.watch.look(self.pool)
         jobs = self._jobs()
-        # On the newest job that goes on or can be resumed, else on a new one.
+        # The cursor starts on the newest job that is not finished, else on a new one.
         first = next((i + 1 for i, job in enumerate(jobs) if job.state != "finished"), 0)
         title = f"REBALANCE  {self.ui.look.text(self.pool)}"
         choice = PickList(title, lambda width: job_rows(self._jobs(), self.ui.look, width), first)
@@ -57,7 +57,7 @@ class RebalanceFlow:
             if picked == 0:
                 try:
                     await self._new()
-                except ZconsoleError as error:  # the list comes back
+                except ZconsoleError as error:  # back to the list
                     self.ui.complain(error)
             elif picked <= len(self._jobs()):
                 await self._attach(self._jobs()[picked - 1].job)
@@ -72,6 +72,7 @@ class RebalanceFlow:
         roots = rebalance_backend.roots(self.pool)
         if not roots:
             raise ZconsoleError(f"no dataset of {self.pool} is mounted; mount one first")
+        # By default a job stops once the vdevs are even.
         folders, settings = Folders(roots), Settings((), limits=Limits(until_spread=EVEN))
         while True:
             explorer = await rebalance_backend.explore()
@@ -84,10 +85,7 @@ class RebalanceFlow:
                 return
 
     async def _plan(self, settings: Settings) -> tuple[str | None, Settings]:
-        """Options, then their plan, and back; the job once one is started, and what was set.
-
-        Unless more is asked for, it stops where the vdevs are even.
-        """
+        """Show the options, then their plan; return the job, if one was started, and settings."""
         new, look = NewJob(settings), self.ui.look
         options = PickList(
             "REBALANCE  options",
@@ -107,14 +105,14 @@ class RebalanceFlow:
             while await self.ui.show(PlanScreen(self.ui, self.pool, new, self.watch)):
                 try:
                     job = await self.watch.rebalance_backend.start(new.settings)
-                except ZconsoleError as error:  # the plan comes back
+                except ZconsoleError as error:  # back to the plan
                     self.ui.complain(error)
                 else:
                     return job, new.settings
         return None, new.kept()
 
     async def _more(self, new: NewJob) -> None:
-        """The other options, until they are left."""
+        """Show the other options until they are left."""
         look = self.ui.look
         options = PickList(
             "REBALANCE  more options",
@@ -126,7 +124,7 @@ class RebalanceFlow:
             await self._set(new, MORE[picked])
 
     async def _set(self, new: NewJob, entry: OptionChoice | Limit) -> None:
-        """Ask for one entry's value; nothing changes where that is left."""
+        """Ask for the value of an entry; change nothing if the question is left."""
         if isinstance(entry, Limit):
             new.limit(await ask_limit(self.ui, entry, new.settings.limits))
             return

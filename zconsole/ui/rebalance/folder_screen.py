@@ -1,4 +1,4 @@
-"""The screen to choose directories on: a tree that fills with sizes while it is looked at."""
+"""Screen for choosing directories: a tree whose sizes fill in while it is shown."""
 
 from __future__ import annotations
 
@@ -29,49 +29,50 @@ from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import middle
 
 PATIENCE = 10.0
-"""Seconds after which a directory that was asked for is said not to answer."""
+"""Seconds after which a directory that was asked for is reported as not answering."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderRow:
-    """One line of the tree."""
+    """A line of the tree."""
 
     path: str
     name: str
     depth: int
     mark: str
-    """``x`` marked, ``-`` inside a marked one, ``+`` with a marked one inside, or blank."""
+    """``x`` if marked, ``-`` inside a marked directory, ``+`` if it contains a marked one, else
+    blank."""
     open: bool
     dataset: str = ""
-    """Of a mountpoint whose name does not say it."""
+    """Dataset of a mountpoint whose path does not tell its name."""
     size: Measured | None = None
     problem: str = ""
 
 
 @dataclass(slots=True)
 class Folders:
-    """The tree under the mountpoints of a pool. Times are seconds of one clock."""
+    """Tree of the directories under a pool's mountpoints. Times are seconds of one clock."""
 
     roots: Mapping[str, str]
-    """The datasets by where they are mounted."""
+    """Datasets by mountpoint."""
     listed: dict[str, DirectoryListing] = field(default_factory=dict)
     sizes: dict[str, Measured] = field(default_factory=dict)
     opened: set[str] = field(default_factory=set)
     marked: dict[str, None] = field(default_factory=dict)
-    """The chosen directories, in the order they were marked."""
+    """Chosen directories, in the order in which they were marked."""
     asked: dict[str, float] = field(default_factory=dict)
     at: str | None = None
-    """The one at the cursor, where it is when the tree is shown again."""
+    """Directory at the cursor, to which the cursor returns when the tree is shown again."""
 
     def take(self, answer: DirectoryListing | Measured) -> None:
-        """Note what an explorer found."""
+        """Store an answer of the explorer."""
         if isinstance(answer, DirectoryListing):
             self.listed[answer.path] = answer
         else:
             self.sizes[answer.path] = answer
 
     def open(self, path: str, now: float) -> bool:
-        """Unfold a directory; whether it still has to be asked for."""
+        """Unfold a directory; return whether it still has to be listed."""
         self.opened.add(path)
         if path in self.asked:
             return False
@@ -79,7 +80,7 @@ class Folders:
         return True
 
     def close(self, path: str) -> str:
-        """Fold a directory, or, where it is folded, the one it is in; returns which."""
+        """Fold a directory, or its nearest unfolded parent if it is folded; return which."""
         if path not in self.opened:
             above = map(str, PurePosixPath(path).parents)
             path = next((p for p in above if p in self.opened), path)
@@ -87,7 +88,7 @@ class Folders:
         return path
 
     def mark(self, path: str) -> str:
-        """Mark or unmark a directory; returns why it cannot be, else nothing."""
+        """Mark or unmark a directory; return why it can't be marked, else an empty text."""
         if path in self.marked:
             del self.marked[path]
             return ""
@@ -103,7 +104,7 @@ class Folders:
         return ""
 
     def rows(self, now: float) -> tuple[FolderRow, ...]:
-        """The lines to show, in order."""
+        """Return the visible lines in order."""
         found: list[FolderRow] = []
         for point, source in self.roots.items():
             dataset = "" if source == point.strip("/") else source
@@ -111,7 +112,7 @@ class Folders:
         return tuple(found)
 
     def marked_bytes(self) -> tuple[int, bool]:
-        """What is marked holds, as far as it is known, and whether that is all."""
+        """Return the known size of all marked directories in bytes, and whether it is complete."""
         found = [self.sizes.get(path) for path in self.marked]
         size = sum(entry.bytes or 0 for entry in found if entry is not None)
         return size, all(entry is not None and entry.done for entry in found)
@@ -145,7 +146,7 @@ class Folders:
         return listing.problem or ("" if listing.names else "no directories inside")
 
     def included(self, path: str) -> str:
-        """The marked directory of the same dataset that a path is inside of; empty for none."""
+        """Return the marked directory of the same dataset that contains a path; empty if none."""
         return next((p for p in self._near(path) if inside(path, p)), "")
 
     def _mark(self, path: str) -> str:
@@ -156,33 +157,33 @@ class Folders:
         return "+" if any(inside(p, path) for p in self._near(path)) else " "
 
     def _near(self, path: str) -> list[str]:
-        """The marked directories below the same mountpoint."""
+        """Return the marked directories under the mountpoint of a path."""
         home = self._root(path)
         return [p for p in self.marked if self._root(p) == home]
 
     def _root(self, path: str) -> str:
-        """The mountpoint a path belongs to: the longest that it is, or is in."""
+        """Return the mountpoint of a path: the longest one that contains it."""
         homes = [point for point in self.roots if path == point or inside(path, point)]
         return max(homes, key=len, default="")
 
 
 def inside(path: str, other: str) -> bool:
-    """Whether a path lies in another directory."""
+    """Return whether a path lies below another directory."""
     return path != other and path.startswith(other.rstrip("/") + "/")
 
 
 AGED = " old: written before the newest vdev was added; worth moving"
 KEYS = ("mark", "go-on", "help", "back", "unfold", "fold-up")
-"""Titles of the keys, the most needed first."""
+"""Titles of the keys in the footer, the most important first."""
 _GAP = 0.2
-"""Seconds between two paintings while sizes come in."""
+"""Seconds between two redraws while sizes arrive."""
 _BAR = 10
 _OLD = 5
 _BARS_FROM = 70
 
 
 class FoldersScreen(Dialog[tuple[str, ...] | None]):
-    """Returns the directories chosen; None when left."""
+    """Screen for choosing directories; returns the chosen ones, or None if left."""
 
     groups = ("Directories",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Directories")
@@ -207,30 +208,30 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         self._evening = evening_words(frame, ui.look) if frame else ""
 
     def compose(self) -> ComposeResult:
-        """The tree, and what is marked."""
+        """Yield the heading, the tree and the footer."""
         yield LinesView(id="head")
         yield PickView(0, self._moved)
         yield FooterView(id="hint")
 
     @property
     def view(self) -> PickView:
-        """The tree."""
+        """The view of the tree."""
         return self.query_one(PickView)
 
     def on_mount(self) -> None:
-        """Draw, and ask for the mountpoints."""
+        """Start to list and measure the mountpoints."""
         self.view.focus()
         for point in self._folders.roots:
-            self._explorer.used(point)
+            self._explorer.used(point)  # needs no walk of the dataset
         for path in self._folders.opened:
             self._explorer.open(path)
         if len(self._folders.roots) == 1:
             self._unfold(next(iter(self._folders.roots)))
         begin(self, self._listen, group="explore", exit_on_error=False)
-        self.set_interval(1.0, self.update)
+        self.set_interval(1.0, self.update)  # to tell which directories do not answer
 
     def on_unmount(self) -> None:
-        """Nobody is interested any more."""
+        """Stop the explorer."""
         self._explorer.close()
 
     async def _listen(self) -> None:
@@ -244,7 +245,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             self.update()
 
     def draw(self) -> None:
-        """Draw what is known now; the cursor stays on its directory."""
+        """Draw the tree as known now, with the cursor on the same directory."""
         self._timer = None
         here = self._folders.at = self._at_cursor() or self._folders.at
         self._rows = self._folders.rows(self._clock())
@@ -283,7 +284,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         return (*even, *aged, keys)
 
     def _mark_words(self, room: int) -> str:
-        """What the mark of the directory at the cursor means, where a mark elsewhere made it."""
+        """Explain the mark of the directory at the cursor if a mark elsewhere caused it."""
         here = self._at_cursor()
         above = self._folders.included(here) if here else ""
         if above:
@@ -295,7 +296,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         return "partly: marked inside" if is_partly else ""
 
     def _moved(self, _: int) -> None:
-        """Say what the keys do for the directory that the cursor is on now."""
+        """Update the footer for the directory at the cursor."""
         self._said = ""
         self._show_hint()
 
@@ -314,19 +315,19 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     # Keys
 
     def action_mark(self) -> None:
-        """Mark the directory at the cursor, or unmark it; the cursor stays, so that this shows."""
+        """Mark or unmark the directory at the cursor; the cursor stays, so that the mark shows."""
         if path := self._at_cursor():
             self._said = self._folders.mark(path)
             self.update()
 
     def action_unfold(self) -> None:
-        """Show the directories inside."""
+        """Show the directories inside the one at the cursor."""
         if path := self._at_cursor():
             self._unfold(path)
             self.update()
 
     def action_fold_up(self) -> None:
-        """Fold the directory, or the one it is in."""
+        """Fold the directory at the cursor, or the one it is in."""
         if path := self._at_cursor():
             closed = self._folders.close(path)
             self._rows = self._folders.rows(self._clock())
@@ -334,7 +335,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             self.update()
 
     def action_go_on(self) -> None:
-        """These, or the one at the cursor where none is marked."""
+        """Return the marked directories, or the one at the cursor if none is marked."""
         here = self._at_cursor()
         chosen = tuple(self._folders.marked) or ((here,) if here else ())
         if chosen:
@@ -342,7 +343,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
 
 
 def evening_words(frame: Frame, look: DisplayFormat) -> str:
-    """How much has to be marked for an even pool, all data taken as alike; empty for nothing."""
+    """Describe how much to mark for an even pool, assuming uniform data; empty if nothing."""
     root = frame.root
     view = outlook(root, root, frame.version) if root else None
     share = view.before.data_share if view else None
@@ -356,7 +357,7 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
-    """What the columns of ``folder_lines`` are."""
+    """Return the headings of the columns of ``folder_lines``."""
     share = f"{fit('OF LARGEST', _BAR)} " if width >= _BARS_FROM else ""
     size, files = fit("SIZE", look.number + 1, right=True), fit("FILES", 5, right=True)
     old = f"{fit('OLD', _OLD, right=True)} " if aged else ""
@@ -364,12 +365,12 @@ def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
 
 
 def is_aged(rows: Sequence[FolderRow]) -> bool:
-    """Whether it is known of any what of it is older than the newest vdev."""
+    """Return whether any directory's share of data older than the newest vdev is known."""
     return any(row.size is not None and row.size.old is not None for row in rows)
 
 
 def folder_lines(rows: Sequence[FolderRow], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """One line per directory: mark, size, files, old part, share of the largest, name."""
+    """Return one line per directory: mark, size, files, old part, share of the largest, name."""
     largest = max((row.size.bytes or 0 if row.size else 0 for row in rows), default=0)
     aged = is_aged(rows)
     return tuple(_folder(row, largest, look, width, aged) for row in rows)

@@ -1,7 +1,7 @@
-"""The jobs of a pool as a list, and one of them whole on a screen of its own.
+"""List of a pool's jobs, and a screen for one of them.
 
-How far it is, how fast, what it is at, what it moved from vdev to vdev, and what not. It is looked
-at twice a second and steered by keys; leaving the screen changes nothing.
+The screen shows progress, pace, the current file, the fill of the vdevs, and the files left out. It
+is refreshed twice a second, and its keys control the job; leaving it changes nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WORDS = {"dead": "interrupted", "planned": "not started"}
 
 
 def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """A line to begin a new job, then one for each there is."""
+    """Return a line for a new job, then one line per job."""
     new = crop((Span(f"  {NEW}", "key"),), width, look.glyphs.ellipsis)
     return (new, *(_row(job, look, width) for job in jobs))
 
@@ -76,14 +76,14 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
 
 _NAME = 15
 _DAYS = 14
-"""Days shown, the newest."""
+"""Number of days shown, the newest ones."""
 
 Fills = Mapping[str, float | None]
-"""Fill of every vdev now, 0…1."""
+"""Fill of each vdev now, 0…1, by name."""
 
 
 def job_title(job: JobView, look: DisplayFormat) -> Line:
-    """Which job, and what of."""
+    """Return the title: the job, its engine and its directories."""
     dirs = "  ".join(look.text(path) for path in job.settings.dirs)
     return (Span(f" REBALANCE  {job.job}  {job.engine}  {dirs}", "title"),)
 
@@ -91,7 +91,7 @@ def job_title(job: JobView, look: DisplayFormat) -> Line:
 def job_lines(
     job: JobView, now: float, fills: Fills, look: DisplayFormat, width: int
 ) -> Sequence[Line]:
-    """Everything there is to see of a job; ``now`` in epoch seconds."""
+    """Return all lines about a job; ``now`` in epoch seconds."""
     lines = [
         *_progress(job, now, look, width),
         *_pace(job, now, look, width),
@@ -123,7 +123,7 @@ def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iter
         yield from wrapped(why, ROLES.get(job.state, ""), look, width, " ")
     if job.ended is not None:
         said = f" Ended {look.when(job.ended, now)}"
-        if job.began is not None:  # its pauses are part of that
+        if job.began is not None:  # includes pauses
             said += f", {units.duration(job.ended - job.began)} after it began"
         yield (Span(said),)
     if rest := _rest(job, look):
@@ -131,7 +131,10 @@ def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iter
 
 
 def _rest(job: JobView, look: DisplayFormat) -> str:
-    """What a job that does not run leaves undone, and the key that goes on; empty for others."""
+    """Describe what a job that isn't running has left to do, and the key that resumes it.
+
+    Empty for a running or finished job.
+    """
     if job.state != "paused" and (job.live or job.state == "finished"):
         return ""
     word = "Interrupted" if job.interrupted else job.state.capitalize()
@@ -154,7 +157,7 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
         parts.append((Span("ETA ", "dim"), *eta))
     if job.files_total is not None:
         parts.append((Span(_files(job)),))
-    endless = job.settings.aim == "balance"  # there a target is the rule
+    endless = job.settings.aim == "balance"  # which usually has a target
     set_ones = [
         limit
         for limit in LIMITS
@@ -173,7 +176,7 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
 
 
 def _files(job: JobView) -> str:
-    """How many files were moved, and how many were not."""
+    """Return the numbers of files moved, needing no move, skipped and failed."""
     done = f"{job.files_moved:,} of {job.files_total:,} files moved"
     failed = sum(job.failed.values())
     but = ((job.replaced, "need no move"), (job.files_unmoved, "skipped"), (failed, "failed"))
@@ -181,7 +184,7 @@ def _files(job: JobView) -> str:
 
 
 def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """A bar for the fill of every vdev now, with what it was and how far it went."""
+    """Yield the fill of each vdev as a bar, with its fill before the job and the difference."""
     if not job.before:
         return
     known = [fills.get(name) for name in job.before]
@@ -219,7 +222,7 @@ def _left_out(
 
 
 def _again(job: JobView) -> Iterator[Line]:
-    """How files that were left out are tried again, once the job is over."""
+    """Explain how to retry files that were left out, once the job has finished."""
     if job.state != "finished":
         return
     if any(job.failed.values()):
@@ -229,7 +232,7 @@ def _again(job: JobView) -> Iterator[Line]:
 
 
 def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """Which files those are, each with its whole path and reason: two may have to be compared."""
+    """List the skipped and failed files with full paths, for comparison, and reasons."""
     if not job.left_out:
         return
     yield (Span(" Skipped or failed", "bold"),)
@@ -243,7 +246,7 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
 
 
 def _moved_on(day: Mapping[str, Any]) -> str:
-    """How many files were moved on a day, counted as in the line above."""
+    """Return the number of files moved on a day, counted as in ``_files``."""
     if "files_done" not in day:
         return "-"
     left_out = (day.get(name) or 0 for name in ("files_skipped", "files_failed"))
@@ -251,28 +254,28 @@ def _moved_on(day: Mapping[str, Any]) -> str:
 
 
 def _skipped_on(day: Mapping[str, Any]) -> str:
-    """How many files were left as they lay on a day, likewise."""
+    """Return the number of files skipped on a day, counted as in ``_files``."""
     if "files_skipped" not in day:
         return "-"
     return f"{max(0, day['files_skipped'] - day.get('files_replaced', 0)):,}"
 
 
 _DAY = "Day"
-"""What is told of a day is what was done on it, and how the pool was at its end."""
+"""Title of the first column. Figures cover one day; the pool's state is that at the day's end."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of the lines of days."""
+    """A column of the table of days."""
 
     title: str
     size: int
     show: Callable[[DisplayFormat, Mapping[str, Any]], str]
     least: int = 0
-    """Cells the screen needs for it to be there."""
+    """Smallest screen width in cells with this column."""
 
     def cell(self, text: str) -> str:
-        """The text in its width, the first column at the left."""
+        """Return the text padded to the width; only the first column is left-aligned."""
         return fit(text, self.size, right=self.title != _DAY)
 
 
@@ -306,11 +309,11 @@ STOP = (
 )
 PAUSE = "Only for a while? Esc, then P: a paused job keeps its process, which waits."
 ASKED = {limit.name: limit for limit in (RATE, TARGET, MIN_FREE)}
-"""Limits that can be set while it runs."""
+"""Limits that can be changed while the job runs."""
 
 
 class JobScreen(Dialog[None]):
-    """One job, attached to; it goes on when the screen is left."""
+    """Screen of one job; the job goes on when the screen is left."""
 
     groups = ("Job",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Job")
@@ -325,12 +328,12 @@ class JobScreen(Dialog[None]):
         self._said = ""
 
     def compose(self) -> ComposeResult:
-        """The job, and the keys."""
+        """Yield the job and the footer."""
         yield LinesView(id="job", focusable=True)
         yield FooterView(id="hint")
 
     def copies(self) -> Offers:
-        """Its id, the command that shows it, its directories and its journal."""
+        """Return the job's id, status command, directories and journal."""
         command = f"{self._watch.rebalance_backend.command} rebalance status {self._job}"
         offers = [("job", self._job), ("command", command)]
         if (job := self.job) is not None:
@@ -339,14 +342,14 @@ class JobScreen(Dialog[None]):
         return tuple(offers)
 
     def on_mount(self) -> None:
-        """Draw, and keep looking."""
+        """Draw the job, and start refreshing it."""
         self.query_one("#job", LinesView).focus()
         self.set_interval(LOOK, self._again)
         self._again()
 
     @property
     def job(self) -> JobView | None:
-        """The job as it was seen last."""
+        """The job as of the last refresh; None if it isn't known."""
         return next((j for j in self._watch.jobs.get(self._pool, ()) if j.job == self._job), None)
 
     def _again(self) -> None:
@@ -358,7 +361,7 @@ class JobScreen(Dialog[None]):
         self.update()
 
     def draw(self) -> None:
-        """Draw what is known."""
+        """Draw the job as of the last refresh."""
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
             words = self._watch.rebalance_backend.last_words(self._job) or "no such job"
@@ -394,7 +397,7 @@ class JobScreen(Dialog[None]):
     # Keys
 
     def on_key(self, event: events.Key) -> None:
-        """Name the key that was meant: those that change something are capitals."""
+        """Point to the capital letter if a key was pressed in lower case: changes need capitals."""
         if self._ui.denied:
             return
         for key in self._look.keys.of("Job"):
@@ -406,18 +409,18 @@ class JobScreen(Dialog[None]):
 
     @property
     def _resumes(self) -> bool:
-        """Whether the key that holds the job would resume it: paused, or ended before its time."""
+        """Whether the pause key would resume the job: it is paused, or its process has ended."""
         return self.job is not None and (not self.job.live or self.job.state == "paused")
 
     def action_hold(self) -> None:
-        """Pause it, or resume it."""
+        """Pause or resume the job."""
         backend = self._watch.rebalance_backend
         resume = partial(backend.resume, self._job)
         pause = partial(backend.order, self._job, "pause")
         self._steer("hold", resume if self._resumes else pause)
 
     def action_stop(self) -> None:
-        """Ask, then end it."""
+        """Ask, then stop the job."""
         self._steer("stop", self._ask_stop)
 
     def action_limit(self, name: str) -> None:
@@ -425,7 +428,7 @@ class JobScreen(Dialog[None]):
         self._steer(f"limit('{name}')", partial(self._ask, ASKED[name]))
 
     def _steer(self, action: str, steering: Steering) -> None:
-        """Do what a key asks for, if it may be done now; else say why not."""
+        """Carry out a key's request, or show why it isn't possible now."""
         job = self.job
         idle = "this job is unknown" if job is None else f"the job is {job.state}"
         self._said = self._ui.denied or ("" if action in offered(job) else idle)
@@ -435,7 +438,7 @@ class JobScreen(Dialog[None]):
         begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
 
     async def _do(self, steering: Steering) -> None:
-        self._ui.app.unsay(told_of(self._job))  # as that it stopped, which P undoes
+        self._ui.app.unsay(told_of(self._job))  # such as that it stopped
         try:
             await steering()
         except ZconsoleError as error:
@@ -469,7 +472,7 @@ class JobScreen(Dialog[None]):
 
 
 def offered(job: JobView | None) -> frozenset[str]:
-    """The actions of keys that do something for a job in its present state."""
+    """Return the actions whose keys do something for a job in its present state."""
     if job is None:
         return frozenset()
     if job.live:

@@ -1,6 +1,6 @@
-"""The jobs of the pools on show: read now and then, shown in the frames, announced when they end.
+"""Rebalance jobs of the pools on show: polled, added to the frames, announced when they end.
 
-Imports neither textual nor what runs jobs.
+Imports neither textual nor the code that runs jobs.
 """
 
 from __future__ import annotations
@@ -21,37 +21,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Something about a job that the operator should hear of."""
+    """News of a job for the operator."""
 
     text: str
     severity: Literal["information", "warning"] = "information"
     loud: bool = True
-    """Whether it is said at once, too; else it is only among the events."""
+    """Whether it is also shown as a message; otherwise it is only an event."""
 
 
 @dataclass(slots=True)
 class JobWatch:
-    """What is known of the jobs, by pool."""
+    """Jobs by pool, as of the last look at each."""
 
     make_backend: Callable[[], RebalanceBackend]
     keep: Callable[[str, News], None] = lambda _pool, _news: None
-    """Keeps what happened to a job of a pool, for its events."""
+    """Records news of a pool's job as an event."""
     jobs: dict[str, tuple[JobView, ...]] = field(default_factory=dict)
     problem: str = ""
-    """Why the newest look failed; empty when it did not."""
+    """Why the last look failed; empty if it succeeded."""
     _rebalance_backend: RebalanceBackend | None = None
     _begun: int = 0
+    """Number of looks begun, of all pools."""
     _newest: dict[str, int] = field(default_factory=dict)
+    """Number of the newest look that was answered, by pool."""
 
     @property
     def rebalance_backend(self) -> RebalanceBackend:
-        """The backend, made when it is first wanted."""
+        """The backend, created on first use."""
         if self._rebalance_backend is None:
             self._rebalance_backend = self.make_backend()
         return self._rebalance_backend
 
     async def look(self, pool: str) -> tuple[News, ...]:
-        """Ask for the jobs of a pool again; what has come to an end, or was found so."""
+        """Reread the jobs of a pool; return news of those that ended or were found interrupted."""
         self._begun += 1
         number = self._begun
         try:
@@ -59,11 +61,12 @@ class JobWatch:
         except ZconsoleError as error:
             self.problem = str(error)
             return ()
-        if number < self._newest.get(pool, 0):  # it may have seen a job before it was resumed
+        if number < self._newest.get(pool, 0):  # it may predate a resume
             return ()
         self._newest[pool], self.problem = number, ""
         before = self.jobs.get(pool)
         self.jobs[pool] = now
+        # The first look: jobs that ended before are no news, except those that were interrupted.
         if before is None:
             cut_off = (told_of(job.job) for job in now if job.interrupted)
             said = "was interrupted; B shows it, P there resumes it."
@@ -75,24 +78,24 @@ class JobWatch:
 
     @property
     def live(self) -> tuple[JobView, ...]:
-        """The jobs that were at work when last looked at."""
+        """Jobs that were running or paused at the last look."""
         return tuple(job for jobs in self.jobs.values() for job in jobs if job.live)
 
     def may_change(self, pools: Collection[str]) -> bool:
-        """Whether another look can find anything new though no job was begun meanwhile."""
+        """Return whether another look may find changes even if no job was started meanwhile."""
         if self.problem or not self.jobs.keys() >= set(pools):
             return True
         return any(job.state != "finished" for jobs in self.jobs.values() for job in jobs)
 
     def shown(self, pool: str) -> tuple[ActivityView, ...]:
-        """A line for each job at work on a pool, else for each that was interrupted."""
+        """Return a line for each live job of a pool, else for each interrupted one."""
         jobs = self.jobs.get(pool, ())
         shown = [job for job in jobs if job.live] or [job for job in jobs if job.interrupted]
         return tuple(map(activity, shown))
 
 
 def activity(job: JobView) -> ActivityView:
-    """A job as a line beside the scans."""
+    """Return the activity line of a job, for display among the scans."""
     if job.interrupted:
         done = "" if job.share is None else f"at {job.share:.0%}  "
         note = f"{done}{' '.join(job.settings.dirs)}  (B shows it; P there resumes it)"
@@ -115,24 +118,24 @@ def activity(job: JobView) -> ActivityView:
 
 
 def told_of(job: str) -> str:
-    """How every message about a job begins; ``job`` is its id."""
+    """Return the beginning of all messages about a job; ``job`` is its id."""
     return f"Rebalance job {job} "
 
 
 def _left_out(job: JobView) -> str:
-    """``12 files skipped, 1 file failed``, and why its total changed; empty without any of it."""
+    """Return ``12 files skipped, 1 file failed`` and why the total changed; empty if neither."""
     counts = ((job.files_unmoved, "skipped"), (sum(job.failed.values()), "failed"))
     files = (f"{counted(n, 'file')} {word}" for n, word in counts if n)
     return ", ".join((*files, *job.total_changed))
 
 
 def reason(job: JobView) -> str:
-    """Why a job is as it is, unless its state says it: a stopped job had an order to stop."""
+    """Return the reason for a job's state; empty if the state says it, or it was told to stop."""
     return "" if job.why in (None, job.state, "stop") else job.why
 
 
 def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[News]:
-    """What began or ended between two looks."""
+    """Yield news of jobs that began, resumed or ended between two looks."""
     known = {job.job: job for job in before}
     for job in now:
         old = known.get(job.job)

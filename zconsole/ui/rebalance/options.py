@@ -1,6 +1,6 @@
-"""What a new job is to do, before there is a plan: its aim, engine and limits, as a list.
+"""Options of a new job before it is planned: aim, engine and limits, as lists.
 
-Limits are asked for, understood and shown as people write them; those of a running job as well.
+Limits are asked for, parsed and shown in people's notation; those of a running job, too.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ from zconsole.ui.widgets.short_names import middle
 from zconsole.units import latency, parse_size
 
 NONE = ("none", "off", "-", "0")
-"""Answers that take a limit away."""
+"""Answers that remove a limit."""
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%?")
 _WAIT = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit: its name in the settings, and its words."""
+    """A limit: its name in the settings, and its texts."""
 
     name: str
     label: str
     question: str
     read: Callable[[str], Any]
-    """The value of an answer. Raises ZconsoleError."""
+    """Parses an answer. Raises ZconsoleError."""
     show: Callable[[DisplayFormat, Any], str]
     unset: str = "none"
 
     def shown(self, limits: Limits, look: DisplayFormat) -> str:
-        """The present value, for people."""
+        """Return the present value as text."""
         value = getattr(limits, self.name)
         return self.unset if value is None else look.text(self.show(look, value))
 
     def value(self, answer: str) -> Any:
-        """The value of an answer, None for no limit. Raises ZconsoleError."""
+        """Parse an answer; None means no limit. Raises ZconsoleError."""
         return None if answer.strip().lower() in NONE else self.read(answer.strip())
 
 
 async def ask_limit(ui: FlowSession, limit: Limit, now: Limits) -> Mapping[str, Any]:
-    """A limit by its name, as it is typed on a screen of its own; nothing when that is left.
+    """Ask for a limit; return its value by name, or an empty mapping if the question was left.
 
-    An answer that is no value is asked for again; ``now``: the limits there are.
+    An invalid answer is asked for again. ``now`` are the present limits.
     """
     said = [Span(limit.question, "dim"), Span(f"Now: {limit.shown(now, ui.look)}", "bold")]
     question = TextQuestion(limit.label.upper(), partial(said_lines, said, ui.look))
@@ -66,7 +66,7 @@ async def ask_limit(ui: FlowSession, limit: Limit, now: Limits) -> Mapping[str, 
 
 
 async def ask_races(ui: FlowSession) -> bool:
-    """Whether the risk of lost writes is accepted, in answer to a question; Cancel is first."""
+    """Ask whether the risk of lost writes is accepted; Cancel is the default."""
 
     async def _accepted(_: str | None) -> AsyncIterator[Span]:
         yield Span("Accepted.")
@@ -94,7 +94,7 @@ def _wait(answer: str) -> float:
     match = _WAIT.fullmatch(answer)
     if match is None or not float(match[1]):
         raise ZconsoleError(f"{answer}: not a time such as 50ms")
-    return float(match[1]) / (1 if match[2] == "s" else 1000)
+    return float(match[1]) / (1 if match[2] == "s" else 1000)  # a bare number is in ms
 
 
 def _window(answer: str) -> str:
@@ -121,7 +121,7 @@ TARGET = Limit(
     unset="none: all files move",
 )
 BEYOND = f"{TARGET.show(DisplayFormat(), EVEN)} is out of reach for these directories"
-"""Said where the directories hold too little to get even by moving them."""
+"""Shown if moving all of the directories can't make the pool even."""
 
 MIN_FREE = Limit(
     "min_free",
@@ -198,19 +198,19 @@ REWRITES = {
 
 @dataclass(frozen=True, slots=True)
 class OptionChoice:
-    """One entry that has few values: its name in the settings, its label, and each in words."""
+    """An option with few values: its name in the settings, its label, and a text for each value."""
 
     name: str
     label: str
     values: Mapping[Any, str]
 
     def shown(self, settings: Settings) -> str:
-        """The present value, for people; one that is not offered as it is."""
+        """Return the present value as text; a value that is not offered, as it is."""
         value = getattr(settings, self.name)
         return self.values.get(value, str(value))
 
     def made(self, settings: Settings, value: Any) -> Settings:
-        """The settings with this value; another aim sets the target anew."""
+        """Return the settings with this value; another aim resets the target to its default."""
         if value == getattr(settings, self.name):
             return settings
         made = replace(settings, **{self.name: value})
@@ -224,7 +224,7 @@ AIM = OptionChoice("aim", "Aim", AIMS)
 ENGINE = OptionChoice("engine", "Engine", ENGINES)
 RACES = OptionChoice("accept_races", "Risk (copy engine)", _RACES)
 ASKED: tuple[OptionChoice | Limit, ...] = (AIM, TARGET, RATE)
-"""What every job asks for; the lines before "More"."""
+"""Options asked for with every job: the lines before "More"."""
 MORE: tuple[OptionChoice | Limit, ...] = (
     ENGINE,
     *LIMITS[2:],
@@ -233,29 +233,30 @@ MORE: tuple[OptionChoice | Limit, ...] = (
     OptionChoice("rewrite_options", "Rewrite in place", REWRITES),
 )
 ENTRIES = (*ASKED, *MORE)
-"""What can be set, in the order of its lines."""
+"""All options, in the order of their lines."""
 OTHERS = len(ASKED)
-"""Index of the line behind those that are asked for, which opens the others."""
+"""Index of the line that opens the other options."""
 PLAN = OTHERS + 1
-"""Index of the last line, which goes on to the plan."""
+"""Index of the last line, which leads to the plan."""
 
 
 @dataclass(slots=True)
 class NewJob:
-    """A job being set up: its settings, where its target comes from, and its plan."""
+    """A job being set up: its settings, the origin of its target, and its plan."""
 
     settings: Settings
     typed: bool = False
-    """Whether the operator typed the target: then it stays, whatever a plan says."""
+    """Whether the operator typed the target, so that no plan may drop it."""
     short: bool = False
-    """Whether a plan dropped the default target, as the directories hold too little to reach it."""
+    """Whether a plan dropped the default target, as the directories are too small to reach it."""
     plan: PlanDocument | None = None
-    """Once it is made of these settings."""
+    """The plan of these settings, once it is made."""
 
     async def planned(self, backend: RebalanceBackend) -> AsyncIterator[Counted | PlanDocument]:
-        """The steps of making its plan. Directories that hold too little to get even move whole.
+        """Yield the progress of planning, then the plan. Raises ZconsoleError.
 
-        Raises ZconsoleError.
+        If the directories are too small to reach the default target, it is dropped, and the plan
+        made again: then all their files move.
         """
         if self.plan is not None:
             yield self.plan
@@ -274,7 +275,7 @@ class NewJob:
                 yield step
 
     def _is_short(self, plan: PlanDocument) -> bool:
-        """Whether the default target is out of reach."""
+        """Return whether the default target is out of reach."""
         return (
             not self.typed
             and self.settings.aim == "balance"
@@ -290,13 +291,13 @@ class NewJob:
             self.typed, self.short = True, False
 
     def take(self, settings: Settings) -> None:
-        """What was picked; another aim sets the target anew."""
+        """Replace the settings; another aim drops what is known of the target."""
         if settings.aim != self.settings.aim:
             self.typed = self.short = False
         self.settings = settings
 
     def kept(self) -> Settings:
-        """What is kept for other directories: no accepted risk, but the default target."""
+        """Return the settings for other directories: no accepted risk, the default target."""
         kept = replace(self.settings, accept_races=False)
         if not self.short:
             return kept
@@ -308,7 +309,7 @@ _PLAN_LABEL = 17
 
 
 def option_lines(new: NewJob, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """What is asked for, the others that are set, and the way on."""
+    """Return the lines of the options asked for, a summary of the others, and the last line."""
     room = max(4, width - _PLAN_LABEL - 1)
     dirs = middle(_dirs(new.settings, look), room, look.glyphs.ellipsis)
     return (
@@ -321,7 +322,7 @@ def option_lines(new: NewJob, look: DisplayFormat, width: int) -> tuple[Line, ..
 def entry_lines(
     entries: Sequence[OptionChoice | Limit], new: NewJob, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """Entries, each with its present value."""
+    """Return a line per entry with its present value."""
     return tuple(_row(entry.label, _value(entry, new, look), look, width) for entry in entries)
 
 
@@ -332,14 +333,14 @@ def _row(label: str, value: str, look: DisplayFormat, width: int) -> Line:
 
 
 def _set_words(new: NewJob, look: DisplayFormat) -> str:
-    """Which of the other entries differ from what they are by default."""
+    """Summarize which of the other options differ from their defaults."""
     usual = NewJob(Settings(()))
     changed = [e.label for e in MORE if _value(e, new, look) != _value(e, usual, look)]
     return f"set: {', '.join(changed)}" if changed else f"{len(MORE)} options at their defaults"
 
 
 def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """What a line of ``option_lines`` is for, and its whole value where it had to be cut."""
+    """Explain a line of ``option_lines``, with its whole value if the line cut it."""
     if index < OTHERS:
         return entry_about(ASKED[index], new, look, width)
     if index == OTHERS:
@@ -354,7 +355,7 @@ def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> tu
 def entry_about(
     entry: OptionChoice | Limit, new: NewJob, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """What an entry is for, and its whole value where its line had to cut it."""
+    """Explain an entry, with its whole value if its line cut it."""
     value = _value(entry, new, look)
     whole = f"{entry.label}: {value}"
     return _about(value, width - _LABEL - 3, whole, _told(entry), look, width)
@@ -370,19 +371,19 @@ def _about(
 
 
 def option_topics() -> Sequence[tuple[str, str]]:
-    """Every entry and what it is for, for the help."""
+    """Return the label and explanation of each entry, for the help."""
     return tuple((entry.label, _told(entry)) for entry in ENTRIES)
 
 
 def _told(entry: OptionChoice | Limit) -> str:
-    """What an entry is for, as the help of its option says it, and how to answer it."""
+    """Return the explanation of an entry from its option's help, and how to answer it."""
     text = HELP[entry.name]
     asked = f" {entry.question}." if isinstance(entry, Limit) else ""
     return f"{text[0].upper()}{text[1:]}.{asked}"
 
 
 def _value(entry: OptionChoice | Limit, new: NewJob, look: DisplayFormat) -> str:
-    """The present value of an entry, for people."""
+    """Return the present value of an entry as text."""
     if isinstance(entry, OptionChoice):
         return entry.shown(new.settings)
     if entry is TARGET and new.short:
@@ -397,7 +398,7 @@ def _dirs(settings: Settings, look: DisplayFormat) -> str:
 
 
 async def ask_choice(ui: FlowSession, choice: OptionChoice, now: Settings) -> Settings:
-    """The settings with the value that is picked from a list, which begins at the present one."""
+    """Let a value be chosen from a list that starts at the present one; return the new settings."""
     values, look = list(choice.values), ui.look
     present = getattr(now, choice.name)
 

@@ -1,6 +1,6 @@
-"""The plan of a rebalance: made, shown and confirmed; Cancel has the focus.
+"""Plan of a rebalance: makes, shows and confirms it; Cancel has the focus.
 
-What moves, where the data will lie, how long it takes, and what is in the way.
+It shows what moves, the predicted layout, the duration, and any obstacles.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from zconsole.ui.widgets.short_names import middle
 _NAME = 15
 
 JobPace = tuple[float, str]
-"""Bytes of files a second, and what that is based on."""
+"""Bytes of file data per second, and what the figure is based on."""
 
 
 def pace_of(
@@ -52,14 +52,16 @@ def pace_of(
     scan_rate: float | None,
     found: Balance,
 ) -> JobPace | None:
-    """The pace to expect of a job with a rate limit (bytes/s); None where nothing is known.
+    """Return the pace to expect of a job in bytes/s; None if unknown.
 
-    A job's own pace goes before that of the last one of the same engine, and that before the mean
-    rate of the pool's last scan (allocated bytes/s), of which a rewrite gets at most half, as it
-    writes what it reads, a copy a third, as it is read back, and both less where one vdev of the
-    pool as ``found`` takes most of it. A rate limit bounds any of them. ``jobs``: the newest first.
+    The pace of a job that is running takes precedence, then the mean of the last job with the same
+    engine and no rate limit, then the mean rate of the pool's last scan (allocated bytes/s). Of a
+    scan's rate a rewrite gets at most half, as it writes what it reads, and a copy a third, as it
+    is read back; both get less if one vdev of the pool ``found`` gets most of the writes. The rate
+    limit ``limit`` caps all of these. ``jobs`` are sorted, newest first.
     """
     engine = ",".join(sorted({part.engine for part in plan.directories if part.engine}))
+    # The rate of a limited job says nothing about the disks.
     alike = [job for job in jobs if job.engine == engine and job.limits.rate is None]
     pace: JobPace | None = None
     if rates := [job.rate for job in jobs if job.rate]:
@@ -76,7 +78,7 @@ def pace_of(
 
 
 def scan_pace(frame: Frame) -> float | None:
-    """Mean allocated bytes/s of the newest scan that ended and took long enough to measure."""
+    """Return the mean rate of the newest finished scan of at least 10 s, in allocated bytes/s."""
     for view in frame.scans:
         scan = view.scan
         if scan.state != "finished" or scan.start is None or scan.end is None:
@@ -90,7 +92,7 @@ def scan_pace(frame: Frame) -> float | None:
 def counting_lines(
     counted: Counted, silent: float, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """While a plan is made: how far it is; ``silent`` seconds without a sign are shown."""
+    """Return the progress of planning; ``silent`` seconds without progress are shown from 10 on."""
     lines: list[Line] = [
         (
             Span(" counting files: ", "dim"),
@@ -114,7 +116,7 @@ def plan_lines(
     look: DisplayFormat,
     width: int,
 ) -> tuple[Line, ...]:
-    """The whole plan."""
+    """Return all lines of the plan."""
     size = plan.bytes_within(settings.limits)
     head = " To run by hand" if denied else " Runs in the background"
     if plan.refused:
@@ -133,7 +135,7 @@ def plan_lines(
 
 
 def _idle(plan: PlanDocument, limits: Limits) -> str:
-    """Why no file moves, and what to set to move some nevertheless; empty where some do."""
+    """Explain why no file moves, and what to set to move some anyway; empty if some do."""
     if plan.refused or plan.bytes_within(limits):
         return ""
     if not plan.bytes:
@@ -148,7 +150,7 @@ def _idle(plan: PlanDocument, limits: Limits) -> str:
 def _under(
     head: str, texts: Sequence[str], role: str, look: DisplayFormat, width: int
 ) -> Iterator[Line]:
-    """Texts with a heading; nothing without any."""
+    """Yield texts under a heading; nothing without texts."""
     if any(texts):
         yield (Span(head, "bold"),)
         for text in texts:
@@ -202,7 +204,7 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
 
 
 def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """A vdev before and after: two bars below each other."""
+    """Yield two bars for a vdev: its fill before and after."""
     name = fit(middle(look.text(fill.name), _NAME, look.glyphs.ellipsis), _NAME)
     room = max(4, width - _NAME - 20)
     rows = ((name, "now", fill.fill_before), (" " * _NAME, "then", fill.fill_after))
@@ -236,7 +238,7 @@ def _costs(
 
 
 class PlanScreen(ButtonScreen[bool | None]):
-    """Returns whether the plan is to be run; None when left, and what still looks at files ends."""
+    """Screen of a plan; returns whether to run it, or None if left, which ends the planning."""
 
     def __init__(self, ui: FlowSession, pool: str, new: NewJob, watch: JobWatch) -> None:
         super().__init__()
@@ -254,7 +256,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         """The plan, once it is made."""
 
     def compose(self) -> ComposeResult:
-        """The plan, and the two buttons."""
+        """Yield the plan, two buttons and the footer."""
         yield LinesView(id="plan", focusable=True)
         with Horizontal(id="choice"):
             yield ChoiceButton("Cancel", id="cancel")
@@ -262,7 +264,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         yield FooterView(id="hint")
 
     def on_mount(self) -> None:
-        """Draw, and have the plan made."""
+        """Draw, and start the planning."""
         view = self.query_one("#plan", LinesView)
         self.set_focus(view)
         self.watch(view, "scroll_y", self.update, init=False)
@@ -281,6 +283,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         except ZconsoleError as error:
             self._problem = str(error)
         self.update()
+        # Cancel, so that an Enter typed ahead runs nothing.
         self.set_focus(self.query_one("#cancel", Button))
 
     def _tick(self) -> None:
@@ -288,21 +291,21 @@ class PlanScreen(ButtonScreen[bool | None]):
             self.update()
 
     def copies(self) -> Offers:
-        """The command of the plan."""
+        """Return the command of the plan."""
         return (("command", self._command),)
 
     @property
     def settings(self) -> Settings:
-        """What the plan is made for."""
+        """Settings that the plan is made for."""
         return self._new.settings
 
     @property
     def _command(self) -> str:
-        """What runs it on the command line."""
+        """Command that runs the plan in a shell."""
         return by_hand(self._watch.rebalance_backend, self.settings)
 
     def draw(self) -> None:
-        """Draw what there is to show now."""
+        """Draw the plan, or the progress of planning."""
         made = self.plan
         limits = self.settings.limits
         able = made is not None and made.refused is None and made.bytes_within(limits) > 0
@@ -337,6 +340,6 @@ class PlanScreen(ButtonScreen[bool | None]):
         return counting_lines(self._counted, silent, self._look, width)
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
-        """Cancel, or run."""
+        """Close the screen with the answer of the button."""
         message.stop()
         self.dismiss(message.button.id == "run")

@@ -1,4 +1,4 @@
-"""The way into a swap: continue an open one, else choose the disk and the way; then its screen."""
+"""Entry into a swap: continue an open one, or choose the disk and the way; then show its screen."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from zconsole.ui.widgets.draw import Line, Span
 
 
 async def swap_flow(context: FlowSession, key: str) -> None:
-    """Lead through the swap of the device of a row, or go on with one. Raises ZconsoleError."""
+    """Lead through a swap of the row's device, or continue an open one. Raises ZconsoleError."""
     frame = context.frame
     if frame is None:
         raise ZconsoleError("no pool was sampled yet; try again in a moment")
@@ -68,15 +68,15 @@ async def swap_flow(context: FlowSession, key: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SwapFlow:
-    """Everything behind one key press, on the pool that is shown then."""
+    """The dialogs behind one key press, for the pool that was shown at that time."""
 
     context: FlowSession
     frame: Frame
     key: str
-    """The row at the cursor."""
+    """Key of the row at the cursor."""
 
     async def run(self) -> None:
-        """Find the checklist that is meant, or begin one; then its screen."""
+        """Find or begin the checklist, then show its screen."""
         swaps = self.context.swaps
         known = (*swaps.of(self.frame), *swaps.unfiled(self.frame))
         mine = next((s for s in known if s.old.key == self.key or self._fills(s)), None)
@@ -88,7 +88,7 @@ class SwapFlow:
             await SwapFlow(self.context, frame, then.key).run()
 
     def _fills(self, swap: Checklist) -> bool:
-        """Whether the device at the cursor is the new disk of a checklist."""
+        """Return whether the device at the cursor is the new disk of a checklist."""
         vdev = next((row.vdev for row in self.frame.rows if row.key == self.key), None)
         if swap.new is None or vdev is None or vdev.children:
             return False
@@ -96,7 +96,7 @@ class SwapFlow:
         return whole == swap.new.whole or serial == swap.new.serial != ""
 
     async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
-        """One of those that are open, or a new one for the device at the cursor."""
+        """Return one of the open checklists, or a new one for the device at the cursor."""
         vdevs = (row.vdev for row in self.frame.rows if row.key == self.key)
         leaf = next((vdev.called for vdev in vdevs if not vdev.children), None)
         if len(known) == 1 and leaf is None:
@@ -113,9 +113,9 @@ class SwapFlow:
         return None
 
     async def _new(self) -> Checklist | None:
-        """Choose the device, then the way, and begin; None where that is left.
+        """Choose the device and the way, and begin; None if the operator leaves.
 
-        Raises ZconsoleError where there is none to choose.
+        Raises ZconsoleError if there is no device to choose.
         """
         chosen = self.key
         view_of = self.context.swaps.session.view
@@ -132,7 +132,7 @@ class SwapFlow:
             else:
                 chosen = found[0].key
             target = view.target(chosen)
-            # Seen once more: what the disk says of itself is asked for only now.
+            # Read again: SMART counts of the disk are only now asked for.
             seen = await view_of(self._is_shown, view.disk(target) if target else None) or view
             choice = choose(seen, chosen)
             if choice is None:
@@ -140,17 +140,18 @@ class SwapFlow:
             begun = await self._begin(choice, seen)
             if begun is not None or len(found) == 1:
                 return begun
-            # Esc on the plan: the list again
+            # Esc on the plan leads back to the list.
 
     def _is_shown(self, situation: Situation) -> bool:
+        """Return whether it is the pool shown at the key press."""
         return situation.pool.name == self.frame.pool
 
     def _devices(self, view: MachineView) -> tuple[Target, ...]:
-        """The device at the cursor, else those that failed, if it is none of several."""
+        """Return the device at the cursor, or all that failed if it is one of several."""
         target, found = view.target(self.key), proposed(view)
         keys = {each.key for each in found}
         if target is not None and not target.vdev.children:
-            # A disk that is to take another's place, which the cursor goes to, stands for that one.
+            # The cursor may be on the new disk of a replace; it stands for the old one.
             if target.key not in keys and (pair := target.group) is not None:
                 target = next((each for each in found if each.parent is pair), target)
             if keys <= {target.key} or target.key not in keys:
@@ -164,7 +165,7 @@ class SwapFlow:
     async def _estimated(
         self, view: MachineView, targets: Sequence[Target]
     ) -> Mapping[str, Estimate | None]:
-        """How long a resilver of each device takes, also by scans seen in this session."""
+        """Estimate each device's resilver duration, also from scans seen in this session."""
         frame, root, guid = self.frame, view.pool.root, view.pool.guid
         past = self.context.app.view_state.options.past
         reports = await past(guid) if past is not None and guid else ()
@@ -175,10 +176,10 @@ class SwapFlow:
     async def _one_of(
         self, view: MachineView, found: Sequence[Target], start: str
     ) -> str | Checklist | None:
-        """Several have failed: which first, or all at once, with what each costs.
+        """Ask which device to swap first, or all at once, with what each choice costs.
 
-        ``start``: the one to begin at. Of those that are swapped together, the first checklist is
-        returned; None where the list is left.
+        ``start``: key of the row to start at. Returns a device's key, the first checklist if
+        several were begun together, or None if the list was left.
         """
         targets = urgent_first(view, found)
         estimates = await self._estimated(view, targets)
@@ -191,15 +192,16 @@ class SwapFlow:
             picked = await pick(self.context, title, rows, abouts, at, barred)
             if picked is None or picked < len(here):
                 return None if picked is None else here[picked]
+            # Esc on the plan for all leads back to this list.
             if (begun := await self._together(view, targets)) is not None:
                 return begun
             at = picked
 
     async def _together(self, view: MachineView, targets: Sequence[Target]) -> Checklist | None:
-        """Replace all that are not being replaced yet by one plan, and begin a checklist for each.
+        """Replace all devices not being replaced yet by one plan, with a checklist for each.
 
-        The free disks are chosen already, and can be changed. Returns the first checklist; None
-        where the plan was left.
+        Free disks are preselected and can be changed. Returns the first checklist; None if the plan
+        was left.
         """
         adopted = [target.key for target in targets if is_being_replaced(target)]
         new = [target for target in targets if target.key not in adopted]
@@ -225,7 +227,7 @@ class SwapFlow:
     def _stored(
         self, make: Callable[[SwapStore, float], tuple[Checklist, ...]]
     ) -> tuple[Checklist, ...]:
-        """Begin checklists in the store; whoever opens one next leads it."""
+        """Begin checklists in the store; each is led by the process that opens it next."""
         store = self.context.swaps.backend.make_store(True)
         try:
             return make(store, self.context.backend.clock())
@@ -240,7 +242,7 @@ class SwapFlow:
         left = scan.left if scan is not None and runs else None
         notes = doubts(view.pool, key, view.faulty)
         title = choice.refusal.title if choice.refusal else ""
-        if title:  # whichever device it is
+        if title:  # the problem is the pool's, not the device's
             notes = ()
         context = self.context
         begun: list[Checklist] = []
@@ -276,9 +278,9 @@ class SwapFlow:
         return begun[0] if begun else None
 
     async def _follow(self, swap: Checklist) -> SwapDisk | None:
-        """Show the checklist until it is left; then others may lead it.
+        """Show the checklist until the screen is left; then release it for others to lead.
 
-        Returns the device of another pool whose swap is to be begun next.
+        Returns the device of another pool to swap next, if chosen.
         """
         backend = self.context.swaps.backend
         store = await in_daemon_thread(backend.make_store, not self.context.denied)
@@ -301,7 +303,7 @@ class SwapFlow:
 def several_rows(
     view: MachineView, targets: Sequence[Target], estimates: Mapping[str, Estimate | None]
 ) -> tuple[list[str], list[tuple[str, ...]], SwapOrder]:
-    """A row for each device and one for all, what each row costs, and how all at once goes."""
+    """Return rows for each device and for all at once, their costs, and the order for all."""
     each, every = in_turn(view, targets, estimates), together(view, targets, estimates)
     rows, abouts = [], []
     for target in targets:

@@ -1,4 +1,4 @@
-"""One checklist as this console follows it: led, or only seen where another process leads."""
+"""One checklist as followed by this console: led, or only watched if another process leads."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ from zconsole.ui.actions.session import FlowSession
 class FollowedSwap:
     """A checklist and its current step.
 
-    What writes it waits for a disk, so that is done in a thread, and one thing after another.
+    Everything that writes may wait for a disk, so it is done in a thread, one call at a time.
     """
 
     def __init__(self, context: FlowSession, swap: Checklist, store: SwapStore) -> None:
-        """``store`` is closed by whoever opened it."""
+        """``store`` is closed by the caller that opened it."""
         self._context = context
         self._session = context.swaps.session
         self._store = store
         self._seen = swap
         self._guide: Guide | None = None
         self._last: MachineView | None = None
-        """What was seen at the newest look."""
+        """The machine view of the newest look."""
         self._turn = asyncio.Lock()
         self.stage: SwapStage | None = None
         """The current step, as of the newest look; None before the first."""
 
     @property
     def checklist(self) -> Checklist:
-        """The checklist as it is kept."""
+        """The checklist as last saved or read."""
         return self._seen if self._guide is None else self._guide.checklist
 
     @property
     def problem(self) -> str:
-        """Why the checklist is not kept; empty while it is."""
+        """Why the checklist could not be saved; empty if it was."""
         return self._guide.problem if self._guide is not None else ""
 
     @property
     def hold(self) -> str:
-        """Why this console may not go on with it; empty when it may."""
+        """Why this console may not act on it; empty when it may."""
         if self._context.denied:
             return self._context.denied
         led = self._guide is not None and self._guide.leads
         return "" if led else "another console leads this checklist"
 
     async def look(self) -> None:
-        """See the current step anew. Raises ZconsoleError."""
+        """Update the current step. Raises ZconsoleError."""
         async with self._turn:
-            if self._context.denied:  # who may not act must not lead either
+            if self._context.denied:  # a console that may not act must not take the lead
                 await self._peek()
             else:
                 await self._lead()
@@ -67,9 +67,9 @@ class FollowedSwap:
                 self._context.swaps.saw(self.checklist, self.stage)
 
     def advance(self) -> None:
-        """Leave the replace by the newest sample, if that shows that it has begun.
+        """Move on from the replace step if the newest sample shows that it has begun.
 
-        A look at the machine may take half a minute, and judges the pool as it was at its start.
+        A look at the machine may take half a minute, and compares the pool as it was at its start.
         """
         last, stage, frame = self._last, self.stage, self._context.frame_of(self.checklist.pool)
         if last is None or frame is None or stage is None or stage.step != "replace" or stage.alarm:
@@ -86,44 +86,47 @@ class FollowedSwap:
             self.stage = found
 
     async def _peek(self) -> None:
+        """Update the step without leading: from the saved checklist and the machine."""
         found = await in_daemon_thread(self._store.read)
         self._seen = next((swap for swap in found if swap.id == self._seen.id), self._seen)
         self._seen, self.stage = await self._session.peek(self._seen, found)
 
     async def _lead(self) -> None:
+        """Update the step and save what is new, as the leading process or following it."""
         if self._guide is None:
             self._guide = await in_daemon_thread(partial(Guide, self._seen, self._store))
         view = await self._view()
         if self._context.under_way:
-            return  # what the plan did is not written yet: seen without it, it would be misread
+            return  # the plan's result is not logged yet: without it, the machine would be misread
         look = partial(self._guide.look, view, self._context.backend.clock())
         self.stage = await in_daemon_thread(look)
 
     async def situation(self) -> Situation | None:
-        """The pool now; None while it is not imported."""
+        """Read the pool's state now; None while it is not imported."""
         view = await self._view()
         return None if view is None else view.situation
 
     async def _view(self) -> MachineView | None:
+        """Read the machine view; a missing pool leaves the last one."""
         view = await self._session.view_of(self.checklist)
         self._last = view or self._last
         return view
 
     async def _write(self, write: Callable[[Guide, float], None]) -> None:
-        """Have something written down, unless this console never led."""
+        """Call ``write`` in a thread, unless this console never led."""
         guide, now = self._guide, self._context.backend.clock()
         if guide is not None:
             async with self._turn:
                 await in_daemon_thread(write, guide, now)
 
     async def answer(self, answer: Answer) -> None:
-        """Take an answer of the current stage."""
+        """Apply an answer of the current stage."""
         await self._write(lambda guide, now: guide.answer(answer, now))
 
     async def ran(
         self, stage: SwapStage, plan: ActionPlan, events: Sequence[ExecutionEvent]
     ) -> None:
-        """Write down what a plan did."""
+        """Log what a plan did."""
         await self._write(lambda guide, now: guide.ran(stage, plan, events, now))
 
     async def close(self) -> None:

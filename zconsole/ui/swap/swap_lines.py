@@ -1,4 +1,4 @@
-"""A swap as lines: before it begins its ways and what to know; then its step, steps and disks."""
+"""A swap as lines: the ways and the explanation before it begins; then step, steps and disks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zconsole.ui.widgets.draw import Line, Span, beside, fit, width_of
 from zconsole.units import duration
 
 _APART = ("First", "Ways", "Not guided")
-"""Parts of the explanation that are shown in another way here."""
+"""Parts of the explanation that are shown separately here."""
 _PART_ROLES = {"What failed": "warning", "What is wrong": "warning", "Must stay": "error"}
 
 
@@ -32,9 +32,9 @@ def choice_lines(
     look: DisplayFormat,
     width: int,
 ) -> tuple[Line, ...]:
-    """Why it can't be, else what the way does and costs; then everything to know.
+    """Return the confirmation text of a way: what it does and costs, then the explanation.
 
-    ``time``: how long the way takes; ``notes`` are warnings.
+    ``way`` None: why there is none. ``time``: how long the way takes; ``notes`` are warnings.
     """
     parts = explained(choice)
     blocks = [
@@ -65,33 +65,33 @@ def choice_lines(
 
 
 def _numbered(steps: Sequence[str]) -> Iterator[str]:
-    """The steps in order; those that can't be undone say so."""
+    """Yield the numbered steps, with a note on those that can't be undone."""
     for number, step in enumerate(steps, 1):
         brief = STEPS[step].brief
         yield f"{number}. {_title(step)}{f' ({brief})' if brief else ''}"
 
 
 def _title(step: str) -> str:
-    """What a step is called in a list."""
+    """Return the title of a step in a list."""
     return "Replace by the new disk" if step == "replace" else STEPS[step].title
 
 
 class ListedStep(NamedTuple):
-    """One line of the list."""
+    """One line of the list of steps."""
 
     words: str
     state: str
-    """done, current, left out or to come."""
+    """One of "done", "current", "left out" or "to come"."""
     cost: str
 
 
 def listed_steps(swap: Checklist, at: str, filed: bool = False) -> tuple[ListedStep, ...]:
-    """The steps of a checklist, ``at`` being the current one; what it never needs is not listed.
+    """Return the steps to list, ``at`` being the current one; those never needed are left out.
 
     ``filed``: whether its report is saved.
     """
     shown_steps = listed(swap, at)
-    # One that was given up came as far as the step that was current then.
+    # A checklist that was given up got as far as the step that was current then.
     reached = swap.at if swap.state == BACKED_OUT else at
     now = shown_steps.index(reached) if reached in shown_steps else 0
     states = (
@@ -105,12 +105,13 @@ def listed_steps(swap: Checklist, at: str, filed: bool = False) -> tuple[ListedS
 
 
 def _words(swap: Checklist, step: str) -> str:
-    """What a step is called; a scrub that was not waited for only began."""
+    """Return a step's title; a scrub that was not waited for was only started."""
     began = step == "scrub" and step in swap.passed and swap.scrub_begun is not None
     return "Start a scrub" if began else _title(step)
 
 
 def _state(swap: Checklist, step: str, beyond: int, current: bool) -> str:
+    """Return the state of a step; ``beyond``: its position relative to the current one."""
     if current or beyond >= 0:
         return "current" if current else "to come"
     own = [entry for entry in swap.log if entry.step == step]
@@ -123,7 +124,7 @@ def _state(swap: Checklist, step: str, beyond: int, current: bool) -> str:
 
 
 SIDE_FROM = 76
-"""Cells from which the steps stand beside the text; below, under it."""
+"""Width in cells from which the steps stand beside the text; below that, under it."""
 _STEPS = 33
 _LABEL = 6
 _ROLES = {"done": "good", "current": "notice", "left out": "dim", "to come": ""}
@@ -132,7 +133,7 @@ _ROLES = {"done": "good", "current": "notice", "left out": "dim", "to come": ""}
 def swap_title(
     swap: Checklist, stage: SwapStage | None, look: DisplayFormat, filed: bool = False
 ) -> Line:
-    """Which swap, and how far it is; ``filed``: whether its report is saved."""
+    """Return the title line: which swap, and its progress; ``filed``: its report is saved."""
     at = stage.step if stage else swap.at
     steps, reached = listed_steps(swap, at, filed), listed(swap, at)
     current = (n for n, step in enumerate(steps, 1) if step.state == "current")
@@ -145,9 +146,9 @@ def swap_title(
 
 
 def eta_note(view: ScanView, stage: SwapStage | None, swap: Checklist | None = None) -> str:
-    """When the scan ends that runs, by its own estimate; empty where none does that matters.
+    """Return when the running scan ends, by its own ETA; empty if none matters here.
 
-    Before there is one, how long the resilver of the checklist was predicted to take.
+    Before there is an ETA, how long the checklist's resilver was predicted to take.
     """
     scan, found = view.scan, view.estimate
     matters = scan.function != "scrub" or (stage is not None and stage.step == "scrub")
@@ -165,7 +166,7 @@ def eta_note(view: ScanView, stage: SwapStage | None, swap: Checklist | None = N
 
 
 def restored_note(frame: Frame, swap: Checklist) -> Iterator[Span]:
-    """That redundancy is restored once a swap is done, where that is so."""
+    """Yield the note that redundancy is restored once a swap is done, if it is."""
     left = next((each.left for each in frame.redundancy if each.vdev == swap.vdev), None)
     if swap.state in (OPEN, DONE) and left is not None and frame.health.word in WELL:
         text = f"Redundancy is restored: {may_fail(left)} in {swap.vdev} without losing data."
@@ -180,10 +181,10 @@ def swap_lines(
     width: int,
     filed: bool = False,
 ) -> tuple[Line, ...]:
-    """What to do now, with what this console has to say of it; the steps and the disks."""
+    """Return the lines of a checklist: the current step with notes, the steps and the disks."""
     steps = listed_steps(swap, stage.step, filed)
     end = ((), *_history(swap, look, width)) if stage.over else ()
-    # What is wrong, across the screen: nothing else may be done before it is put right.
+    # An alarm goes across the screen: nothing else may be done before it is over.
     alarm = wrapped(stage.title, "badge-error", look, width, " ") if stage.alarm else ()
     banner = [(Span(fit(span.text, width), "badge-error"),) for (span,) in alarm]
     listed, side = tuple(_steps(steps, look)), width >= SIDE_FROM
@@ -197,7 +198,7 @@ def swap_lines(
 def _stage(
     stage: SwapStage, notes: Sequence[Span], look: DisplayFormat, width: int, filed: bool
 ) -> Iterator[Line]:
-    """The current step: what to do, and what is dangerous about it."""
+    """Yield the current step: what to do, and its dangers."""
 
     def _said(text: str, role: str = "") -> Iterable[Line]:
         return wrapped(text, role, look, width, " ")
@@ -223,7 +224,7 @@ def _stage(
 
 
 def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """What it waits for, and each key that does something now, with what that is."""
+    """Yield what the step waits for, and the keys that do something now."""
     plan = stage.plan
     labeled = [("Waiting for: ", stage.waits, "notice")] if stage.waits else []
     if plan is not None and plan.refused is not None:
@@ -243,18 +244,18 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
 
 
 def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterable[Line]:
-    """A key and what it does now; a click does it as well."""
+    """Return a key and what it does now; a click does the same."""
     head = Span(f" {fit(key_of(look, action), 6)}", "key", f"screen.{action}")
     return beside(head, look.text(text), width - 1)
 
 
 def key_of(look: DisplayFormat, action: str) -> str:
-    """The key that does something on the screen of a checklist."""
+    """Return the key of an action on the checklist screen."""
     return shown(next(key for key in look.keys.of("Swap") if key.name == action).keys[0])
 
 
 def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:
-    """One line a step: its mark and its words; after which there is no way back, below it."""
+    """Yield one line per step: its mark and title; a note below where it can't be undone."""
     ascii_only = look.glyphs.is_ascii
     marks = {
         "done": "+" if ascii_only else "✓",
@@ -274,7 +275,7 @@ def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:
 
 
 def _disks(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """Both disks: where each sits, and what its label says."""
+    """Yield both disks: the place and label of each."""
     yield (Span(" Disks", "bold"),)
     yield from _disk("old", swap.old, look, width)
     if swap.new is not None and not swap.same:
@@ -290,7 +291,7 @@ def _disk(label: str, disk: SwapDisk, look: DisplayFormat, width: int) -> Iterat
 
 
 def _history(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """What happened, when, and by which commands."""
+    """Yield the log: what happened, when, and by which commands."""
     yield (Span(" What happened", "bold"),)
     day = ""
     for entry in swap.log:
@@ -303,7 +304,7 @@ def _history(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]
 
 
 def _beside(left: Sequence[Line], right: Sequence[Line]) -> Iterator[Line]:
-    """Two columns, the left one as wide as the steps."""
+    """Yield two columns, the left one as wide as the list of steps."""
     for number in range(max(len(left), len(right))):
         one = left[number] if number < len(left) else ()
         other = right[number] if number < len(right) else ()

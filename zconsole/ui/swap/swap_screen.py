@@ -1,4 +1,7 @@
-"""The screen of a checklist: looked at with every sample, led by keys; left, it stays open."""
+"""The screen of a checklist: updated with every sample, controlled by keys.
+
+Leaving the screen leaves the checklist open.
+"""
 
 from __future__ import annotations
 
@@ -35,20 +38,20 @@ from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
 LOOK = 0.5
-"""Seconds between two looks whether there is a new sample."""
+"""Seconds between checks for a new sample."""
 HANDS = "Demo's hands"
 DEMO = HANDS.upper()
 TOLD = 3.0
-"""Seconds for which the demo says how much time passes."""
+"""Seconds for which the demo shows how much time passes."""
 GIVE_UP = "give up"
-"""What to type to give up a swap that leaves something undone."""
+"""The words to type to give up a swap that leaves something undone."""
 NO_WAY_BACK = "There is nothing to undo here."
 
 
 class SwapScreen(Dialog[SwapDisk | None]):
-    """One checklist; it stays open when the screen is left.
+    """The screen of one checklist, which stays open when the screen is left.
 
-    Its result is a device of another pool whose swap is to be begun next.
+    Its result is a device of another pool to swap next, or None.
     """
 
     groups: ClassVar[tuple[str, ...]] = ("Swap",)
@@ -60,37 +63,38 @@ class SwapScreen(Dialog[SwapDisk | None]):
         self._followed = followed
         self._said = ""
         self._saved = ""
-        """Path of the report, once it is saved."""
+        """Path of the saved report."""
         self._unwanted = False
-        """Whether somebody said that no report is wanted."""
+        """Whether the operator said that no report is wanted."""
         self._seen: tuple[float, float | None] | None = None
-        """Times of the sample, and of the reading, that were looked at last."""
+        """Times of the sample, and of the reading, that were seen last."""
         self._looking = self._due = False
         """Whether a look is under way, and whether another is due after it."""
 
     @property
     def filed(self) -> bool:
-        """Whether nothing is left of the last step: the report is saved, or not wanted."""
+        """Whether the report, the last step, is saved or not wanted."""
         return self._unwanted or bool(self._saved)
 
     def compose(self) -> ComposeResult:
-        """The checklist, and the keys."""
+        """Create the view of the checklist and the row of keys."""
         yield LinesView(id="swap", focusable=True)
         yield FooterView(id="hint")
 
     def on_mount(self) -> None:
-        """Draw, and keep looking."""
+        """Draw, and update at intervals."""
         self.query_one("#swap", LinesView).focus()
         self.set_interval(LOOK, self._again)
         self.look_again()
 
     def on_screen_resume(self) -> None:
-        """See at once what a dialog over this one did."""
+        """Update at once after a dialog over this screen."""
         self.look_again()
 
     def _again(self) -> None:
+        """Update if there is a new sample, or none at all."""
         frame = self._flow.frame_of(self._followed.checklist.pool)
-        # A suspended pool gives no sample, but whether its disks are back has to be seen.
+        # A suspended pool gives no new sample, but the return of its disks must be seen.
         seen = (frame.t, frame.looked) if frame is not None else None
         if seen != self._seen or seen is None:
             self._seen = seen
@@ -101,10 +105,10 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self.look_again()
 
     def look_again(self) -> None:
-        """See the step anew, unless a plan is being carried out: what it does is written after.
+        """Update the step, unless a plan is running: its result is logged only afterwards.
 
-        One look at a time, and one more for all that was asked meanwhile: reading the disks may
-        take seconds, and looks that queue up would show what was long ago.
+        One look runs at a time, followed by one more for all requests meanwhile: reading the disks
+        may take seconds, and queued looks would show outdated states.
         """
         self._due = True
         if self._may_look() and not self._looking:
@@ -130,17 +134,18 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._said = str(error)
         after = self._followed.stage
         if before is not None and after is not None and before.title != after.title:
-            self._said = ""  # it was about the step before
+            self._said = ""  # the message was about the previous step
+            # A new step is read from its top.
             self.query_one("#swap", LinesView).edge(-1)
         if before is not None and after is not None and after.over and not before.over:
-            self._saved = ""  # that report lacks the end
+            self._saved = ""  # the saved report lacks the end
         if self.is_attached:
             self.update()
 
     # Drawing
 
     def draw(self) -> None:
-        """Draw what is known."""
+        """Draw the checklist as last read."""
         view, width = self.query_one("#swap", LinesView), self.app.size.width
         followed, look = self._followed, self._flow.look
         stage = followed.stage
@@ -174,7 +179,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         width, look = self.app.size.width, self._flow.look
         said = wrapped(self._said, "warning", look, width, " ") if self._said else ()
         offers = offered(self._followed, bool(self._saved))
-        # What keys do in this step, where it isn't what they always do.
+        # Labels of keys that differ in this step from the usual ones.
         stage, words = self._followed.stage, dict[str, str]()
         if stage is not None and stage.plan is None:
             over = {"do": "save report", "stop": "no report"}
@@ -190,7 +195,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         return (*said, key_row(parts, joined(ends, "  ", width)[0], width))
 
     def copies(self) -> Offers:
-        """The report's path once it is saved; before, what runs now, and the old disk's serial."""
+        """Return what can be copied: the saved report's path, else commands and serial number."""
         swap, stage = self._followed.checklist, self._followed.stage
         plan = stage.plan if stage else None
         if self._saved:
@@ -204,7 +209,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
     # Keys
 
     def action_do(self) -> None:
-        """Confirm the plan of the step, and run it."""
+        """Do the step: confirm its plan, answer it, look again, or save the report."""
         stage = self._followed.stage
         if stage is None:
             return
@@ -221,7 +226,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._say(f"Still waiting for: {stage.waits}.")
 
     def action_answer(self) -> None:
-        """Ask whether it is so as the operator says."""
+        """Ask to confirm one of the step's answers."""
         stage = self._followed.stage
         if stage is not None and stage.answers:
             self._ask(partial(self._answer, stage))
@@ -229,7 +234,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._say("Nothing to confirm here.")
 
     def action_undo(self) -> None:
-        """Confirm the plan of the way back, or say what it is."""
+        """Undo: confirm its plan, or say what to do by hand."""
         stage = self._followed.stage
         if stage is None:
             return
@@ -256,7 +261,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._ask(partial(self._light, stage if lit else replace(stage, step="light")))
 
     def action_stop(self) -> None:
-        """Ask, then close the checklist; one that is over is left without a report."""
+        """Ask, then close the checklist; a finished one is left without a report."""
         stage = self._followed.stage
         if stage is not None and stage.over:
             self._unwanted = True
@@ -265,7 +270,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._ask(partial(self._give_up, stage))
 
     def action_other_pool(self) -> None:
-        """Leave for the swap of another pool that was on the disk."""
+        """Leave to swap a device of another pool that was on the disk."""
         stage = self._followed.stage
         if stage is not None and stage.over and stage.then:
             self.dismiss(stage.then[0])
@@ -273,7 +278,10 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._say("No other pool needs a swap here.")
 
     def action_report(self) -> None:
-        """Save the report, that of the end once; read-only is for pools, not for this."""
+        """Save the report, but only one after the end.
+
+        Allowed with --read-only, which is about pools.
+        """
         over = self._followed.stage is not None and self._followed.stage.over
         if over and self._saved:
             self._say(f"The report is saved: {self._saved}")
@@ -283,7 +291,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
     # Questions
 
     def _ask(self, question: Callable[[], Awaitable[None]]) -> None:
-        """Ask it, if this console may go on with the checklist; else say why not."""
+        """Ask a question if this console may act on the checklist; else say why not."""
         hold = self._followed.hold
         if hold and hold != self._flow.denied:
             self._say(f"{sentence(hold)}: watching only.")
@@ -291,18 +299,19 @@ class SwapScreen(Dialog[SwapDisk | None]):
             begin(self, partial(self._guarded, question), group="swap-ask", exit_on_error=False)
 
     async def _guarded(self, question: Callable[[], Awaitable[None]]) -> None:
+        """Ask a question, and show errors as a message."""
         try:
             await question()
         except ZconsoleError as error:
             self._say(str(error))
 
     async def _confirm(self, stage: SwapStage, plan: ActionPlan) -> None:
-        """Show the plan with what the step says of it, and let it be run."""
+        """Show the plan with the step's warnings, and let it be run."""
         situation = await self._followed.situation()
         facts = situation.facts if situation else Facts()
         ran = partial(self._followed.ran, stage, plan)
         made = self._flow.confirmation(plan, facts, stage.paths, ran)
-        # They are about the step: they say nothing of its light, or of the way back.
+        # Warnings of the step do not apply to its light or to the way back.
         own = plan is stage.plan
         warned = [Span(text, "error") for text in stage.warnings if own]
         if stage.final and own:
@@ -314,7 +323,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         await self._put(replace(made, body=_body))
 
     async def _answer(self, stage: SwapStage) -> None:
-        """Ask whether it is so as one of the step's answers says."""
+        """Ask the operator to confirm one of the step's answers."""
         questions: list[Confirmation] = []
         for answer in stage.answers:
             own = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
@@ -325,7 +334,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         await self._put(*questions)
 
     async def _give_up(self, stage: SwapStage) -> None:
-        """Ask whether to close the checklist; where something is not undone, a word is typed."""
+        """Ask whether to close the checklist; a word must be typed if something is left undone."""
         back, swap, close = stage.back, self._followed.checklist, self._followed.close
         typed, said = None, [Span("Nothing is left to undo. The report is kept.")]
         if back is None or not back.closes:
@@ -352,7 +361,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         )
 
     async def _dark_and_close(self, stage: SwapStage, _: str | None) -> AsyncIterator[Span]:
-        """Switch the light off, then close; it stays open where the light can't be switched."""
+        """Switch the light off, then close the checklist; it stays open if the light stays on."""
         plan = await self._light_plan()
         ran = partial(self._followed.ran, stage, plan)
         async for said in self._flow.confirmation(plan, Facts(), (), ran).run(None):
@@ -366,7 +375,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         await self._confirm(stage, await self._light_plan())
 
     async def _light_plan(self) -> ActionPlan:
-        """The plan that switches the light of the bay the other way. Raises ZconsoleError."""
+        """Return the plan that toggles the bay's light. Raises ZconsoleError."""
         situation, swap = await self._followed.situation(), self._followed.checklist
         if situation is None:
             raise ZconsoleError(f"{swap.pool} is not imported")
@@ -380,7 +389,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         typed: str | None,
         verb: str = "Yes",
     ) -> Confirmation:
-        """A question whose answer is only written down; ``typed``: a word to type first."""
+        """Build a question whose answer runs no command; ``typed``: a word to type first."""
 
         def _body(width: int) -> tuple[Line, ...]:
             return said_lines(said, self._flow.look, width)
@@ -398,6 +407,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
     # The report
 
     async def _save(self) -> None:
+        """Write the report to a new file in the current directory."""
         swap = self._followed.checklist
         zone = self._flow.look.zone
         when = datetime.fromtimestamp(self._flow.backend.clock(), zone)
@@ -412,13 +422,14 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._say("")
 
     def _say(self, text: str) -> None:
+        """Show a message above the keys."""
         self._said = text
         if self.is_attached:
             self.update()
 
 
 class DemoSwapScreen(SwapScreen):
-    """The same over a simulated shelf, where keys do what takes hands."""
+    """The screen for a simulated shelf, with keys to pull and insert disks."""
 
     groups: ClassVar[tuple[str, ...]] = ("Swap", HANDS)
     BINDINGS: ClassVar[list[BindingType]] = bindings(HANDS)
@@ -444,7 +455,7 @@ class DemoSwapScreen(SwapScreen):
         self._hand(self._insert)
 
     def action_wait(self) -> None:
-        """Let time pass: to the end of the scan that runs, else a while."""
+        """Skip to the end of the running scan, else a while ahead."""
         said = self._hands.wait(self._followed.checklist.pool)
         self._flow.app.unsay(said.partition(":")[0])
         self.app.notify(said, timeout=TOLD, markup=False)
@@ -453,6 +464,7 @@ class DemoSwapScreen(SwapScreen):
         begin(self, partial(self._handed, do), group="swap-ask", exit_on_error=False)
 
     async def _handed(self, do: Callable[[str, str], Awaitable[str]]) -> None:
+        """Run a simulated action; offers the disk that was pulled by mistake first."""
         swap = self._followed.checklist
         disk, serial = swap.old, ""
         if swap.wrong:
@@ -465,7 +477,7 @@ class DemoSwapScreen(SwapScreen):
             self._say(said)
 
     async def _pull(self, bay: str, _: str) -> str:
-        """Ask for the bay, the one named first, and pull its disk; what was done, if anything."""
+        """Ask for the bay, starting at ``bay``, and pull its disk; return what was done, or ""."""
         full = [each for each in self._hands.bays() if each.disk]
         rows = [f"{each.bay}  {each.disk}" for each in full]
         start = next((n for n, each in enumerate(full) if each.bay == bay), 0)
@@ -473,10 +485,10 @@ class DemoSwapScreen(SwapScreen):
         return "" if picked is None else self._hands.pull(full[picked].bay)
 
     async def _insert(self, bay: str, serial: str) -> str:
-        """Ask for the disk and its bay; what was done, if anything.
+        """Ask for the disk and its bay, and insert it; return what was done, or "".
 
-        The cursor is on the disk of this ``serial`` number and on this ``bay``, where they are
-        there. Raises ZconsoleError where there is no disk or no empty bay.
+        The cursor starts at the disk of this ``serial`` number and at this ``bay``, if present.
+        Raises ZconsoleError if there is no disk or no empty bay.
         """
         drawer = self._hands.drawer()
         free = [each.bay for each in self._hands.bays() if not each.disk]
@@ -493,12 +505,12 @@ class DemoSwapScreen(SwapScreen):
 
 
 def elsewhere(swap: Checklist, stage: SwapStage) -> bool:
-    """Whether the step is about the new disk, which is in another bay than the old one."""
+    """Return whether the step is about a new disk in another bay than the old one."""
     return stage.step == "replace" and swap.new is not None and swap.new.spot != swap.old.spot
 
 
 def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
-    """The actions of keys that do something in the present step; ``filed``: the report is saved."""
+    """Return the actions available in the present step; ``filed``: the report is saved."""
     swap, stage, hold = followed.checklist, followed.stage, bool(followed.hold)
     if stage is None or (hold and not stage.over):
         return frozenset({"report"})
@@ -514,7 +526,7 @@ def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
             "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
             "answer": bool(stage.answers),
             "undo": stage.back is not None and not stage.back.closes,
-            # Its bay is not the one to find while another disk has to be put back.
+            # While another disk has to be put back, this bay must not be lit.
             "highlight": bool(swap.old.light) and not stage.alarm and not elsewhere(swap, stage),
             "report": True,
             "stop": True,
@@ -530,9 +542,10 @@ async def pick(
     start: int = 0,
     barred: Mapping[int, str] | None = None,
 ) -> int | None:
-    """Ask for one of these rows; ``abouts``: what there is to say of each, below them.
+    """Ask for one of these rows; return its index, or None if the list was left.
 
-    Without ``abouts`` the rows say all there is; where it is empty, below them is the whole row.
+    ``abouts``: texts shown below the list for each row. None shows nothing below; an empty sequence
+    shows the whole row. ``barred``: rows that can't be chosen, with the reason.
     """
     look = context.look
 
@@ -550,8 +563,8 @@ async def pick(
 
 
 def report_directory() -> str:
-    """Where the report goes, in words."""
+    """Return the directory of the report, in words."""
     try:
         return str(Path.cwd())
-    except OSError:  # it was removed: saving says so
+    except OSError:  # the directory was removed; saving will fail and say so
         return "the directory in which zconsole was started"

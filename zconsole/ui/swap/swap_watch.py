@@ -1,4 +1,4 @@
-"""The checklists of this machine: looked at now and then, shown in the frames.
+"""The checklists of this machine, polled from time to time and shown in the frames.
 
 Does not import textual.
 """
@@ -27,42 +27,45 @@ if TYPE_CHECKING:
     from zconsole.swap.store import SwapBackend, SwapSession, SwapStore
 
 MOST_CLOSED = 3
-"""Closed checklists that are looked at for what they left undone, the newest: each look costs."""
+"""Number of closed checklists checked for what they left undone, newest first: each check costs."""
 KIND = "disk swap"
-"""What the line of a checklist is called."""
+"""Label of a checklist's activity line."""
 NOT_UNDONE = "not undone:"
-"""What a line says before what is not as it was."""
+"""Label of an activity line about something left undone."""
 
 
 @dataclass(slots=True)
 class SwapWatch:
-    """What is known of checklists; ``make_backend`` is None where no disk can be swapped."""
+    """Watches the checklists of this machine.
+
+    ``make_backend`` is None where disks can't be swapped.
+    """
 
     make_backend: Callable[[], SwapBackend] | None
     machine: ActionBackend = field(repr=False)
     frames: Callable[[], Sequence[Frame]] = field(repr=False)
-    """The newest frame of every pool."""
+    """Returns the newest frame of every pool."""
     stages: dict[str, SwapStage] = field(default_factory=dict)
-    """The current step of each open one, by its id, as far as it could be seen."""
+    """The current step of each open checklist by id, as far as it could be read."""
     _session: SwapSession | None = field(default=None, repr=False)
     _kept: tuple[Checklist, ...] = ()
-    """Every one, as of the newest look."""
+    """Every checklist, as of the newest look."""
     _backend: SwapBackend | None = None
     _reader: SwapStore | None = field(default=None, repr=False)
     _left: tuple[tuple[Checklist, str], ...] = ()
-    """What closed checklists left undone, each as a sentence with what to run."""
+    """What closed checklists left undone, each with a sentence that says what to run."""
     _looked: bool = False
     _unfiled: dict[str, Checklist] = field(default_factory=dict)
-    """Those that came to their end here and were left at the last step, by id."""
+    """Checklists finished in this console whose report was not saved, by id."""
 
     @property
     def open(self) -> tuple[Checklist, ...]:
-        """The open ones, the newest first."""
+        """The open checklists, newest first."""
         return tuple(swap for swap in self._kept if swap.state == OPEN)
 
     @property
     def backend(self) -> SwapBackend:
-        """What leads through a swap. Raises ZconsoleError where nothing does."""
+        """The backend of swaps. Raises ZconsoleError where disks can't be swapped."""
         if self.make_backend is None:
             raise ZconsoleError("disks of this pool can't be swapped from here")
         if self._backend is None:
@@ -71,8 +74,8 @@ class SwapWatch:
 
     @property
     def session(self) -> SwapSession:
-        """What looks at pools and disks; one, as it remembers what disks said of themselves."""
-        from zconsole.swap.store import SwapSession  # lazy: wanted when there is a checklist
+        """The session that reads pools and disks; a single one, as it caches SMART counts."""
+        from zconsole.swap.store import SwapSession  # lazy: only needed with a checklist
 
         async def _frames() -> Sequence[Frame]:
             return self.frames()
@@ -83,16 +86,16 @@ class SwapWatch:
 
     @property
     def may_change(self) -> bool:
-        """Whether another look can find anything new though no checklist was changed."""
+        """Whether another look can find changes though no checklist was changed."""
         return bool(self.open or self._left)
 
     async def look(self) -> str:
-        """Look at the checklists again; what to announce of those found at the start."""
+        """Read the checklists again; return the announcement of open ones at the first look."""
         if self.make_backend is None:
             return ""
         try:
             self._kept = await in_daemon_thread(self._read)
-        except StateError:  # whoever opens one is told
+        except StateError:  # opening a checklist shows this error
             return ""
         await self._look_at_closed()
         names = {swap.id for swap in self.open}
@@ -100,9 +103,10 @@ class SwapWatch:
         for swap in self.open:
             try:
                 seen, stage = await self.session.peek(swap, self._kept)
-                # Who only looks doesn't end it: until somebody leads it to its end, it is open.
+                # A watching console must not close it: it stays open until somebody leads it to its
+                # end.
                 self.saw(seen if seen.state == OPEN else swap, stage)
-            except ZconsoleError:  # it stays as it is kept
+            except ZconsoleError:  # keep the saved state
                 self.stages.pop(swap.id, None)
         first, self._looked = not self._looked, True
         words = ", ".join(swap.old.words for swap in self.open)
@@ -112,18 +116,19 @@ class SwapWatch:
         return f"Disk swap unfinished: {words}. " + act + " continues it."
 
     async def _look_at_closed(self) -> None:
-        """What the newest closed checklists left undone, as far as it is so still."""
+        """Update what the newest closed checklists left undone, as far as it still is."""
         begun = {(swap.pool, swap.old.key) for swap in self.open}
         closed = [swap for swap in self._kept if swap.state != OPEN and (swap.undone or swap.lit)]
         self._left = ()
         for swap in closed[:MOST_CLOSED]:
+            # A new checklist for the same device deals with what the old one left.
             if (swap.pool, swap.old.key) not in begun:
                 with suppress(ZconsoleError):
                     _, stage = await self.session.peek(swap, self._kept)
                     self._left += tuple((swap, text) for text in stage.reminders)
 
     def saw(self, swap: Checklist, stage: SwapStage) -> None:
-        """Take in a checklist and its step as somebody has just seen them."""
+        """Take over a checklist and its step that were just read."""
         known = {each.id: each for each in self._kept}
         self._kept = tuple((known | {swap.id: swap}).values())
         self.stages[swap.id] = stage
@@ -137,27 +142,30 @@ class SwapWatch:
         return self._reader.read()
 
     def left(self, swap: Checklist, filed: bool) -> None:
-        """A checklist was left; ``filed``: its report is saved, or nobody wants it."""
+        """Note that a checklist's screen was left.
+
+        ``filed``: its report is saved, or not wanted.
+        """
         self._unfiled.pop(swap.id, None)
         if swap.state == DONE and not filed:
             self._unfiled[swap.id] = swap
 
     def unfiled(self, frame: Frame) -> tuple[Checklist, ...]:
-        """The checklists of a pool of which only the report is left to file."""
+        """Return the pool's finished checklists whose report is not saved."""
         return tuple(filter(partial(_is_of, frame), self._unfiled.values()))
 
     def of(self, frame: Frame) -> tuple[Checklist, ...]:
-        """The open checklists of a pool, those with an alarm first."""
+        """Return the open checklists of a pool, those with an alarm first."""
         mine = filter(partial(_is_of, frame), self.open)
         return tuple(sorted(mine, key=lambda swap: self.alarm(swap) == ""))
 
     def alarm(self, swap: Checklist) -> str:
-        """What must be put right before anything else; empty where nothing is wrong."""
+        """Return the alarm of a checklist; empty if nothing is wrong."""
         stage = self.stages.get(swap.id)
         return stage.title if stage is not None and stage.alarm else ""
 
     def shown(self, frame: Frame) -> tuple[ActivityView, ...]:
-        """A line for each open checklist of a pool, and for all that is left undone."""
+        """Return a pool's activity lines: one per open checklist, and one per thing left undone."""
         opened = self.of(frame)
         lines = [activity(swap, self.stages.get(swap.id), frame) for swap in opened]
         stages = (self.stages[swap.id] for swap in opened if swap.id in self.stages)
@@ -171,7 +179,7 @@ class SwapWatch:
         return tuple(lines)
 
     def pulled(self, pool: str) -> dict[str, float]:
-        """The disks of a pool that were pulled by mistake, and when each was back."""
+        """Return the pool's disks that were pulled by mistake: leaf key to the time of return."""
         return {r.key: r.t for swap in self._kept for r in swap.returned if r.pool == pool}
 
 
@@ -180,9 +188,9 @@ def _is_of(frame: Frame, swap: Checklist) -> bool:
 
 
 def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = None) -> ActivityView:
-    """An open checklist as a line beside the scans; ``stage``: its step, where it is known.
+    """Return an open checklist as an activity line beside the scans; ``stage``: its step if known.
 
-    ``frame``: the newest one, which shows that a replace has begun before the machine is looked at.
+    ``frame``: the newest frame, which may show a begun replace before the machine was read.
     """
     if stage is not None and stage.alarm:
         note = (stage.brief or stage.title) + KeyedText("", "  ({keys})", "swap")
