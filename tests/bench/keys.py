@@ -44,7 +44,7 @@ def now() -> Moment:
 
 
 class LargeRounds:
-    """A source that replays rounds of large pools; each is ready before it is asked for."""
+    """A source of rounds of large pools; each is ready before it is asked for."""
 
     capabilities = Capabilities("demo")
 

@@ -195,8 +195,8 @@ def test_one_seam_spawns_processes():
 
 
 UNUSED = ("textual", "rich", "lzma", "zconsole.zfs.decode.text")
-"""Modules that no start may import; argparse would load all compression, by shutil, for a help's
-width."""
+"""Modules that commands without a console must not load. For the width of a help, argparse would
+import shutil, which loads all compression."""
 
 
 HEADLESS = (

@@ -62,7 +62,7 @@ from zconsole.cli import main, rebalance
 rebalance.PLAN_DEAF = rebalance.DEAF = 0.5
 sys.exit(main.main(sys.argv[1:]))
 """
-"""Interrupts a command that does not react, and leaves it after half a second."""
+"""Runs the program, which then exits half a second after a signal if a system call hangs."""
 
 
 def rebalance(state: Path, *words: object) -> subprocess.Popen[str]:
