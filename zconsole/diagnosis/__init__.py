@@ -1,1 +1,1 @@
-"""Why a scan is slow, and what is breaking."""
+"""Diagnosis: what slows a scan down, and which devices are failing."""

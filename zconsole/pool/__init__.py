@@ -1,1 +1,1 @@
-"""Pure facts of one pool: topology, redundancy, health, balance, what if."""
+"""Facts about one pool, derived without I/O: topology, redundancy, health, balance, what-if."""

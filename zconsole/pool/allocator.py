@@ -1,9 +1,9 @@
-"""Where rewritten blocks will lie: the allocator's behaviour as arithmetic.
+"""Model of the allocator: where rewritten blocks will be.
 
-The allocator gives a vdev new writes in proportion to its free bytes, up to OpenZFS 2.3 times its
-data disks (metaslab_group_alloc_update, module/zfs/metaslab.c). A rewritten block leaves the
-vdev it was on and goes where a new one goes; so one pass never levels completely. What it takes
-there depends on the parity of that vdev: its data stays the same, not its raw bytes.
+The allocator gives each vdev new writes in proportion to its free bytes, up to OpenZFS 2.3
+multiplied by its data disks (metaslab_group_alloc_update, module/zfs/metaslab.c). A rewritten block
+leaves its vdev and is placed like a new one, so one pass never balances completely. Its raw bytes
+depend on the parity of the new vdev; its data bytes stay the same.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 STEPS = 200
-"""Simulation steps over the whole amount; the result changes by less than 0.001 beyond 100."""
+"""Simulation steps for the whole amount; beyond 100 the result changes by less than 0.001."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Space:
     size: int
     alloc: float
     weight: float = 1.0
-    """What its free bytes count for: data disks up to 2.3, 1 from 2.4; 0 takes no new writes."""
+    """Weight of a free byte: data disks up to 2.3, 1 from 2.4; 0 if it takes no new writes."""
     data: float = 1.0
     """Share of its bytes that is not parity."""
     disks: int = 1
-    """Devices in it."""
+    """Number of its devices."""
 
     @property
     def fill(self) -> float:
@@ -41,34 +41,38 @@ class Space:
 
 
 def spread(spaces: Sequence[Space]) -> float:
-    """Largest fill less smallest, 0…1; 0 without vdevs."""
+    """Return the difference between the largest and the smallest fill, 0…1; 0 without vdevs."""
     fills = [space.fill for space in spaces]
     return max(fills) - min(fills) if fills else 0.0
 
 
 def shares(spaces: Sequence[Space]) -> list[float]:
-    """What share of the present data lies on each vdev."""
+    """Return the share of the allocated bytes on each vdev."""
     total = sum(space.alloc for space in spaces)
     return [space.alloc / total if total else 0.0 for space in spaces]
 
 
 def new_write_shares(spaces: Sequence[Space]) -> list[float]:
-    """What share of new writes each vdev gets now; all 0 when nothing is free."""
+    """Return the share of new writes that each vdev gets now; all 0 if nothing is free."""
     weights = [space.free * space.weight for space in spaces]
     total = sum(weights)
     return [weight / total if total else 0.0 for weight in weights]
 
 
 def data_share(spaces: Sequence[Space], parts: Sequence[float]) -> float:
-    """The share of data in raw bytes that lie on the vdevs in these proportions; 1 for no bytes."""
+    """Return the data bytes per raw byte, for raw bytes on the vdevs in these proportions.
+
+    1 if there are none.
+    """
     data = sum(space.data * part for space, part in zip(spaces, parts, strict=True))
     return data / sum(parts) if data else 1.0
 
 
 def by_age(spaces: Sequence[Space], older: float) -> list[float]:
-    """Where files lie of which the share ``older`` was written before the last vdev was added."""
+    """Return the share on each vdev of files, ``older`` of which predate the last vdev (0…1)."""
     kept = shares([*spaces[:-1], replace(spaces[-1], alloc=0.0)])
     recent = new_write_shares(spaces)
+    # ``older`` is a share of data: convert both parts to raw bytes where they are.
     times = older / data_share(spaces, kept), (1 - older) / data_share(spaces, recent)
     raw = [times[0] * old + times[1] * new for old, new in zip(kept, recent, strict=True)]
     return [each / sum(raw) if any(raw) else 0.0 for each in raw]
@@ -80,15 +84,14 @@ def rewritten(
     source: Sequence[float] | None = None,
     pinned: float = 0.0,
 ) -> list[Space]:
-    """The vdevs after rewriting ``raw`` bytes, each byte once.
+    """Return the vdevs after rewriting ``raw`` bytes, each byte once.
 
-    ``raw`` are those that the blocks take before, ``source`` is the share of them on each vdev
-    (default: that of all data), ``pinned`` the share whose old blocks stay (snapshots, clones,
-    checkpoint).
+    ``raw`` is what the blocks take before, ``source`` their share on each vdev (default: that of
+    all data), ``pinned`` the share whose old blocks stay (snapshots, clones, checkpoint).
     """
     taken = list(source) if source is not None else shares(spaces)
     now = list(spaces)
-    # In steps: where new blocks go depends on what is free, which every step changes.
+    # Simulate in steps: every step changes the free space, which decides where new blocks go.
     for _ in range(STEPS if raw > 0 else 0):
         now = _step(now, raw / STEPS, taken, pinned)
     return now
@@ -101,7 +104,7 @@ def raw_to_target(
     source: Sequence[float] | None = None,
     pinned: float = 0.0,
 ) -> float | None:
-    """Raw bytes to rewrite until the spread is ``target``; None when ``limit`` is not enough."""
+    """Return the raw bytes to rewrite until the spread is ``target``; None if over ``limit``."""
     if spread(spaces) <= target:
         return 0.0
     taken = list(source) if source is not None else shares(spaces)
@@ -115,7 +118,7 @@ def raw_to_target(
 
 
 def expected_move(spaces: Sequence[Space], raw: float) -> float:
-    """Raw bytes that should have changed vdev after rewriting ``raw`` bytes, of all vdevs."""
+    """Return the raw bytes by which vdevs are expected to grow after rewriting ``raw`` bytes."""
     after = rewritten(spaces, raw)
     return sum(max(0.0, b.alloc - a.alloc) for a, b in zip(spaces, after, strict=True))
 
@@ -127,6 +130,7 @@ def _step(
     pinned: float,
 ) -> list[Space]:
     given = new_write_shares(spaces)
+    # The same data takes more or fewer raw bytes if the parity of its new vdev differs.
     grows = data_share(spaces, source) / data_share(spaces, given)
     return [
         replace(space, alloc=max(0.0, space.alloc + raw * (grows * new - (1 - pinned) * old)))

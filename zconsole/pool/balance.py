@@ -1,4 +1,4 @@
-"""How evenly data lies on the normal-class top-level vdevs, and where new writes go."""
+"""Balance of the normal-class top-level vdevs, and the distribution of new writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zconsole.pool.topology import data_vdevs, disks_of
 
 
 class VdevBalance(NamedTuple):
-    """Fill of one normal-class top-level vdev; the names of contract's BALANCE."""
+    """Fill of one normal-class top-level vdev, with the field names of the JSON output."""
 
     name: str
     kind: str
@@ -25,18 +25,18 @@ class VdevBalance(NamedTuple):
     surplus_bytes: float | None
     new_write_share: float | None
     data_share: float | None = None
-    """Share of its bytes that is not parity; None where the layout is not known."""
+    """Share of its bytes that is not parity; None if the layout is unknown."""
     busy_write_share: float | None = None
-    """Share of new writes while they keep all disks busy: then each vdev takes what it can."""
+    """Share of new writes while they keep all disks busy, so that each vdev's speed decides."""
 
     @property
     def usable_bytes(self) -> int | None:
-        """Its size without parity."""
+        """Size without parity."""
         return self._without_parity(self.size_bytes)
 
     @property
     def usable_free_bytes(self) -> int | None:
-        """What is free, without parity."""
+        """Free bytes without parity."""
         return self._without_parity(self.free_bytes)
 
     def _without_parity(self, raw: int | None) -> int | None:
@@ -44,7 +44,7 @@ class VdevBalance(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """How evenly data is spread over the normal-class top-level vdevs."""
+    """Distribution of data over the normal-class top-level vdevs."""
 
     target_fill: float | None = None
     spread: float | None = None
@@ -53,7 +53,7 @@ class Balance(NamedTuple):
 
     @property
     def data_share(self) -> float | None:
-        """The share of all allocated bytes that is not parity; None where that is not known."""
+        """Share of all allocated bytes that is not parity; None if unknown."""
         parts = [(vdev.alloc_bytes or 0, vdev.data_share) for vdev in self.vdevs]
         raw = sum(alloc for alloc, _ in parts)
         known = [alloc * share for alloc, share in parts if share is not None]
@@ -61,22 +61,22 @@ class Balance(NamedTuple):
 
 
 FREE_BYTES_ONLY = (2, 4)
-"""From this release the allocator's shares follow free bytes alone (metaslab.c, 2.4.0)."""
+"""Release from which the allocator considers free bytes alone (metaslab.c, 2.4.0)."""
 
 
 def balance(root: Vdev, version: str | None = None) -> Balance:
-    """Fill, surplus and share of new writes of every normal-class top-level vdev.
+    """Return fill, surplus and share of new writes of every normal-class top-level vdev.
 
-    ``version`` (``2.3.9``) chooses the allocator's rule: up to 2.3 a vdev's share of new writes
-    is proportional to free bytes times data disks, from 2.4 to free bytes; free bytes also where
-    the version or a vdev's data disks are unknown (metaslab_group_alloc_update, metaslab.c).
+    ``version`` (``2.3.9``) selects the allocator's rule: up to 2.3 a vdev's share of new writes is
+    proportional to free bytes times data disks, from 2.4 to free bytes, as also if the version or a
+    vdev's data disks are unknown (metaslab_group_alloc_update, metaslab.c).
 
-    That is the allocator's aim. A vdev whose queue is full is passed over
-    (metaslab_group_allocatable), so that writes which keep the disks busy are shared by speed: here
-    by disks, of which a mirror writes the same to all. The share of the added vdev, in raw bytes,
-    aim/few writes/many writes/by speed, on 2.3.9 with 128 KiB blocks: a mirror beside a raidz2 of
-    10, both empty, 1/0 to 2/7/9 %; a mirror beside a raidz1 of 5 at 70 %, 14/15/21/17 %; a raidz1
-    of 5 beside that, 77/76/52/50 %.
+    That is the allocator's aim. It skips a vdev whose queue is full (metaslab_group_allocatable),
+    so writes that keep the disks busy are shared by speed, estimated here from the number of disks;
+    a mirror writes the same to all of them. Measured on 2.3.9 with 128 KiB blocks, the added vdev's
+    share of raw bytes, as aim/few writes/many writes/by speed: a mirror added to a raidz2 of 10,
+    both empty, 1/0 to 2/7/9 %; a mirror added to a raidz1 of 5 that is 70 % full, 14/15/21/17 %; a
+    raidz1 of 5 added to the same, 77/76/52/50 %.
     """
     vdevs = tuple(v for v in data_vdevs(root) if v.vclass == "normal")
     known = [v for v in vdevs if v.alloc_bytes is not None and v.size_bytes]
@@ -97,13 +97,13 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
 
 
 def move_share(found: Balance, passes: int) -> float:
-    """Bytes that a rebalance moves at most while a scan reads one.
+    """Return the most bytes that a rebalance can move in the time in which a scan reads one.
 
-    ``passes`` go over what is written: the write, and reads of the copy. A scan reads of all vdevs
-    at once, as long as the one with most data takes; so much a vdev can do while the bytes are
-    moved that the allocator gives to one of them, perhaps nearly all.
+    ``passes`` counts the passes over a written byte: the write, and reads of the copy. A scan reads
+    all vdevs in parallel and takes as long as the one with most data. In a rebalance, too, the
+    busiest vdev decides, as the allocator may give nearly all moved bytes to one.
     """
-    usual = 1 / (1 + passes)  # one pass waits for the other
+    usual = 1 / (1 + passes)  # if each pass waits for the one before
     every = sum(vdev.alloc_bytes or 0 for vdev in found.vdevs)
     if not every:
         return usual
@@ -114,7 +114,7 @@ def move_share(found: Balance, passes: int) -> float:
 
 
 def spaces_of(vdevs: Sequence[Vdev], release: Version) -> tuple[Space, ...]:
-    """Top-level vdevs as predictions take them: what their free bytes count for in a release."""
+    """Convert top-level vdevs for predictions, weighted as the allocator of a release does."""
     devices = [_devices(vdev) for vdev in vdevs]
     weights = _weights(vdevs, devices, release)
     return tuple(
@@ -131,7 +131,7 @@ def spaces_of(vdevs: Sequence[Vdev], release: Version) -> tuple[Space, ...]:
 
 
 def _weights(vdevs: Sequence[Vdev], devices: Sequence[int], release: Version) -> list[float]:
-    """What a free byte of each vdev counts for when the allocator of a release shares writes."""
+    """Return the weight of a free byte of each vdev in the allocator of a release."""
     pairs = list(zip(vdevs, devices, strict=True))
     disks = [disks_of(vdev.kind, count, vdev.spares_left or 0) for vdev, count in pairs]
     if len(release) < 2 or release[:2] >= FREE_BYTES_ONLY or None in disks:
@@ -141,12 +141,12 @@ def _weights(vdevs: Sequence[Vdev], devices: Sequence[int], release: Version) ->
 
 
 def _devices(vdev: Vdev) -> int:
-    """Devices in a vdev; of one in a listing its places; 0 where neither is known."""
+    """Return the number of devices in a vdev, from its width if none are listed; 0 if unknown."""
     return len(vdev.children) or vdev.width or 0
 
 
 def _data_share(vdev: Vdev, devices: int) -> float | None:
-    """The share of a vdev's bytes that is not parity; padding is left out of account."""
+    """Return the share of a vdev's bytes that is not parity, ignoring padding; None if unknown."""
     if not vdev.kind.startswith(("raidz", "draid")):
         return 1.0  # a mirror's size is that of one side
     data = vdev.data_disks if vdev.kind.startswith("draid") else devices - parity(vdev)

@@ -1,6 +1,6 @@
-"""Where disks sit: a leaf's disk, enclosures with their slots, and how these lie.
+"""Locations of disks: the disk of a leaf, enclosures with their slots, and the slots' layout.
 
-The last is as the configuration says it: nothing else tells that.
+The layout comes from the configuration: nothing else describes it.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 
 class LeafDisk(NamedTuple):
-    """The disk below a leaf: where it sits, and what tells it from others; empty is unknown.
+    """The disk under a leaf: its location and its identity; empty strings are unknown.
 
-    A leaf on several disks has the words of all of them; multipath members are one disk.
+    For a leaf on several disks, each field lists all of them; multipath members are one disk.
     """
 
     bay: str = ""
-    """The place as people call it: an alias by place, else enclosure and slot."""
+    """Location for display: an alias by location, otherwise enclosure and slot."""
     enclosure: str = ""
-    """What tells the enclosure from others; empty for a slot of the machine itself."""
+    """Key of the enclosure; empty for a slot of the machine itself."""
     slot: str = ""
-    """The slot's own name."""
+    """Name of the slot."""
     port: str = ""
-    """The by-path name of where it is plugged in."""
+    """Name in /dev/disk/by-path of the port it is plugged into."""
     serial: str = ""
     wwn: str = ""
     model: str = ""
@@ -31,16 +31,16 @@ class LeafDisk(NamedTuple):
     """Degrees Celsius."""
 
     def called(self, name: str) -> str:
-        """How people call the disk of the device ``name``: ``Slot 05 (serial ZC1A)``.
+        """Return how to find the disk of the device ``name`` by hand: ``Slot 05 (serial ZC1A)``.
 
-        Without a bay it is called by its name; a mark that stands there already is not repeated.
+        Without a bay, ``name`` is used; a serial number or WWN that it contains is not repeated.
         """
         mark = f"serial {self.serial}" if self.serial else self.wwn and f"WWN {self.wwn}"
         spot = self.bay or name
         return f"{spot} ({mark})" if mark and (self.serial or self.wwn) not in spot else spot
 
     def words(self, besides: str = "") -> str:
-        """``bay A12, serial ZC1A2B3C``, as far as it is known and not said in ``besides``."""
+        """Return ``bay A12, serial ZC1A2B3C``, without unknown parts and those in ``besides``."""
         said = any(word in self.bay.lower() for word in ("bay", "slot"))
         place = self.bay if said else f"bay {self.bay}"
         known = ((self.bay, place), (self.serial, f"serial {self.serial}"))
@@ -48,33 +48,33 @@ class LeafDisk(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A place for one disk."""
+    """A slot for one disk."""
 
     name: str
-    """As the enclosure calls it, unique in it."""
+    """Name given by the enclosure, unique within it."""
     number: int | None = None
     disks: tuple[str, ...] = ()
-    """What the kernel calls the disk in it, a name for each path to it; () is an empty slot."""
+    """Kernel names of the disk in it, one per path; () for an empty slot."""
     folders: tuple[str, ...] = ()
-    """Its folders in /sys, one for each path to the enclosure; () of what was recorded."""
+    """Its directories in /sys, one per path to the enclosure; () in a recording."""
 
     @property
     def label(self) -> str:
-        """``slot 7`` where the enclosure only has numbers, else its name."""
+        """``slot 7`` if the enclosure only has numbers, otherwise its name."""
         if self.name.isdigit():
             return f"slot {self.name if self.number is None else self.number}"
         return self.name
 
 
 class Enclosure(NamedTuple):
-    """A shelf, or the bays of a machine, with its slots as they lie."""
+    """A shelf, or the bays of a machine, with its slots."""
 
     key: str
-    """What tells it from others: its id, else its SCSI address; empty for NVMe slots."""
+    """Identifies it: its id, otherwise its SCSI address; empty for NVMe slots."""
     name: str
     """Vendor and model."""
     slots: tuple[Slot, ...] = ()
-    """In the order of their numbers."""
+    """Slots in the order of their numbers."""
 
 
 SlotKey = tuple[str, str]
@@ -82,7 +82,7 @@ SlotKey = tuple[str, str]
 
 
 class SlotLights(NamedTuple):
-    """What an enclosure says of a slot when asked; None is unknown."""
+    """State of a slot as its enclosure reports it; None is unknown."""
 
     fault: bool | None = None
     locate: bool | None = None
@@ -94,7 +94,7 @@ Lights = Mapping[SlotKey, SlotLights]
 
 
 LARGEST = 100
-"""Columns or rows at most: several times those of any chassis."""
+"""Most columns or rows: several times those of any chassis."""
 BY_ROW, BY_COLUMN = "by-row", "by-column"
 FROM_TOP, FROM_BOTTOM = "from-top", "from-bottom"
 EXAMPLE = '"SAS3x40: 4x6 by-column from-bottom"'
@@ -105,21 +105,21 @@ _FORM = re.compile(
 
 
 class ChassisLayout(NamedTuple):
-    """Columns and rows of an enclosure's slots, and where the first slot is."""
+    """Columns and rows of an enclosure's slots, and the position of the first slot."""
 
     name: str
-    """The id of the enclosures meant, or a part of their vendor and model."""
+    """Id of the enclosure, or part of the vendor and model of the enclosures meant."""
     columns: int
     rows: int
     by_column: bool = False
-    """Whether the second slot is above or below the first one, and not beside it."""
+    """Whether the second slot is above or below the first one, rather than next to it."""
     from_bottom: bool = False
     """Whether the first slot is in the lowest row."""
 
     def grid(self, slots: int) -> tuple[tuple[int | None, ...], ...]:
-        """The indices of the slots row by row, None where a place has no slot.
+        """Return the indices of the slots row by row; None where there is no slot.
 
-        What is more than fits follows as another block below, as the next drawer.
+        Slots beyond columns × rows follow as another block below, such as the next drawer.
         """
         size = self.columns * self.rows
         starts = range(0, slots, size)
@@ -128,16 +128,17 @@ class ChassisLayout(NamedTuple):
     def _block(self, start: int, slots: int) -> Iterable[tuple[int | None, ...]]:
         rows = range(self.rows)
         for row in reversed(rows) if self.from_bottom else rows:
+            # By how much the number changes from one slot to the one below, and to the right.
             down, right = (1, self.rows) if self.by_column else (self.columns, 1)
             numbers = (start + row * down + column * right for column in range(self.columns))
             yield tuple(number if number < slots else None for number in numbers)
 
 
 def parse_layout(text: str) -> ChassisLayout:
-    """A layout as it is written: ``SAS3x40: 4x6 by-column from-bottom``. Raises ValueError."""
+    """Parse a layout such as ``SAS3x40: 4x6 by-column from-bottom``. Raises ValueError."""
     found = _FORM.fullmatch(text.strip())
     words = found["words"].split() if found else []
-    # Of contradictory words none can be meant: a wrong map leads to the wrong disk.
+    # Refuse contradictory words: a wrong map leads to the wrong disk.
     known = {*words} <= set[str]().union(*_EITHER) and not any(two <= {*words} for two in _EITHER)
     columns, rows = (int(found["columns"]), int(found["rows"])) if found else (0, 0)
     if found is None or not known or not 0 < columns <= LARGEST or not 0 < rows <= LARGEST:
@@ -146,7 +147,7 @@ def parse_layout(text: str) -> ChassisLayout:
 
 
 def layout_of(layouts: Sequence[str], enclosure: Enclosure) -> ChassisLayout | None:
-    """The layout of an enclosure: by its id, else by vendor and model; None where none is said."""
+    """Find the layout of an enclosure by its id, else by vendor and model; None if none fits."""
     known = [parse_layout(text) for text in layouts]
     by_id = (each for each in known if enclosure.key and each.name == enclosure.key)
     by_model = (each for each in known if each.name.lower() in enclosure.name.lower())

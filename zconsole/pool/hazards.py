@@ -1,4 +1,4 @@
-"""Bugs of OpenZFS releases: ``share/hazards.toml``, with the commits that fix them."""
+"""Bugs of OpenZFS releases, from ``share/hazards.toml``, which names the commits that fix them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLE = Path(__file__).parents[1] / "share" / "hazards.toml"
 
 
 class Hazard(NamedTuple):
-    """A bug that an action meets; the table explains each field."""
+    """A bug that an action can trigger; hazards.toml explains each field."""
 
     actions: tuple[str, ...]
     happens: str
@@ -23,12 +23,12 @@ class Hazard(NamedTuple):
     layout: str = ""
 
     def concerns(self, action: str, kinds: Iterable[str]) -> bool:
-        """Whether a command meets it in a pool whose top-level vdevs are of these kinds."""
+        """Whether a command can trigger it in a pool whose top-level vdevs are of these kinds."""
         known = any(f"{action} ".startswith(f"{each} ") for each in self.actions)
         return known and (not self.layout or any(kind.startswith(self.layout) for kind in kinds))
 
     def words(self, version: Version) -> str | None:
-        """What this release does, which one fixes it, what to do; None for a release without it."""
+        """Describe the bug, its fix and what to do; None for a release without it."""
         for first, last, mended in self.affected:
             if first <= version[:3] <= last:
                 running = ".".join(map(str, version))
@@ -38,7 +38,7 @@ class Hazard(NamedTuple):
 
 
 def hazards(action: str, version: Version, kinds: Iterable[str] = ()) -> tuple[str, ...]:
-    """What to know before an action on this release, in words; nothing for an unknown one."""
+    """Return warnings for an action on this release; empty for an unknown release."""
     found = (hazard.words(version) for hazard in HAZARDS if hazard.concerns(action, tuple(kinds)))
     return tuple(words for words in found if words)
 

@@ -1,8 +1,8 @@
-"""The health of a pool: one word, and the reasons, worst first; what its error list means.
+"""Health of a pool: one word, and the reasons, worst first; and explanations of its error list.
 
-zpool prints the path of a damaged file where it can find one, else the number of the object, of the
-dataset, or of both (zpool_obj_to_path_impl in lib/libzfs/libzfs_pool.c, 2.1 to master). An entry
-leaves the list once two scrubs in a row have completed without it (spa_errlog_rotate in
+zpool prints the path of a damaged file if it can find one, otherwise the number of the object, of
+the dataset, or of both (zpool_obj_to_path_impl in lib/libzfs/libzfs_pool.c, 2.1 to master). An
+entry leaves the list after two consecutive scrubs completed without it (spa_errlog_rotate in
 module/zfs/spa_errlog.c).
 """
 
@@ -21,37 +21,43 @@ from zconsole.units import counted, duration, size
 
 
 class Health(NamedTuple):
-    """The word of a pool's health, and the reasons, worst first."""
+    """Health of a pool in one word, with the reasons, worst first."""
 
     word: str
-    """From the worst: FAULTED, UNAVAIL and SUSPENDED; NOT RESTORED (redundancy is not restored
-    and no repair runs); ERRORS (damaged data); DEGRADED, by the states of devices, too: where the
-    kernel itself faults a disk, the vdevs above stay ONLINE (spa_async_fault_vdev,
-    module/zfs/spa.c 2.4.4); ATTENTION (a vdev has no redundancy left, devices collect errors, a
-    spare failed or is in use for nothing, a checkpoint blocks the resilver that runs, or it has
-    marked no device yet, the last repair was canceled, a cache device failed, the last scrub ended
-    with errors, damage was cleared and not checked since, zpool has its own doubt); OK.
-    UNKNOWN where the source leaves out what is needed to call the pool OK.
-    STALE, NOT IMPORTED and CONNECTING while no sample comes."""
+    """One of these, worst first:
+
+    - FAULTED, UNAVAIL, SUSPENDED
+    - NOT RESTORED: redundancy is not restored, and no repair is running
+    - ERRORS: damaged data
+    - DEGRADED: by the pool's state or those of devices, as the vdevs above stay ONLINE if the
+      kernel itself faults a disk (spa_async_fault_vdev, module/zfs/spa.c 2.4.4)
+    - ATTENTION: a vdev has no redundancy left, devices have errors, a spare failed or is in use
+      needlessly, a checkpoint blocks the running resilver, or that has marked no device yet, the
+      last repair was canceled, a cache device failed, the last scrub ended with errors, damage was
+      cleared and not checked since, or zpool reports a problem of its own
+    - OK
+
+    UNKNOWN if the source lacks data needed to call the pool OK. STALE, NOT IMPORTED and CONNECTING
+    while there is no fresh sample.
+    """
     severity: str
-    """ok, notice, warning or error."""
+    """``ok``, ``notice``, ``warning`` or ``error``."""
     reasons: tuple[str, ...] = ()
 
 
 CONNECTING = Health("CONNECTING", "notice", ("no answer yet",))
-"""Of a machine that is asked for the first time."""
+"""Health before the first sample of a machine."""
 
 _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
-"""How notes of initialize and trim begin: they don't explain why a device is gone."""
+"""Begin of notes on initialize and trim, which don't explain why a device is gone."""
 _HARMLESS = re.compile(
     r"features are|on-disk format|can still be used|compatibility|being resilvered|block size",
     re.IGNORECASE,
 )
-"""In what zpool says of pools that are well (print_status_reason, cmd/zpool/zpool_main.c)."""
+"""Phrases in zpool's messages on healthy pools (print_status_reason, cmd/zpool/zpool_main.c)."""
 OTHER_HOST = "all I/O is suspended: multihost writes failed, another host may have the pool"
 MILDER = ("OFFLINE", "DEGRADED")
-"""States of devices that come after those of devices that are gone: someone chose the first, and
-the second still reads."""
+"""States listed after those of missing devices: OFFLINE is chosen, DEGRADED can still be read."""
 
 
 UNCOUNTED = "data errors (number unknown)"
@@ -67,12 +73,12 @@ def health(
     spares: Collection[SpareTrouble] = (),
     unchecked: str | None = None,
 ) -> Health:
-    """The pool's condition from its own figures, at epoch second ``now``: the worst that holds.
+    """Judge a pool from its own data at epoch second ``now``; the worst finding decides.
 
-    ``regrouped`` and ``damaged`` are as for ``not_restored``. ``unsteady``: devices that lately
-    disconnected and returned, in words, which the pool's own counters don't show. ``spares`` that
-    would not help are told whatever the word, and make it ATTENTION where that is to be fixed.
-    ``unchecked``: damage that was cleared and not checked since, in words.
+    ``regrouped`` and ``damaged`` are as for ``not_restored``. ``unsteady``: descriptions of devices
+    that disconnected and returned lately, which the pool's counters don't show. Useless ``spares``
+    are always among the reasons, and make the word ATTENTION if they need fixing. ``unchecked``:
+    description of damage that was cleared and not checked since.
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
     idle = tuple(spare.text for spare in spares)
@@ -91,15 +97,15 @@ def health(
     if pool.suspended or pool.state in LOST_STATES:
         word = "SUSPENDED" if pool.suspended else pool.state
         return Health(word or "", "error", (*_lost(pool, away), *reasons, *staying))
-    # Missing redundancy before damaged files: the next failing disk would add to them.
+    # Missing redundancy is worse than damaged files: the next failing disk would damage more.
     if unrestored or pool.error_count or pool.damaged:
         word = "NOT RESTORED" if unrestored else "ERRORS"
         return Health(word, "error", (*reasons, *staying))
     doubts = (*errors, *unsteady, *_doubts(pool, bool(errors)))
-    # By its devices, whatever the pool's own state.
+    # Consider the devices as well: the pool may be ONLINE with a faulted disk.
     data = (v for v in away if v.vclass not in APART)
     impaired = any(v.state not in ("", "UNKNOWN") for v in data)
-    # A text that ends above its table may leave out worse than it says.
+    # A text that ends before its table may lack worse problems than it shows.
     bare = not pool.root.children and bool(lacks or pool.state is None)
     if not bare and (pool.state not in (None, "ONLINE") or impaired):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
@@ -107,7 +113,7 @@ def health(
     if bare or lacks:
         rest = (reason for reason in reasons if reason not in lacks)
         return Health("UNKNOWN", "notice", (*lacks, *doubts, *rest))
-    told = ("", "UNKNOWN", "OFFLINE")  # nothing is wrong with one that was put offline
+    told = ("", "UNKNOWN", "OFFLINE")  # OFFLINE is the operator's choice, not a problem
     uncached = any(v.vclass == "cache" and v.state not in told for v in away)
     amiss = uncached or any(spare.severity == "warning" for spare in spares)
     if doubts or blocked or hidden or amiss:
@@ -121,10 +127,10 @@ def without_redundancy(
     scans: Iterable[Scan],
     unmarked: Iterable[Scan] = (),
 ) -> Health:
-    """The health of a pool of which a vdev may have nothing ``left`` of its redundancy: not OK.
+    """Lower the health to ATTENTION if a vdev has no redundancy ``left``, or that is unknown.
 
-    zpool calls such a pool ONLINE, as when a disk is back and lacks what was written meanwhile.
-    ``unmarked``: as ``unmarked_repairs``.
+    zpool reports such a pool as ONLINE, for example after a disk came back without the data written
+    meanwhile. ``unmarked``: result of ``unmarked_repairs``.
     """
     begun = tuple(f"the {s.function} marks no device yet: redundancy unknown" for s in unmarked)
     if found.word in WELL and begun:
@@ -139,7 +145,7 @@ def without_redundancy(
 
 
 def unreachable(trouble: SampleFailure, age: float) -> Health:
-    """The health of a pool without a fresh sample; the last good one is ``age`` seconds old."""
+    """Return the health of a pool without a fresh sample; the last one is ``age`` seconds old."""
     lost = trouble.kstat if trouble.kstat in LOST_STATES else None
     word = lost or ("NOT IMPORTED" if trouble.absent else "STALE")
     seen = f"last seen {duration(age)} ago"
@@ -161,9 +167,9 @@ def _lost(pool: Pool, away: Iterable[Vdev]) -> Iterator[str]:
 
 
 def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
-    """Why a pool whose devices are all ONLINE is not OK all the same.
+    """Yield reasons why a pool is not OK though all its devices are ONLINE.
 
-    ``explained``: whether error counters show what zpool's sentence is about.
+    ``explained``: whether error counters already explain zpool's message.
     """
     scrub = next((s for s in pool.scans if s.function == "scrub" and s.state == "finished"), None)
     if scrub is not None and scrub.errors:
@@ -176,7 +182,7 @@ def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
 
 
 def _devices(away: Iterable[Vdev]) -> Iterator[str]:
-    """Devices that are not ONLINE, and vdevs that have lost too many of them to be read."""
+    """Yield devices that are not ONLINE, and vdevs that have lost too many to be read."""
     shown = [v for v in away if v.state and v.kind != "root" and v.vclass != "spare"]
     gone = [
         vdev
@@ -190,10 +196,10 @@ def _devices(away: Iterable[Vdev]) -> Iterator[str]:
 
 
 def _counters(every: Iterable[Vdev]) -> Iterator[str]:
-    """Devices with errors since the last clear, the most first: ``bay03: 12 checksum errors``.
+    """Yield devices with errors since the last clear, most first: ``bay03: 12 checksum errors``.
 
-    A vdev above them is named where no device has any: an error that is of no single device
-    counts there alone, and zpool's sentences are about devices (find_vdev_problem,
+    A parent vdev is named if none of its devices has errors: an error that belongs to no single
+    device counts only there, and zpool's messages are about devices (find_vdev_problem,
     lib/libzfs/libzfs_status.c).
     """
     noisy = [v for v in every if v.errors.total and not any(c.errors.total for c in v.children)]
@@ -209,13 +215,13 @@ _ID = "0x[0-9a-f]{1,16}"
 _NAMELESS = re.compile(rf"(?:<(?P<gone>{_ID})>|(?P<dataset>.+)):<(?P<object>{_ID})>")
 _METADATA = "<metadata>"
 _OF_DATASET = {0: "its list of objects", 1: "a volume's data, or a filesystem's root metadata"}
-"""Objects with a fixed number: DMU_META_DNODE_OBJECT; ZVOL_OBJ and MASTER_NODE_OBJ."""
+"""Objects with fixed numbers: DMU_META_DNODE_OBJECT; ZVOL_OBJ and MASTER_NODE_OBJ."""
 
 
 def explained(entry: str, destroyed: Mapping[str, str]) -> str:
-    """What an entry without a path means and what to do, "" for one with a path.
+    """Explain an entry without a path, and what to do; "" for one with a path.
 
-    ``destroyed``: hexadecimal id to the last name of a dataset, where that is known.
+    ``destroyed``: last names of destroyed datasets, if known, by hexadecimal id.
     """
     match = _NAMELESS.fullmatch(entry)
     if match is None:
@@ -239,13 +245,13 @@ def explained(entry: str, destroyed: Mapping[str, str]) -> str:
 
 
 def notes(entries: Iterable[str] | None, destroyed: Mapping[str, str]) -> dict[str, str]:
-    """Each entry that needs explaining, and its explanation."""
+    """Map the entries that need it to their explanations."""
     pairs = ((entry, explained(entry, destroyed)) for entry in entries or ())
     return {entry: note for entry, note in pairs if note}
 
 
 def destroyed_ids(entries: Iterable[str] | None) -> Iterator[str]:
-    """The hexadecimal ids of datasets that are no more, as the entries have them."""
+    """Yield the hexadecimal ids of destroyed datasets in the entries."""
     for entry in entries or ():
         if (match := _NAMELESS.fullmatch(entry)) and match["gone"]:
             yield match["gone"]

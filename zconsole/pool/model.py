@@ -1,11 +1,11 @@
-"""The immutable picture of a pool that every source ends in and every view starts from.
+"""Immutable model of a pool, which every source produces and every view displays.
 
 Bytes are integers, times are epoch seconds, durations are seconds, shares are 0…1.
-``None`` means that the source could not know it; it never stands for 0 or for nothing.
+``None`` means that the source does not tell; it never stands for 0 or for nothing.
 Words (states, kinds, classes) are kept as strings, so that an unknown one survives verbatim.
 
-Vdevs and counters are named tuples: every sample makes one of each for every device, and as frozen
-dataclasses they make decoding a fifth slower (tests/bench/tick.py).
+Vdevs and counters are named tuples: every sample creates one of each per device, and frozen
+dataclasses would make decoding a fifth slower (tests/bench/tick.py).
 """
 
 from __future__ import annotations
@@ -22,18 +22,21 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 """Shared empty default mapping; it cannot be written to."""
 
 SITTING_OUT = "(sitting out)"
-"""The note of a leaf whose property ``sit_out`` is on; zpool prints none."""
+"""Note given to a leaf whose property ``sit_out`` is on; zpool itself prints none."""
 MULTIHOST, ERRORS, UNEXPLAINED = "multihost", "errors", "unexplained"
-"""Why a pool is suspended: the writes that keep other hosts from importing it failed; devices
-failed; or the source does not say."""
+"""Reasons why a pool is suspended.
+
+The writes that keep other hosts from importing it failed; devices failed; or the source does not
+tell.
+"""
 UNKNOWN_KIND = "unknown"
-"""Kind of a vdev with devices below it whose layout the source does not tell."""
+"""Kind of a vdev that has children, but whose layout the source does not tell."""
 GROUP_KINDS = frozenset({"replacing", "spare"})
 """Interior vdevs that exist only while a device is being replaced or spared."""
 
 
 class ErrorCounters(NamedTuple):
-    """Errors of one vdev since they were last cleared; ``slow`` counts slow I/Os of a leaf."""
+    """Errors of one vdev since the last clear; ``slow`` counts slow I/Os of a leaf."""
 
     read: int | None = None
     write: int | None = None
@@ -42,7 +45,7 @@ class ErrorCounters(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Read, write and checksum errors together; unknown ones count as none."""
+        """Sum of read, write and checksum errors; unknown counts are 0."""
         return (self.read or 0) + (self.write or 0) + (self.cksum or 0)
 
 
@@ -50,7 +53,7 @@ class IoCounters(NamedTuple):
     """Cumulative I/O of one vdev since it was opened (``vdev_stat_t``, include/sys/fs/zfs.h)."""
 
     timestamp: float
-    """Seconds on the kernel's own monotonic clock; differences only."""
+    """Seconds on the kernel's monotonic clock; only differences are meaningful."""
     read_ops: int
     write_ops: int
     read_bytes: int
@@ -68,11 +71,11 @@ class BlockCounters(NamedTuple):
     write_bytes: int
     write_seconds: float
     busy_seconds: float
-    """Of several devices their sum."""
+    """Summed over the devices."""
 
 
 class IoRates(NamedTuple):
-    """I/O of one vdev per second; seconds a request for latency; share of time for busy."""
+    """I/O rates of one vdev: bytes/s, requests/s, seconds per request, and busy share of time."""
 
     read: float | None = None
     write: float | None = None
@@ -94,7 +97,7 @@ class Progress(NamedTuple):
 
 
 _PARTITION = re.compile(r"-part\d+$|(?:^|/)(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)\d+$")
-"""The end of the name of a partition."""
+"""Suffix of a partition's name."""
 
 
 class Vdev(NamedTuple):
@@ -107,72 +110,76 @@ class Vdev(NamedTuple):
     guid: str | None = None
     path: str | None = None
     note: str = ""
-    """The text after the counters, as printed: ``was /dev/…``, an aux text, ``(resilvering)``."""
+    """Text after the counters, as printed: ``was /dev/…``, an aux text, ``(resilvering)``."""
     errors: ErrorCounters = ErrorCounters()
     resilvering: bool = False
     awaiting_resilver: bool = False
     unfilled: bool | None = None
-    """Whether it was attached and is not filled yet; None where the source doesn't say."""
+    """Whether it was attached and is not filled yet; None if the source does not tell."""
     shared: bool = False
-    """Whether it is a hot spare that stands in at several places. None of them has all of its data
-    for sure: what fills one overwrites the other."""
+    """Whether it is a hot spare attached in several places.
+
+    None of these surely has all data: filling one overwrites the other.
+    """
     removing: bool = False
     partial: bool = False
-    """Whether it may have devices that the source does not show, or some of those shown be none of
-    its own."""
+    """Whether the source may omit some of its devices, or list devices of another vdev below it."""
     alloc_bytes: int | None = None
     size_bytes: int | None = None
     """Allocatable bytes of a top-level vdev or the pool; the device's size for a leaf."""
     free_bytes: int | None = None
-    """As printed, where a source printed it; else size less allocated."""
+    """As the source printed it; otherwise size minus allocated."""
     fragmentation: float | None = None
-    """Share of free-space fragmentation, 0…1; top-level vdevs only."""
+    """Fragmentation of free space, 0…1; top-level vdevs only."""
     scan_processed: int | None = None
     """Bytes the running scan repaired onto this leaf (healing) or rebuilt (sequential)."""
     ashift: int | None = None
     physical_ashift: int | None = None
     data_disks: int | None = None
-    """dRAID: data devices in a redundancy group."""
+    """dRAID only: data devices per redundancy group."""
     width: int | None = None
-    """Devices in all, shown or not, of a dRAID and in a listing."""
+    """Number of devices, shown or not, of a dRAID or of a vdev in ``zpool list``."""
     failure_group: int | None = None
-    """dRAID with several failure groups: devices of each. They are listed group by group, so that
-    the first of every group are of one failure domain, as are the second."""
+    """dRAID with several failure groups: devices per group.
+
+    Devices are listed group by group. The first ones of all groups form a failure domain, as do
+    the second ones, and so on.
+    """
     spares_left: int | None = None
     initialize: Progress | None = None
     trim: Progress | None = None
     trimmable: bool | None = None
-    """Whether the device takes trims; None where the source doesn't say."""
+    """Whether the device supports trim; None if the source does not tell."""
     disk: LeafDisk | None = None
-    """The disk below a leaf, where the source knows the machine's disks."""
+    """The disk under a leaf, if the source knows the machine's disks."""
     phys_path: str | None = None
     devid: str | None = None
     allocating: bool | None = None
     autosit: bool | None = None
-    """Whether slow disks of a raidz or dRAID are told to sit out (2.4); None if unknown."""
+    """Whether slow disks of a raidz or dRAID may sit out (``autosit``, 2.4); None if unknown."""
     io: IoCounters | None = None
     rates: IoRates | None = None
-    """Rates a source gave ready-made (``zpool iostat``); else history derives them."""
+    """Rates from the source (``zpool iostat``); otherwise they are derived from the history."""
     block: BlockCounters | None = None
     queues: Mapping[str, tuple[int, int]] = NOTHING
-    """Class (``sync_r`` … ``scrub``, ``rebuild``) to (pending, active) I/Os now."""
+    """Pending and active I/Os now, by class (``sync_r`` … ``scrub``, ``rebuild``)."""
     histograms: Mapping[str, tuple[int, ...]] = NOTHING
     """Cumulative histograms: ``disk_r``, ``disk_w`` (bucket i = up to 2^(i+1) ns) and others."""
     children: tuple[Vdev, ...] = ()
 
     @property
     def sitting_out(self) -> bool:
-        """Whether reads go around this leaf (the property ``sit_out``, 2.4)."""
+        """Whether reads avoid this leaf (property ``sit_out``, 2.4)."""
         return SITTING_OUT in self.note
 
     @property
     def located(self) -> str:
-        """As people find it: ``Slot 05 (serial ZC1A)``, see ``LeafDisk.called``."""
+        """How to find it by hand, as ``Slot 05 (serial ZC1A)`` (``LeafDisk.called``)."""
         return self.disk.called(self.name) if self.disk is not None else self.name
 
     @property
     def called(self) -> str:
-        """The same where its name doesn't tell the bay that is known, else its name.
+        """Its name, or how to find it by hand if its bay is known and differs from the name.
 
         A partition keeps its name: others may be on the same disk.
         """
@@ -181,7 +188,7 @@ class Vdev(NamedTuple):
         return self.name if has_own else self.located
 
     def walk(self) -> Iterator[Vdev]:
-        """The vdev and everything below it, in the order ``zpool status`` prints."""
+        """Yield the vdev and all its descendants, in the order of ``zpool status``."""
         rest = [self]
         while rest:
             vdev = rest.pop()
@@ -190,7 +197,7 @@ class Vdev(NamedTuple):
                 rest.extend(reversed(vdev.children))
 
     def leaves(self) -> Iterator[Vdev]:
-        """The devices below this vdev, itself if it is one."""
+        """Yield the devices below this vdev, or itself if it is one."""
         rest = [self]
         while rest:
             vdev = rest.pop()
@@ -203,22 +210,22 @@ class Vdev(NamedTuple):
 class Scan(NamedTuple):
     """A resilver, scrub, sequential rebuild or error scrub, with counters as the kernel keeps them.
 
-    Counters of a text source are what was printed, ×1024^k; ``resolution`` says how coarse
-    that makes ``issued_bytes`` (0 when exact).
+    Counters of a text source are the printed ones, ×1024^k; ``resolution`` is the precision that
+    is left of ``issued_bytes`` (0 if exact).
     """
 
     function: str = "none"
-    """resilver, scrub, rebuild, errorscrub or none."""
+    """``resilver``, ``scrub``, ``rebuild``, ``errorscrub`` or ``none``."""
     state: str = "none"
-    """running, paused, finished, canceled or none."""
+    """``running``, ``paused``, ``finished``, ``canceled`` or ``none``."""
     stage: str | None = None
-    """scanning or issuing; None when nothing runs and in one-stage dialects."""
+    """``scanning`` or ``issuing``; None if nothing runs, or the scan has one stage only."""
     vdev: str | None = None
-    """The top-level vdev a rebuild works on."""
+    """Top-level vdev that a rebuild works on."""
     start: float | None = None
     end: float | None = None
     total_bytes: int | None = None
-    """Bytes to examine (rebuild: the current estimate); skipped bytes not taken off."""
+    """Bytes to examine (rebuild: the current estimate), including those to skip."""
     scanned_bytes: int | None = None
     issued_bytes: int | None = None
     skipped_bytes: int | None = None
@@ -226,11 +233,11 @@ class Scan(NamedTuple):
     """Repaired or resilvered bytes."""
     errors: int | None = None
     percent: float | None = None
-    """What this ZFS version prints, unclamped (print_scan_scrub_resilver_status, zpool_main.c)."""
+    """As this ZFS version prints it, unclamped (print_scan_scrub_resilver_status, zpool_main.c)."""
     zpool_eta: float | None = None
-    """Seconds to go as ``zpool status`` prints them; None where it prints none."""
+    """Seconds left as ``zpool status`` prints them; None if it prints none."""
     zpool_scan_rate: float | None = None
-    """Bytes/s as zpool prints: the average over the current pass."""
+    """Bytes/s as zpool prints them: the average over the current pass."""
     zpool_issue_rate: float | None = None
     duration: float | None = None
     paused_since: float | None = None
@@ -238,24 +245,26 @@ class Scan(NamedTuple):
     pass_scanned: int | None = None
     pass_issued: int | None = None
     pass_paused: float | None = None
-    """Seconds this pass has spent paused."""
+    """Seconds for which this pass was paused."""
     resolution: float = 0.0
-    """Bytes of rounding in ``issued_bytes`` (half the last printed digit); 0 when exact."""
+    """Rounding error of ``issued_bytes`` in bytes (half the last printed digit); 0 if exact."""
     printed: bool = False
-    """Whether its bytes are those printed for people, perhaps but for ``issued_bytes``."""
+    """Whether its byte counts are rounded for display, perhaps except ``issued_bytes``."""
     issues_skipped: bool = False
-    """Whether bytes that it skips are counted as issued while it runs (before 2.2)."""
+    """Whether skipped bytes count as issued while it runs (before 2.2)."""
     two_stage: bool = True
-    """False where scanned bytes are the only counter, and so the work (before 0.8)."""
+    """False if scanned bytes are the only counter, and so measure the work (before 0.8)."""
     thorough: bool | None = None
-    """Whether a scrub also decrypts and decompresses what it reads (``-t``); JSON doesn't say."""
+    """Whether a scrub also decrypts and decompresses (``-t``); None if unknown, as in JSON."""
     full: bool | None = None
-    """Whether a scrub is of everything, and not of a range of transaction groups (``-C``, ``-S``,
-    ``-E``); None where the pool's history doesn't say."""
+    """Whether a scrub covers everything rather than a range of txgs (``-C``, ``-S``, ``-E``).
+
+    None if the pool's history does not tell.
+    """
 
     @property
     def name(self) -> str:
-        """Its function as ``zpool status`` words it, and whether a part: ``partial scrub``."""
+        """Function for display, as in ``zpool status``, with its kind: ``partial scrub``."""
         if self.function == "errorscrub":
             return "error scrub"
         word = f"partial {self.function}" if self.full is False else self.function
@@ -263,14 +272,14 @@ class Scan(NamedTuple):
 
     @property
     def to_issue_bytes(self) -> int | None:
-        """Bytes this scan has to issue in all: total less skipped; None when unknown."""
+        """Bytes to issue in total: ``total_bytes`` minus skipped ones; None if unknown."""
         if self.total_bytes is None:
             return None
         return max(0, self.total_bytes - (self.skipped_bytes or 0))
 
     @property
     def progress_bytes(self) -> tuple[int | None, int | None]:
-        """Bytes done and bytes in all, as ``percent`` has them: a rebuild's is of those scanned."""
+        """Bytes done and in total, the basis of ``percent``: for a rebuild the scanned bytes."""
         if self.function == "rebuild":
             return self.scanned_bytes, self.total_bytes
         done = self.issued_bytes if self.two_stage else self.scanned_bytes
@@ -278,12 +287,12 @@ class Scan(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Whether it runs or is paused."""
+        """Whether it is running or paused."""
         return self.state in ("running", "paused")
 
     @property
     def key(self) -> tuple[str, str | None, float | None]:
-        """What makes two samples the same scan: function, vdev and start time."""
+        """Identity of a scan across samples: function, vdev and start time."""
         return (self.function, self.vdev, self.start)
 
 
@@ -292,9 +301,9 @@ class Activity(NamedTuple):
 
     kind: str
     state: str
-    """running, paused, finished, canceled or exists (a checkpoint)."""
+    """``running``, ``paused``, ``finished``, ``canceled`` or ``exists`` (a checkpoint)."""
     vdev: str | None = None
-    """What is worked on; of ``condense`` the type of metadata."""
+    """Vdev in progress; for ``condense`` the type of metadata."""
     start: float | None = None
     end: float | None = None
     done_bytes: int | None = None
@@ -302,75 +311,79 @@ class Activity(NamedTuple):
     percent: float | None = None
     zpool_eta: float | None = None
     zpool_rate: float | None = None
-    """Bytes/s as zpool prints: the average since the start."""
+    """Bytes/s as zpool prints them: the average since the start."""
     note: str = ""
     resolution: float = 0.0
-    """Bytes of rounding in ``done_bytes``; 0 when exact."""
+    """Rounding error of ``done_bytes`` in bytes; 0 if exact."""
 
     @property
     def discarding(self) -> bool:
-        """Whether it is a checkpoint that goes; ``total_bytes`` is then what remains of it."""
+        """Whether a checkpoint is being discarded; ``total_bytes`` is then what is left of it."""
         return self.kind == "checkpoint" and self.state == "running"
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool as one sample saw it."""
+    """A pool at the time of one sample."""
 
     name: str
     state: str | None
     root: Vdev
-    """The root vdev; log, cache, spare, special and dedup vdevs are among its children."""
+    """Root vdev; log, cache, spare, special and dedup vdevs are among its children."""
     guid: str | None = None
     message: str | None = None
-    """The ``status:`` text, unwrapped to one line."""
+    """The ``status:`` text, joined to one line."""
     action: str | None = None
     see: str | None = None
     suspension: str | None = None
-    """Why all I/O is suspended: MULTIHOST, ERRORS or UNEXPLAINED; None while it is not. zpool may
-    print another ``state`` meanwhile (before 0.8 that of the devices)."""
+    """Why all I/O is suspended: MULTIHOST, ERRORS or UNEXPLAINED; None if it is not.
+
+    zpool may print another ``state`` meanwhile (before 0.8 that of the devices).
+    """
     lacks: str | None = None
-    """What the source leaves out without which no pool can be called OK: ``the text ends before its
-    table``. None where it is complete."""
+    """Missing part of the source without which a pool can't be called OK; None if complete.
+
+    Such as ``the text ends before its table``.
+    """
     scans_told: bool = True
-    """Whether the source tells of scans, so that where ``scans`` has none there was none."""
+    """Whether the source reports scans, so that empty ``scans`` means that there were none."""
     scans: tuple[Scan, ...] = ()
-    """Every scan known: running ones first, then newest first."""
+    """All known scans: running ones first, then newest first."""
     activities: tuple[Activity, ...] = ()
     error_count: int | None = None
-    """Data errors; None when the source printed none of it."""
+    """Number of data errors; None if the source does not tell."""
     damaged: bool = False
-    """There are data errors, of unknown number."""
+    """Whether there are data errors, but their number is unknown."""
     errors: tuple[str, ...] | None = None
-    """Names of damaged files; None when not permitted or not requested, () when there are none."""
+    """Names of damaged files; None if not permitted or not requested, () if there are none."""
     destroyed: Mapping[str, str] = field(default_factory=dict)
-    """Hexadecimal ids in ``errors`` to the last names of those datasets, where they are known."""
+    """Last names of destroyed datasets, if known, by their hexadecimal ids in ``errors``."""
     comment: str | None = None
     created: float | None = None
-    """Epoch seconds, as its history says."""
+    """When it was created (epoch seconds), from its history."""
     full_scrub: float | None = None
-    """Epoch seconds of the end of the last full scrub, as its history says."""
+    """End of the last full scrub (epoch seconds), from its history."""
 
     @property
     def scan(self) -> Scan:
-        """The running scan, else the newest, else one whose function is ``none``."""
+        """The running scan, otherwise the newest, otherwise one with function ``none``."""
         return self.scans[0] if self.scans else Scan()
 
     @property
     def suspended(self) -> bool:
-        """Whether all I/O is suspended, so that nothing moves."""
+        """Whether all I/O is suspended."""
         return self.suspension is not None or self.state == "SUSPENDED"
 
     @property
     def checkpoint(self) -> Activity | None:
-        """The checkpoint that exists or is being discarded."""
+        """The checkpoint that exists or is being discarded; None without one."""
         kinds = ("exists", "running")
         found = (a for a in self.activities if a.kind == "checkpoint" and a.state in kinds)
         return next(found, None)
 
 
 class HostLoad(NamedTuple):
-    """The machine while the sample was taken: CPU share 0…1, bytes of memory."""
+    """Load of the machine when the sample was taken: CPU share 0…1, bytes of memory."""
 
     cpu: float | None = None
     memory_total: int | None = None
@@ -379,52 +392,52 @@ class HostLoad(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened: from ``zpool events``, or seen between two samples."""
+    """An event: from ``zpool events``, or a change between two samples."""
 
     t: float
     name: str
-    """The class, as in ``resilver_start``, ``statechange``, ``checksum``."""
+    """Event class, such as ``resilver_start``, ``statechange``, ``checksum``."""
     text: str
-    """One line in words."""
+    """Description in one line."""
     severity: str = "info"
-    """info, notice, warning or error."""
+    """``info``, ``notice``, ``warning`` or ``error``."""
     vdev: str | None = None
     origin: str = "zpool"
-    """zpool, console (a change the console saw itself) or kernel."""
+    """``zpool``, ``console`` (a change that the console observed) or ``kernel``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One pool at one moment, from one source."""
+    """One pool at one time, from one source."""
 
     t: float
     """Epoch seconds."""
     clock: float
-    """Seconds that never jump, for differences; equal to ``t`` where the source has no better."""
+    """Seconds of a monotonic clock, for differences; equal to ``t`` if the source has none."""
     source: str
-    """libzfs, json, text, replay or demo."""
+    """``libzfs``, ``json``, ``text``, ``replay`` or ``demo``."""
     exact: bool
     pool: Pool
     kstat: str | None = None
-    """The pool's word in /proc/spl/kstat/zfs/POOL/state."""
+    """Content of /proc/spl/kstat/zfs/POOL/state."""
     host: HostLoad | None = None
     version: str | None = None
-    """OpenZFS version of the machine sampled, where known: ``2.3.9``."""
+    """OpenZFS version of the sampled machine, such as ``2.3.9``, if known."""
     events: tuple[Event, ...] = ()
     tunables: Mapping[str, int] = field(default_factory=dict)
-    """Module parameters of scans, where the source could read them."""
+    """Module parameters for scans, if the source could read them."""
     enclosures: Collection[Enclosure] = ()
-    """Those of the machine, with their slots; () where none is known."""
+    """Enclosures of the machine, with their slots; () if unknown."""
     dated: bool = True
-    """Whether it was taken at ``t``; the time of saved output may be unknown."""
+    """Whether ``t`` is the time it was taken, which may be unknown for saved output."""
     began: float | None = None
-    """Seconds of the steady clock when its reading began; None where the source doesn't say."""
+    """Monotonic clock when reading began, seconds; None if the source does not tell."""
     age: float = 0.0
-    """Seconds since it was read, where a newer one has not come in time."""
+    """Seconds since it was read, if no newer sample came in time."""
 
 
 class SampleFailure(NamedTuple):
-    """Why there is no fresh sample of a pool, in words that help an operator."""
+    """Reason, for the operator, why there is no fresh sample of a pool."""
 
     pool: str
     t: float
@@ -432,16 +445,16 @@ class SampleFailure(NamedTuple):
     text: str
     kstat: str | None = None
     block: Mapping[str, BlockCounters] = MappingProxyType({})
-    """Counters that diskstats still has, by leaf path."""
+    """Counters that /proc/diskstats still has, by leaf path."""
     gone: tuple[str, ...] = ()
-    """Paths of leaves whose devices are no longer in diskstats."""
+    """Paths of leaves whose devices have left /proc/diskstats."""
     host: HostLoad | None = None
     absent: bool = False
-    """Whether it was exported or destroyed: it is no longer in the kernel's list of pools."""
+    """Whether it was exported or destroyed: the kernel does not list it any more."""
     gap: bool = False
-    """Whether a recording has a sample here that could not be read."""
+    """Whether this stands for an unreadable sample in a recording."""
     began: float | None = None
-    """Seconds of the steady clock when the failed reading began; None if unknown."""
+    """Monotonic clock when the failed reading began, seconds; None if unknown."""
 
 
 Version = tuple[int, ...]
@@ -449,6 +462,6 @@ _NUMBERS = re.compile(r"(?:zfs-|zfs-kmod-)?v?(\d{1,9}(?:\.\d{1,9})*)")
 
 
 def parse_version(text: str | None) -> Version:
-    """``2.3.9``, ``2.4.0-rc2`` or ``zfs-kmod-2.3.9-1`` as its leading numbers; () when unknown."""
+    """Parse ``2.3.9``, ``2.4.0-rc2`` or ``zfs-kmod-2.3.9-1`` to its leading numbers; () if none."""
     match = _NUMBERS.match(text or "")
     return tuple(int(part) for part in match[1].split(".")) if match else ()

@@ -1,7 +1,7 @@
-"""How many more devices each top-level vdev can lose, and which must not be removed.
+"""Redundancy left in each top-level vdev, and the devices that must not be removed.
 
-And layouts compared as ``zpool add`` compares them without ``-f``: get_replication and
-check_replication in cmd/zpool/zpool_vdev.c (2.2.11).
+Also compares layouts as ``zpool add`` does without ``-f``: get_replication and check_replication in
+cmd/zpool/zpool_vdev.c (2.2.11).
 """
 
 from __future__ import annotations
@@ -16,26 +16,29 @@ from zconsole.units import counted, size
 
 
 class Redundancy(NamedTuple):
-    """How many more devices of a top-level vdev may fail now without losing data."""
+    """Number of devices of a top-level vdev that may still fail without losing data."""
 
     vdev: str
     left: int
     untouchable: tuple[str, ...] = ()
-    """At 0: the devices whose loss would lose data."""
+    """If ``left`` is 0: the devices whose loss would lose data."""
 
 
 REPAIRS = frozenset({"resilver", "rebuild"})
 SEEN = 5.0
-"""Percent of a resilver from which every device that it fills has got some bytes."""
+"""Percent of a resilver after which every device that it fills has received some bytes."""
 COUNTED = 0.1
-"""The same where bytes are issued apart from the walk: what was issued is counted as resilvered
-only when its transaction group is synced, up to some 16M of the first terabyte later."""
+"""That percentage for scans with two stages.
+
+Issued bytes count as resilvered only when their txg is synced, up to some 16M of the first terabyte
+later.
+"""
 _PARENTS = ("mirror", "raidz", "draid")
 _LAYOUTS = (*_PARENTS, *GROUP_KINDS)
 
 
 def may_fail(left: int) -> str:
-    """How many devices may still fail, in words: ``no device may fail``."""
+    """Return how many devices may still fail as text: ``no device may fail``."""
     return f"{counted(left, 'more device')} may fail" if left > 0 else "no device may fail"
 
 
@@ -45,12 +48,12 @@ def redundancy(
     returned: Collection[str] = (),
     checkpoint: bool = False,
 ) -> tuple[Redundancy, ...]:
-    """The redundancy left in each top-level vdev of which it can be told, as ``by_vdev``."""
+    """Return the redundancy left in each top-level vdev; ``by_vdev`` documents the parameters."""
     return tuple(entry for _, entry in by_vdev(root, scans, returned, checkpoint))
 
 
 def of_pool(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, Redundancy], ...]:
-    """The top-level vdevs of a pool, with the redundancy left in them, as ``by_vdev``."""
+    """Return the top-level vdevs of a pool with their redundancy, as ``by_vdev`` does."""
     return by_vdev(pool.root, pool.scans, returned, pool.checkpoint is not None)
 
 
@@ -60,19 +63,24 @@ def by_vdev(
     returned: Collection[str] = (),
     checkpoint: bool = False,
 ) -> tuple[tuple[Vdev, Redundancy], ...]:
-    """One entry a data-holding top-level vdev, in tree order; names made unique with ``#1``.
+    """Return the redundancy of each data-holding top-level vdev, in tree order.
 
-    A resilvering, waiting or not-ONLINE leaf counts as missing; a replacing or spare vdev counts
-    as present when one of its children is ONLINE and complete. Never below 0. The newcomer of a
-    replacing vdev, a leaf that the kernel says is unfilled, and one that came back (named in
-    ``returned``) are being filled as long as a repair of ``scans`` runs, though zpool marks them
-    only once the first bytes were written; so is a spare of which the source does not tell, where
-    the repair has nothing else to fill. Of a dRAID's failure domain, no stripe has two devices
-    (vdev_draid.c): however many of them are missing, they count as one.
-    ``checkpoint``: whether one exists. It alone can keep a replacing vdev whose newcomer is whole.
-    Vdevs of which too little is shown (``is_incomplete``) have no entry. Nor have, without the row
-    of the pool, devices at the top: they may be those of a vdev whose row is not shown either. Nor
-    have vdevs of which a repair that has just begun may fill a device (``unmarked_repairs``).
+    Names are made unique with ``#1``. A leaf that is resilvering, waiting for a resilver or not
+    ONLINE counts as missing; a replacing or spare vdev counts as present if one of its children is
+    ONLINE and complete. Never below 0.
+
+    While a repair in ``scans`` runs, some devices count as being filled, though zpool marks them
+    only after the first bytes were written: the new device of a replacing vdev, a leaf that the
+    kernel reports as unfilled, and one that came back (named in ``returned``). So does a spare on
+    which the source is silent, if the repair has nothing else to fill. In a dRAID, no stripe has
+    two devices of one failure domain (vdev_draid.c), so all missing ones of a domain count as one.
+    ``checkpoint``: whether one exists; it alone can keep a replacing vdev whose new device is
+    complete.
+
+    There is no entry for a vdev of which too little is shown (``is_incomplete``), nor for one of
+    which a repair that has just begun may fill a device (``unmarked_repairs``). Without the row of
+    the pool, devices at the top level have none, either: they may belong to a vdev whose row is
+    missing as well.
     """
     known = tuple(scans)
     repairs = [scan for scan in known if scan.active and scan.function in REPAIRS]
@@ -92,7 +100,7 @@ def by_vdev(
             marked = _repaired(own[id(vdev)], _has_failed(known, vdev), checkpoint)
         entry = _of_top_level(marked, name)
         loose = root.state == "UNKNOWN" and not vdev.kind.startswith(_PARENTS)
-        # What a text that was cut off, or a repair, does not show can only make it worse.
+        # Devices hidden by truncated text or by a repair can only make it worse: 0 stays true.
         hidden = vdev.partial or any(scan.vdev in (None, vdev.name) for scan in begun)
         if not (loose or is_incomplete(vdev) or (hidden and entry.left)):
             entries.append((vdev, entry))
@@ -102,7 +110,7 @@ def by_vdev(
 def unmarked_repairs(
     root: Vdev, scans: Iterable[Scan], returned: Collection[str] = ()
 ) -> tuple[Scan, ...]:
-    """Repairs that run and have written nothing yet, where nothing shows which devices they fill.
+    """Return running repairs that have written nothing yet, if no device is marked as being filled.
 
     Each fills at least one (vdev_resilver_needed, vdev.c), which zpool marks once bytes were
     written to it. ``returned`` is as for ``by_vdev``.
@@ -123,9 +131,9 @@ def unmarked_repairs(
 
 
 def is_incomplete(top: Vdev) -> bool:
-    """Whether what is shown of a top-level vdev is too little to tell its redundancy.
+    """Whether too little is shown of a top-level vdev to determine its redundancy.
 
-    Its layout is unknown (``-g``, or a new kind), devices are left out (``-e``), or their states.
+    Its layout is unknown (``-g``, or a new kind), or devices (``-e``) or their states are missing.
     """
     every = tuple(top.walk())
     if any(v.children and not v.kind.startswith(_LAYOUTS) for v in every):
@@ -134,7 +142,7 @@ def is_incomplete(top: Vdev) -> bool:
         return True
     if any(v.kind in GROUP_KINDS and len(v.children) == 1 for v in every):
         return True
-    # With -e only those that are bad are shown.
+    # zpool status -e shows only devices that have a problem.
     fewer = top.width is not None and len(top.children) < top.width
     if fewer and all(v.state != "ONLINE" or v.errors.total for v in top.children):
         return True
@@ -147,12 +155,12 @@ def is_incomplete(top: Vdev) -> bool:
 
 
 def is_complete(vdev: Vdev) -> bool:
-    """Whether all of this device's data is on it and readable: ONLINE and not being filled.
+    """Whether a device has all its data and can be read: ONLINE and not being filled.
 
-    A spare that stands in at several places is complete in none.
-    Of a replacing vdev only the old device counts, unless the kernel says that the new one is
-    filled: it takes the old one out once it is (spa_vdev_resilver_done_hunt, module/zfs/spa.c).
-    A vdev that cannot be opened gives nothing, whatever its devices are called.
+    A spare attached in several places is complete in none. In a replacing vdev only the old device
+    counts, unless the kernel reports the new one as filled: it removes the old one then
+    (spa_vdev_resilver_done_hunt, module/zfs/spa.c). A vdev that can't be opened is not complete,
+    whatever the states of its devices.
     """
     if vdev.children and vdev.state not in ("ONLINE", "DEGRADED", ""):
         return False
@@ -167,7 +175,7 @@ def is_complete(vdev: Vdev) -> bool:
 
 
 def parity(vdev: Vdev) -> int:
-    """Losses the layout survives when whole: 2 for raidz2, n-1 for an n-way mirror."""
+    """Return how many failures a complete vdev survives: 2 for raidz2, n-1 for an n-way mirror."""
     if vdev.kind == "mirror":
         return max(0, len(vdev.children) - 1)
     if vdev.kind[:-1] in ("raidz", "draid") and vdev.kind[-1].isdigit():
@@ -176,7 +184,7 @@ def parity(vdev: Vdev) -> int:
 
 
 def _fills_others(tops: Iterable[Vdev], returned: Collection[str]) -> bool:
-    """Whether a repair is known to fill anything but spares that stand in, or is at work on one."""
+    """Whether any device is marked as resilvering, or a repair has others than spares to fill."""
     return any(
         vdev.resilvering or vdev.kind == "replacing" or vdev.name in returned
         for top in tops
@@ -192,12 +200,11 @@ def _has_failed(scans: Iterable[Scan], top: Vdev) -> bool:
 
 
 def _of_own_data(vdev: Vdev, repairs: Iterable[Scan]) -> Vdev:
-    """A dRAID without the marks of devices that only take their part of a distributed spare.
+    """Clear ``resilvering`` of dRAID devices that only receive their part of a distributed spare.
 
-    zpool calls each of them "(resilvering)", as repairs are written to all; the kernel knows that
-    nothing of their own is missing (no ZPOOL_CONFIG_RESILVER_TXG, vdev.c). Where the source does
-    not have its word, marks say nothing during a rebuild, nor where there are more than can be
-    missing.
+    zpool marks each of them "(resilvering)", as repairs are written to all; the kernel knows that
+    none of their own data is missing (no ZPOOL_CONFIG_RESILVER_TXG, vdev.c). If the source lacks
+    that information, the marks mean nothing during a rebuild, nor if they are more than the parity.
     """
     if not vdev.kind.startswith("draid"):
         return vdev
@@ -213,9 +220,9 @@ def _of_own_data(vdev: Vdev, repairs: Iterable[Scan]) -> Vdev:
 
 
 def _repaired(vdev: Vdev, failed: bool, checkpoint: bool) -> Vdev:
-    """A vdev at which no repair is at work, with the devices marked that none has filled.
+    """Mark the devices that no repair has filled, in a vdev without a running repair.
 
-    ``failed``: the last repair ended with errors, and may have left out a part.
+    ``failed``: the last repair had errors or was canceled, so that it may be incomplete.
     """
     if not vdev.children:
         return vdev._replace(resilvering=True) if vdev.unfilled and not checkpoint else vdev
@@ -228,12 +235,12 @@ def _repaired(vdev: Vdev, failed: bool, checkpoint: bool) -> Vdev:
 
 
 def _filled(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
-    """The vdev with newcomers below it, and leaves that came back, marked."""
+    """Mark new devices, and leaves that came back, as resilvering."""
     if not vdev.children:
         filling = vdev.unfilled or vdev.name in returned
         return vdev._replace(resilvering=True) if filling else vdev
     *others, new = (_filled(child, returned, spares) for child in vdev.children)
-    if vdev.kind == "replacing":  # newcomers before the last one may be filled
+    if vdev.kind == "replacing":  # all but the first are new; earlier ones may be filled already
         late = (v._replace(resilvering=v.resilvering or v.unfilled is None) for v in others[1:])
         others = [*others[:1], *late]
     stands_in = spares and vdev.kind == "spare" and new.unfilled is None
@@ -245,12 +252,13 @@ def _filled(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
 def _of_top_level(vdev: Vdev, name: str) -> Redundancy:
     members = vdev.children if vdev.kind not in GROUP_KINDS and vdev.children else (vdev,)
     domains = vdev.failure_group or len(members)
+    # Failure groups follow one another: an equal remainder means the same failure domain.
     missing = {n % domains for n, member in enumerate(members) if not is_complete(member)}
     is_open = vdev.state in ("ONLINE", "DEGRADED", "")
     left = max(0, parity(vdev) - len(missing)) if is_open else 0
     if left:
         return Redundancy(name, left)
-    # Every member that is whole through a single device hangs on that device.
+    # A member with a single complete device depends on that device.
     others = (member for n, member in enumerate(members) if n % domains not in missing)
     whole = [[leaf.name for leaf in each.leaves() if is_complete(leaf)] for each in others]
     alone = tuple(names[0] for names in whole if len(names) == 1)
@@ -262,7 +270,7 @@ FUZZ = 16 * 1024**2
 
 
 class Replication(NamedTuple):
-    """The layout of a top-level vdev: ``raidz2`` is kind ``raidz`` with parity 2."""
+    """Layout of a top-level vdev: ``raidz2`` is kind ``raidz`` with parity 2."""
 
     kind: str
     width: int
@@ -270,38 +278,38 @@ class Replication(NamedTuple):
 
     @property
     def survives(self) -> int:
-        """How many of its devices may fail without losing data."""
+        """Number of its devices that may fail without losing data."""
         return max(0, self.width - 1) if self.kind == "mirror" else self.parity
 
     @property
     def words(self) -> str:
-        """``raidz2 of 6 disks``, ``mirror of 2 disks``, ``single disk``."""
+        """Text such as ``raidz2 of 6 disks``, ``mirror of 2 disks``, ``single disk``."""
         if self.width == 1 and not self.survives:
             return "single disk"
         return f"{self.kind}{self.parity or ''} of {self.width} disks"
 
 
 def replication_of(top: Vdev) -> Replication:
-    """The layout of a top-level vdev."""
+    """Return the layout of a top-level vdev."""
     if top.kind.startswith(("raidz", "draid")):
         return Replication(top.kind[:5], len(top.children), parity(top))
     return Replication(top.kind, max(1, len(top.children)))
 
 
 def least_redundant(root: Vdev) -> int:
-    """How many failures each redundant normal-class vdev survives when whole; at least 1.
+    """Return how many failures every redundant normal-class vdev survives; at least 1.
 
-    Vdevs without redundancy don't count: that one was added by mistake is no reason for another.
+    Vdevs without redundancy don't count: one added by mistake does not justify another.
     """
     tops = map(parity, (v for v in data_vdevs(root) if v.vclass == "normal"))
     return min(filter(None, tops), default=1)
 
 
 def mismatch(root: Vdev, new: Replication, sizes: Iterable[int] = ()) -> str | None:
-    """Why zpool would refuse to add a vdev of this layout unless forced; None where it would not.
+    """Reason why zpool would refuse to add a vdev of this layout without ``-f``; None if none.
 
-    zpool compares with the last vdev, and only where the pool's own vdevs match each other.
-    ``sizes``: bytes of the new devices, where known.
+    zpool compares with the last vdev, and only if the pool's own vdevs match each other.
+    ``sizes``: bytes of the new devices, if known.
     """
     tops = data_vdevs(root)
     if not _is_consistent(tops):
@@ -315,7 +323,7 @@ def mismatch(root: Vdev, new: Replication, sizes: Iterable[int] = ()) -> str | N
 
 
 def sizes_differ(sizes: Iterable[int]) -> str | None:
-    """What zpool has against devices of one vdev that differ in size; None for alike ones."""
+    """Reason why zpool refuses devices of these sizes in one vdev; None if it does not."""
     known = list(sizes)
     if not known or max(known) - min(known) <= FUZZ:
         return None
@@ -323,14 +331,14 @@ def sizes_differ(sizes: Iterable[int]) -> str | None:
 
 
 def _is_consistent(tops: tuple[Vdev, ...]) -> bool:
-    """Whether the pool's vdevs match each other, so that zpool compares a new one with them."""
+    """Whether the pool's vdevs match each other; otherwise zpool accepts any new one."""
     layouts = [replication_of(top) for top in tops]
     alike = all(not _differ(a, b, among_present=True) for a, b in pairwise(layouts))
     return bool(tops) and alike and all(sizes_differ(_sizes(top)) is None for top in tops)
 
 
 def _sizes(top: Vdev) -> Iterator[int]:
-    """Sizes of its devices; of a replacing or spare group that of the first."""
+    """Yield the sizes of its devices, of a replacing or spare group that of the first."""
     for member in top.children:
         leaf = member
         while is_group(leaf):
@@ -340,7 +348,7 @@ def _sizes(top: Vdev) -> Iterator[int]:
 
 
 def _differ(a: Replication, b: Replication, among_present: bool = False) -> bool:
-    """Whether two layouts count as different; raidz and mirror of equal redundancy do not."""
+    """Whether zpool considers two layouts different; raidz and mirror of equal redundancy match."""
     kinds = {a.kind, b.kind}
     if "mirror" in kinds and kinds & {"raidz", "draid"}:
         return a.survives != b.survives

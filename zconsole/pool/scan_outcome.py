@@ -1,8 +1,8 @@
-"""Whether the scans of a pool are over, and restored redundancy.
+"""Outcome of scans: whether they have ended, and whether redundancy is restored.
 
-After ``dsl_scan_done`` a replacing or spare vdev goes away only if the DTLs emptied: not with
-scan errors, and not while a checkpoint exists (module/zfs/dsl_scan.c, vdev.c 2.3.9). What stays
-shows that, as a later scrub's figures take the place of the repair's.
+After ``dsl_scan_done`` a replacing or spare vdev is removed only if its DTLs are empty: not with
+scan errors, and not while a checkpoint exists (module/zfs/dsl_scan.c, vdev.c 2.3.9). So a vdev that
+is left shows an incomplete repair, even after a later scrub has replaced the repair's counters.
 """
 
 from __future__ import annotations
@@ -16,39 +16,41 @@ from zconsole.pool.topology import is_group
 from zconsole.units import counted, size
 
 KEEP_OLD = "keep the old disk: it still counts"
-"""Of redundancy that a repair left to the old disk."""
+"""Advice if a repair left redundancy to depend on the old disk."""
 BY_SPARE = "a spare stands in: replace or detach the lost disk"
-"""Of redundancy that is whole by a hot spare, which stays INUSE until then."""
+"""Advice if a hot spare provides the redundancy; it stays INUSE until then."""
 GRACE = 20.0
-"""Seconds after a scan's end in which the kernel still takes out what was replaced
-(spa_vdev_resilver_done, an asynchronous task some transaction groups later) and in which a
-further pass begins; and after a replacement in which its repair begins."""
+"""Seconds to wait after a scan's end before judging it, or after a replacement for its repair.
+
+The kernel removes replaced devices in an asynchronous task some txgs later
+(spa_vdev_resilver_done), and may begin another pass.
+"""
 
 
 READS = ("ONLINE", "DEGRADED", "")
-"""States in which a device can be filled; "" where none is shown."""
+"""States in which a device can be filled; "" if none is shown."""
 WELL = frozenset({"OK", "ATTENTION"})
-"""Words of health that leave nothing to restore: a device's errors may be older than the scan."""
+"""Health words with nothing to restore: errors of a device may be older than the scan."""
 
 
 class ScanOutcome(NamedTuple):
-    """How a scan ended."""
+    """Outcome of a scan."""
 
     over: bool
-    """Whether no scan of its pool runs or is paused."""
+    """Whether no scan of its pool is running or paused."""
     restored: bool | None
-    """Whether redundancy is whole after it; None while that may still change."""
+    """Whether redundancy is complete after it; None while that may still change."""
     left_behind: bool
-    """Whether something remains that a good repair removes."""
+    """Whether something remains that a successful repair would have removed."""
     canceled: bool
 
 
 class LastScan(NamedTuple):
-    """The newest scan of a function that has ended. Epoch seconds, seconds."""
+    """The newest ended scan of a function. ``end`` in epoch seconds, ``duration`` in seconds."""
 
     function: str
     result: str
-    """RESTORED, NOT_RESTORED or CANCELED."""
+    """``RESTORED``, ``NOT_RESTORED`` or ``CANCELED``."""
     end: float
     duration: float | None
     errors: int | None
@@ -58,9 +60,9 @@ RESTORED, NOT_RESTORED, CANCELED = "restored", "not restored", "canceled"
 
 
 def last_scan(pool: Pool, scan: Scan, word: str, now: float) -> LastScan | None:
-    """How ``scan`` ended, by the pool as it is at epoch second ``now``.
+    """Return the outcome of ``scan`` from the pool's current state, at epoch second ``now``.
 
-    None while it runs, while another scan of its pool does, and until its result is sure.
+    None while it or another scan of its pool is running, and until its result is final.
     """
     if scan.end is None or scan.active:
         return None
@@ -76,9 +78,9 @@ def last_scan(pool: Pool, scan: Scan, word: str, now: float) -> LastScan | None:
 def scan_outcome(
     scan: Scan | None, root: Vdev | None, word: str, waited: float | None
 ) -> ScanOutcome:
-    """How ``scan`` ended in a pool with this tree and this word of health.
+    """Return the outcome of ``scan`` in a pool with this tree and this health word.
 
-    ``waited``: seconds since no scan was seen to run, less than 0 where the clock was set back;
+    ``waited``: seconds since the last scan was seen to run, negative if the clock was set back;
     None while one runs.
     """
     canceled = scan is not None and scan.state == "canceled"
@@ -90,14 +92,14 @@ def scan_outcome(
 
 
 def settling(now: float, *ends: float | None) -> bool:
-    """Whether one of these moments is so recent that more may follow."""
+    """Whether any of these times is within GRACE, so that more changes may follow."""
     return any(0 <= now - t < GRACE for t in ends if t is not None)
 
 
 def is_end(scan: Scan, later: Scan) -> bool:
-    """Whether ``later`` is how a scan that ran ended, or came after it.
+    """Whether ``later`` is the end of ``scan``, or a scan after it.
 
-    Of a pool that was rewound no scan shows that: it is gone unfinished.
+    If the pool was rewound, neither is the case: the scan is gone, unfinished.
     """
     if None in (scan.start, later.end):
         return True
@@ -105,17 +107,16 @@ def is_end(scan: Scan, later: Scan) -> bool:
 
 
 SAME_END = 2.0
-"""Seconds by which the ends of one scan may differ between sources: text prints whole seconds."""
+"""Seconds by which sources may differ on the end of a scan: text prints whole seconds."""
 MINUTE = 60.0
-"""Seconds that are left out of the length of a scan: before 0.8 text prints whole minutes."""
+"""Seconds by which the duration of a scan may be too short: before 0.8 text has whole minutes."""
 
 
 def same_scan(known: Scan, scan: Scan) -> bool:
-    """Whether two samples, maybe of different sources, show one scan; ``known`` the older one.
+    """Whether two samples, perhaps of different sources, show the same scan; ``known`` is older.
 
-    Text prints no start of a scan that is over: its end tells which it is, or its length where it
-    was seen to run. Solaris 10 prints none at all: one that runs after another has ended is the
-    next.
+    Text shows no start of an ended scan: it is identified by its end, or by its duration if it was
+    seen running. Solaris 10 shows no start at all: a scan that runs after one has ended is another.
     """
     if (known.function, known.vdev) != (scan.function, scan.vdev):
         return False
@@ -131,7 +132,7 @@ def same_scan(known: Scan, scan: Scan) -> bool:
 
 
 def left_behind(root: Vdev | None) -> bool:
-    """Whether something remains that a good repair removes at its end or moments later."""
+    """Whether something remains that a successful repair removes at its end or shortly after."""
     return root is not None and any(is_group(v) or v.awaiting_resilver for v in root.walk())
 
 
@@ -141,10 +142,10 @@ def not_restored(
     regrouped: float | None = None,
     damaged: Iterable[tuple[str, int]] = (),
 ) -> Iterator[str]:
-    """Why redundancy is not restored although no repair runs; empty while one runs.
+    """Yield reasons why redundancy is not restored; nothing while a repair is running.
 
-    ``regrouped``: when a replacing vdev or a waiting device was last seen to come; ``damaged``:
-    devices that returned damaged data to the last resilver, and how often.
+    ``regrouped``: epoch second at which a replacing vdev or a device waiting for a resilver was
+    last added; ``damaged``: devices that returned damaged data to the last resilver, and how often.
     """
     if not pool.scans or any(s.function in REPAIRS and s.active for s in pool.scans):
         return
@@ -166,7 +167,7 @@ def not_restored(
             yield _again(pool)
         for new in (new for new in news if new.state not in READS):
             yield f"no resilver fills {new.name} ({new.state}): bring it back or detach it"
-        # Redundancy is whole by the old disk, which so has to stay.
+        # Redundancy depends on the old disk, so it must stay.
         if any(v.kind == "replacing" and is_complete(v.children[0]) for v in groups):
             yield KEEP_OLD
         if whole and not kept and any(map(_stands_in, groups)):
@@ -175,23 +176,23 @@ def not_restored(
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
     yield from _copied_unchecked(pool.scans)
-    # A further scrub still repaired something after such a resilver (seen on OpenZFS 2.2.11).
+    # Such a resilver may leave damage: a later scrub repaired more (seen on OpenZFS 2.2.11).
     for name, count in damaged:
         errors = "1 checksum error" if count == 1 else f"{count} checksum errors"
         yield f"{name} returned damaged data to the resilver ({errors}): scrub"
 
 
 def _newest_repair(pool: Pool) -> Scan | None:
-    """The repair that ended last."""
+    """Return the repair that ended last."""
     ended = (s for s in pool.scans if s.state in ("finished", "canceled"))
     repairs = (s for s in ended if s.function in REPAIRS)
     return max(repairs, key=lambda s: s.end or s.start or 0.0, default=None)
 
 
 def canceled_repair(pool: Pool) -> Iterator[str]:
-    """That the last repair was canceled, and no scrub has shown since that nothing is lacking.
+    """Yield a warning if the last repair was canceled and no scrub has checked redundancy since.
 
-    While one runs that began later, nothing is said: the kernel forgets an earlier one for it.
+    Nothing while a later scrub or repair is running: the kernel then forgets the earlier scan.
     """
     newest = _newest_repair(pool)
     if newest is None or newest.state != "canceled":
@@ -204,7 +205,10 @@ def canceled_repair(pool: Pool) -> Iterator[str]:
 
 
 def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
-    """A rebuild copies without checksums; the scrub that follows may not repair everything."""
+    """Advise another scrub if the one after a rebuild repaired data.
+
+    A rebuild copies without checking checksums, and one scrub may not repair everything.
+    """
     rebuilt = [s.end for s in scans if s.function == "rebuild"]
     for scan in scans:
         own = (start := started(scan)) is not None and settling(start, *rebuilt)
@@ -213,14 +217,14 @@ def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
 
 
 def started(scan: Scan) -> float | None:
-    """When a finished scan began; text has its end and length, in whole seconds each."""
+    """Return when a scan began; from its end and duration (whole seconds in text) if not shown."""
     if scan.start is not None or scan.end is None or scan.duration is None:
         return scan.start
     return scan.end - scan.duration + 1.0
 
 
 def has_checkpoint(pool: Pool) -> bool:
-    """Whether a checkpoint exists and is to stay: beside it no resilver completes.
+    """Whether a checkpoint exists that is not being discarded: it keeps resilvers from completing.
 
     ``dsl_scan_done`` then leaves the DTLs as they are (module/zfs/dsl_scan.c 2.2.11).
     """
@@ -228,7 +232,7 @@ def has_checkpoint(pool: Pool) -> bool:
 
 
 def blocked_repair(pool: Pool) -> Iterator[str]:
-    """That a checkpoint keeps the repair that runs from letting go of what it replaces."""
+    """Yield a warning if a checkpoint keeps the running repair from removing replaced devices."""
     if has_checkpoint(pool) and any(s.function in REPAIRS and s.active for s in pool.scans):
         yield _blocks(pool)
 
@@ -238,7 +242,7 @@ def _blocks(pool: Pool) -> str:
 
 
 def _checkpoint(pool: Pool) -> Iterator[str]:
-    """That a checkpoint is the cause, and the commands that end it."""
+    """If a checkpoint is the cause, yield that, and the commands to run."""
     if pool.checkpoint is None:
         return
     waits = "a checkpoint blocked the resilver: wait until it is discarded"
@@ -251,21 +255,21 @@ def _again(pool: Pool) -> str:
 
 
 def _stands_in(group: Vdev) -> bool:
-    """Whether a whole spare is in the place of a lost device."""
+    """Whether a complete spare replaces a lost device."""
     lost = group.children[0].state != "ONLINE"
     return group.kind == "spare" and lost and is_complete(group)
 
 
 def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
-    """Replacing and spare vdevs that a good repair would have removed.
+    """Yield replacing and spare vdevs that a successful repair would have removed.
 
-    Where no repair is known any more, a whole spare in the place of a lost device waits for none;
-    nor does one beside a device that is whole, after a repair that ended well.
+    Two kinds of spare need no repair: a complete one for a lost device, if no repair is known, and
+    one next to a complete device, after a successful repair.
     """
     well = newest is None or (newest.state == "finished" and not newest.errors)
     for vdev in filter(is_group, pool.root.walk()):
-        # The kernel takes out a spare that is whole beside a device that is, too, only where that
-        # device came back (vdev_unspare, module/zfs/vdev.c), not where it was put there by hand.
+        # Of two complete devices, the kernel detaches the spare only if the other one came back
+        # (vdev_unspare, module/zfs/vdev.c), not if the spare was attached by hand.
         beside = vdev.kind == "spare" and all(
             is_complete(v) and not v.unfilled for v in vdev.children
         )
@@ -275,10 +279,10 @@ def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
 
 
 def passed_over(root: Vdev, scan: Scan) -> tuple[str, ...]:
-    """Names of the newcomers that a running resilver writes nothing to while it fills others.
+    """Return the names of new devices that a running resilver skips while it fills others.
 
-    Before 0.8 nothing marks them, nor where they wait for another reason than a deferred resilver;
-    they are filled in a further pass.
+    They are filled in another pass. zpool does not mark them before 0.8, nor if they wait for a
+    reason other than a deferred resilver.
     """
     begun = scan.function == "resilver" and scan.state == "running" and (scan.percent or 0) >= SEEN
     if not begun or not any(leaf.resilvering for leaf in root.leaves()):
@@ -293,7 +297,7 @@ def passed_over(root: Vdev, scan: Scan) -> tuple[str, ...]:
 
 
 def scan_notes(root: Vdev, scan: Scan) -> Iterator[str]:
-    """What is odd about a running resilver, by the devices it fills."""
+    """Yield notes on devices that a running resilver does not fill."""
     if names := passed_over(root, scan):
         yield f"{', '.join(names)} not being filled in this pass: another one has to follow"
     at_work = scan.issued_bytes if scan.two_stage else scan.scanned_bytes

@@ -1,4 +1,4 @@
-"""The hours of the day in which alone a pool is scrubbed."""
+"""Scrub windows: the only hours of the day in which a pool is scrubbed."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ScrubWindow:
-    """One pool's scrub and its hours: as ordered, as kept on disk, and as simulated."""
+    """Scrub window of one pool: in orders, in the state on disk, and in simulations."""
 
     pool: str
     guid: str
     hours: str
-    """``22:00-06:00``, in the machine's own time zone; empty only in an order: at any hour."""
+    """``22:00-06:00``, in the machine's time zone; empty only in an order to drop the window."""
     begun: bool = False
-    """Whether its scrub was seen, or started: when that has ended, so has the window."""
+    """Whether its scrub was seen or started; the window ends with that scrub."""
     paused: bool = False
-    """Whether it was paused for the hours; what somebody else paused stays paused."""
+    """Whether the window paused it; a scrub paused by somebody else stays paused."""
 
     @property
     def ordered(self) -> str:
-        """What an order did, in words."""
+        """Message after an order."""
         if self.hours:
             return f"{self.pool} is scrubbed only in the hours {self.hours}"
         return (
@@ -29,5 +29,5 @@ class ScrubWindow:
 
     @property
     def begins(self) -> str:
-        """When the hours begin: ``22:00``."""
+        """Begin of the hours, such as ``22:00``."""
         return self.hours.partition("-")[0]

@@ -1,4 +1,4 @@
-"""Hot spares that would not help: in use for nothing, failed, or too small for a vdev."""
+"""Hot spares that would not help: in use needlessly, failed, or too small for a vdev."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from zconsole.pool.topology import data_vdevs, is_group
 from zconsole.units import size
 
 LEAST_DEVICE = 64 * 1024**2
-"""The smallest device that ZFS takes (SPA_MINDEVSIZE, include/sys/fs/zfs.h)."""
+"""Bytes of the smallest device that ZFS accepts (SPA_MINDEVSIZE, include/sys/fs/zfs.h)."""
 LABELS = 4 * 1024**2 + 512 * 1024
-"""Four labels and the boot block (VDEV_LABEL_START_SIZE, VDEV_LABEL_END_SIZE in vdev_impl.h)."""
+"""Bytes of the labels and the boot block (VDEV_LABEL_{START,END}_SIZE in vdev_impl.h)."""
 
 
 NAMED = 8
-"""Vdevs that are named; the others are counted."""
+"""Most vdevs to name; the others are counted."""
 STANDING = ("AVAIL", "INUSE")
 """States of a spare that has not failed."""
 
@@ -27,17 +27,21 @@ class SpareTrouble(NamedTuple):
     """One hot spare that would not help when a device fails."""
 
     kind: str
-    """``failed``; ``idle``: in use though the device it stood in for is back; ``small``: too small
-    for a vdev that no other spare fits, or for all; ``elsewhere``: in use, but not in this pool;
-    ``several``: in use for several devices, or for one that has got another spare or a replacement,
-    too."""
+    """One of these:
+
+    - ``failed``
+    - ``idle``: in use, though the device it replaced is back
+    - ``small``: too small for a vdev that no other spare fits, or for all
+    - ``elsewhere``: in use, but not in this pool
+    - ``several``: in use for several devices, or for one with another spare or a replacement, too
+    """
     name: str
     text: str
-    """What is wrong, in one line, and what to do."""
+    """The problem and what to do about it, in one line."""
 
     @property
     def severity(self) -> str:
-        """Warning for a spare that failed or should be free again, else notice."""
+        """``warning`` for a spare that failed or should be available again; else ``notice``."""
         return "warning" if self.kind in ("failed", "idle") else "notice"
 
 
@@ -47,11 +51,11 @@ def spare_troubles(
     now: float | None = None,
     returned: Collection[str] = (),
 ) -> tuple[SpareTrouble, ...]:
-    """What is wrong with the pool's hot spares at epoch second ``now``, in tree order.
+    """Find problems of the pool's hot spares at epoch second ``now``, in tree order.
 
     While a repair runs, and for some seconds after it, no spare counts as idle: it or the device
-    is being filled, and the kernel returns most spares by itself then (spa_vdev_resilver_done).
-    Nor does one whose device is named in ``returned``: that came back, and its repair is to begin.
+    is being filled, and the kernel then releases most spares by itself (spa_vdev_resilver_done).
+    Nor does one whose device is named in ``returned``: that came back, and its repair will begin.
     """
     spares = [vdev for vdev in root.children if vdev.vclass == "spare"]
     if not spares:
@@ -73,7 +77,7 @@ def spare_troubles(
             found.append(SpareTrouble("several", spare.name, f"{text}: {advice}"))
         elif spare.state == "INUSE" and calm:
             found += _in_use(spare, places, returned)
-        # One that failed is told as that; libzfs then has another size of it (seen on 2.3.9).
+        # Don't judge the size of a failed one: libzfs may report another (seen on 2.3.9).
         if spare.state and spare.state not in STANDING:
             why = f" ({spare.note})" if spare.note else ""
             text = f"spare {spare.name} is {spare.state}{why} and can't stand in"
@@ -89,10 +93,10 @@ def spare_troubles(
 
 
 def least_bytes(top: Vdev) -> int | None:
-    """Bytes that a device must have at least to join a top-level vdev; None when not known.
+    """Return the least bytes of a device that can join a top-level vdev; None if unknown.
 
-    ``vdev_get_min_asize`` (vdev.c): a raidz member carries the top-level's size over its width,
-    a mirror member all of it. Never more than the smallest disk that is there now has.
+    ``vdev_get_min_asize`` (vdev.c): a raidz member needs the top-level vdev's size divided by its
+    width, a mirror member all of it. Never more than the smallest present disk has.
     """
     present = min((leaf.size_bytes for leaf in top.leaves() if leaf.size_bytes), default=None)
     if not top.size_bytes or top.kind.startswith("draid"):
@@ -103,12 +107,12 @@ def least_bytes(top: Vdev) -> int | None:
 
 
 def too_small(root: Vdev, room: int) -> str | None:
-    """The vdevs in which a spare of ``room`` bytes could not stand in, in words; None: in all."""
+    """Name the vdevs for which a spare of ``room`` bytes is too small; None if it fits all."""
     return _lacking(_needs(root), room)
 
 
 def _needs(root: Vdev) -> list[tuple[int, str]]:
-    """What each vdev needs, and its name; log devices have no spares."""
+    """Return the bytes that a device of each vdev needs, and its name; logs have no spares."""
     return [(least_bytes(top) or 0, top.name) for top in data_vdevs(root)]
 
 
@@ -122,19 +126,19 @@ def _lacking(needs: Sequence[tuple[int, str]], room: int) -> str | None:
 
 
 def _room(spare: Vdev) -> int:
-    """Bytes it has for any vdev; 0: unknown, or distributed over a dRAID, for that one only."""
+    """Return the bytes of a spare; 0 if unknown, or for a distributed spare of one dRAID."""
     return 0 if spare.kind == "dspare" else spare.size_bytes or 0
 
 
 class _Place(NamedTuple):
-    """Where a spare stands in, and whether that is below another spare's group."""
+    """The group in which a spare is in use, and whether that is below another spare's group."""
 
     group: Vdev
     is_inner: bool
 
 
 def _places(root: Vdev) -> dict[str, _Place]:
-    """By GUID of a spare, and by name, as text sources have no GUIDs, where it stands in."""
+    """Map spares to where they are in use, by GUID and, as text sources have none, by name."""
     groups = [vdev for vdev in root.walk() if is_group(vdev) and vdev.kind == "spare"]
     inner = {id(vdev) for group in groups for vdev in group.children[0].walk()}
     found: dict[str, _Place] = {}
@@ -148,14 +152,14 @@ def _places(root: Vdev) -> dict[str, _Place]:
 def _in_use(
     spare: Vdev, places: Mapping[str, _Place], returned: Collection[str]
 ) -> Iterator[SpareTrouble]:
-    """In use although what it stood in for is whole, or not for a device of this pool."""
+    """Yield a problem if a spare is in use needlessly, or not for a device of this pool."""
     place = places.get(spare.guid or spare.name)
     if place is None:
-        # Only zpool itself looks through the other pools (print_status_config, zpool_main.c).
+        # zpool prints INUSE after searching the other pools (print_status_config, zpool_main.c).
         text = f"spare {spare.name} is INUSE, but not in this pool: it can't stand in here"
         yield SpareTrouble("elsewhere", spare.name, text)
     elif (first := place.group.children[0]).children:
-        # One device may have got several, as each spare and each replacement can fail in its turn.
+        # One device may have several, as each spare and each replacement can fail in turn.
         lost = [leaf.name for leaf in first.leaves() if leaf.state != "ONLINE"] or [first.name]
         text = f"spare {spare.name} is still INUSE for {', '.join(lost)}"
         advice = f"detach {lost[0]} once its replacement is complete, then the spare"

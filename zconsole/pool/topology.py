@@ -1,8 +1,8 @@
-"""Questions to a topology: keys that stay the same from sample to sample, groups, data disks.
+"""Helpers for the vdev tree: keys that are stable across samples, groups, data disks.
 
-And whether the path of a failed leaf leads to its own disk still, or to another one by now. Paths
-move: after a boot without it, the next disk has its kernel name, and the leaf is printed as ``was
-/dev/sdb1`` beside the healthy one that is ``/dev/sdb1`` now.
+Also tells whether the path of a failed leaf still leads to its own disk. Paths move: after a boot
+without the disk, the next one gets its kernel name, and the leaf is printed as ``was /dev/sdb1``
+next to the healthy one that is ``/dev/sdb1`` now.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from zconsole.pool.model import GROUP_KINDS, Vdev
 
 
 class Placed(NamedTuple):
-    """A vdev in its tree: its key, its depth and the keys above it."""
+    """A vdev with its position in the tree: key, depth, and keys of its parents."""
 
     key: str
     depth: int
     vdev: Vdev
     parent: str | None
     top: str | None
-    """Key of the top-level vdev it belongs to (its own for a top-level, None for the root)."""
+    """Key of its top-level vdev (its own for a top-level vdev, None for the root)."""
 
 
 def placed(root: Vdev) -> tuple[Placed, ...]:
-    """Every vdev below and including ``root``, in the order ``zpool status`` prints.
+    """Return every vdev from ``root`` on, in the order of ``zpool status``.
 
-    The key is the GUID where the source knows it, else the path of names from the root with a
-    counter where siblings share a name (``tank/raidz1#1/sda``). A hot spare's own row has its
-    class before the GUID, in use or not: the device that stands in elsewhere is another row.
+    The key is the GUID if the source knows it, otherwise the path of names from the root, with a
+    counter if siblings share a name (``tank/raidz1#1/sda``). The key of a row in the spares section
+    has its class before the GUID, as a spare in use has a second row in the group it is in.
     """
     found: list[Placed] = []
     seen: set[str] = set()
@@ -54,27 +54,27 @@ def placed(root: Vdev) -> tuple[Placed, ...]:
 
 
 DATA = ("normal", "special", "dedup")
-"""Classes of vdevs that hold the pool's data."""
+"""Classes of vdevs that hold data of the pool."""
 APART = ("cache", "spare")
-"""Classes of devices whose states and I/O are no part of the pool's own."""
+"""Classes of devices whose states and I/O don't count for the pool."""
 
 
 def data_vdevs(root: Vdev) -> tuple[Vdev, ...]:
-    """The top-level vdevs that hold data, no holes."""
+    """Return the top-level vdevs that hold data, without holes and removed ones."""
     return tuple(
         v for v in root.children if v.vclass in DATA and v.kind not in ("hole", "indirect")
     )
 
 
 def is_group(vdev: Vdev) -> bool:
-    """Whether it is a replacing or hot-spare group (an interior vdev, not a spare device)."""
+    """Whether a vdev is a replacing or hot-spare group (an interior vdev, not a spare device)."""
     return vdev.kind in GROUP_KINDS and bool(vdev.children)
 
 
 def disks_of(kind: str, devices: int, spares: int = 0) -> int | None:
-    """Data disks of a top-level vdev of so many devices, ``spares`` of them distributed ones.
+    """Return the data disks of a top-level vdev; ``spares`` is the number of distributed spares.
 
-    None where the layout is unknown. A mirror or a single disk counts as one (vdev_get_ndisks,
+    None if the layout is unknown. A mirror or a single disk counts as one (vdev_get_ndisks,
     module/zfs/vdev.c 2.3.9).
     """
     if kind in ("mirror", "disk", "file") or not devices:
@@ -85,15 +85,15 @@ def disks_of(kind: str, devices: int, spares: int = 0) -> int | None:
 
 
 FAILED = ("FAULTED", "UNAVAIL", "REMOVED", "OFFLINE")
-"""States of a device from which nothing can be read."""
+"""States in which a device can't be read."""
 LEAST = 5
-"""Characters of a serial number or World Wide Name from which on another leaf's id may have it."""
+"""Least characters of a serial number or WWN to search for in the ids of other leaves."""
 
 
 def is_taken(leaf: Vdev, root: Vdev, serial: str, wwn: str) -> bool:
-    """Whether a failed leaf's path leads to another disk; ``serial`` and ``wwn`` are that disk's.
+    """Whether a failed leaf's path now leads to another disk, with this ``serial`` and ``wwn``.
 
-    False, too, where nothing tells.
+    False if that is unknown.
     """
     if leaf.state not in FAILED or not leaf.path or is_named(leaf, serial, wwn):
         return False
@@ -107,16 +107,16 @@ def is_taken(leaf: Vdev, root: Vdev, serial: str, wwn: str) -> bool:
     marks = [mark for mark in _marks(serial, wwn) if len(mark) >= LEAST]
     if any(mark in (x.devid or "") for x in others for mark in marks):
         return True
-    # The next disk gets the kernel's name, like /dev/sdb1.
+    # A name directly in /dev, such as sdb1, goes to the next disk after a boot.
     return bool(leaf.path.rpartition("/")[0] == "/dev" and leaf.devid and marks)
 
 
 def is_named(leaf: Vdev, serial: str, wwn: str) -> bool:
-    """Whether the id that ZFS noted of a leaf's disk has this serial number or WWN."""
+    """Whether the device id that ZFS stored for a leaf contains this serial number or WWN."""
     return any(mark in (leaf.devid or "") for mark in _marks(serial, wwn))
 
 
 def _marks(serial: str, wwn: str) -> list[str]:
-    """What ids of disks are made of: udev writes a blank as ``_``."""
+    """Return serial number and WWN as they appear in udev's ids, which have ``_`` for a blank."""
     words = (serial.replace(" ", "_"), wwn.rpartition(".")[2].removeprefix("0x"))
     return [word for word in words if word]

@@ -1,4 +1,4 @@
-"""What if vdevs were added, or disks replaced by bigger ones: the balance afterwards."""
+"""Prediction of the balance after adding vdevs, or replacing disks by bigger ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A requested top-level vdev: raw bytes of one member, and how many."""
+    """A requested top-level vdev: its members and the raw bytes of each."""
 
     kind: str
     members: int
@@ -32,29 +32,29 @@ class Shape:
 
     @property
     def raw(self) -> int:
-        """Bytes the vdev can allocate, parity included; for a mirror, those of one side."""
+        """Bytes that the vdev can allocate, parity included; for a mirror, of one side."""
         return self.member_bytes * (1 if self.kind == "mirror" else self.members)
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Balance before and after, and the cost of evening out then."""
+    """Balance before and after, and the cost of a rebalance afterwards."""
 
     before: Balance
     after: Balance
     rewrite_bytes: float | None
-    """Raw bytes to rewrite until fills are within LEVEL; None when one pass cannot do it."""
+    """Raw bytes to rewrite until the spread is LEVEL; None if one pass is not enough."""
     spread_after: float
-    """The spread after rewriting those bytes, or everything once."""
+    """Spread after rewriting those bytes, or everything once."""
 
     @property
     def without_redundancy(self) -> tuple[str, ...]:
-        """Names of the vdevs added that are no mirror and have no parity: a lost disk is lost."""
+        """Names of added vdevs without redundancy: losing a disk loses the pool."""
         return tuple(vdev.name for vdev in self.added if vdev.kind == "disk")
 
     @property
     def added(self) -> tuple[VdevBalance, ...]:
-        """The vdevs that are not there yet."""
+        """The added vdevs."""
         return self.after.vdevs[len(self.before.vdevs) :]
 
     @property
@@ -70,12 +70,12 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A parsed question: vdevs to add or resize, and a disk whose resilver to predict."""
+    """A parsed question: vdevs to add or resize, and the size of a disk to resilver."""
 
     adds: tuple[Shape, ...] = ()
     resizes: Mapping[str, Shape] = field(default_factory=dict)
     disk: int | None = None
-    """Raw bytes."""
+    """Raw bytes of a disk whose resilver is to be predicted."""
 
     def __bool__(self) -> bool:
         """Whether it changes any vdev."""
@@ -83,9 +83,10 @@ class Asked:
 
 
 def asked(text: str) -> Asked:
-    """``+ raidz2:6x4T raidz2-0=6x8T disk=8T``: SIZE adds, NAME=SIZE resizes, ``disk=`` times.
+    """Parse a question such as ``+ raidz2:6x4T raidz2-0=6x8T disk=8T``.
 
-    A ``+`` may stand before what is added. Raises UsageError for anything else.
+    SIZE adds a vdev, NAME=SIZE resizes one, ``disk=`` asks for the time of a resilver. A ``+`` may
+    precede an added vdev. Raises UsageError for anything else.
     """
     try:
         words = [word.removeprefix("+") for word in shlex.split(text)]
@@ -104,11 +105,11 @@ def asked(text: str) -> Asked:
 
 
 MOST_DISKS = 10_000
-"""Disks of one vdev; more are a typing mistake."""
+"""Most disks of one vdev; more must be a typing error."""
 
 
 def resize_of(word: str) -> tuple[str, Shape]:
-    """``NAME=SIZE``. Raises UsageError for anything else."""
+    """Parse ``NAME=SIZE``. Raises UsageError for anything else."""
     name, equals, size = word.rpartition("=")
     if not equals or not name:
         raise UsageError(f"{word!r} is not NAME=SIZE")
@@ -116,9 +117,9 @@ def resize_of(word: str) -> tuple[str, Shape]:
 
 
 def shape_of(word: str) -> Shape:
-    """``36.4T`` (raw bytes in all), ``6x3T``, ``raidz2:6x3TB`` or ``mirror:2x4T``.
+    """Parse ``36.4T`` (raw bytes in total), ``6x3T``, ``raidz2:6x3TB`` or ``mirror:2x4T``.
 
-    The units are typed_size's. Raises UsageError for anything else.
+    Units are those of ``typed_size``. Raises UsageError for anything else.
     """
     match = _SHAPE.fullmatch(word)
     each = typed_size(match["size"]) if match else None
@@ -139,7 +140,7 @@ def shape_of(word: str) -> Shape:
 
 
 def disk_of(word: str) -> int:
-    """The raw bytes of one disk: ``8T``. Raises UsageError for anything else."""
+    """Parse the size of one disk, such as ``8T``, to raw bytes. Raises UsageError otherwise."""
     shape = shape_of(word)
     if shape.kind != "disk" or shape.members != 1:
         raise UsageError(f"{word!r} is not the size of one disk")
@@ -147,7 +148,7 @@ def disk_of(word: str) -> int:
 
 
 def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vdev:
-    """The tree with vdevs added, and others of another size.
+    """Return the tree with vdevs added and resized.
 
     Raises UsageError for a name that is not a normal-class top-level vdev, or a size too small
     for its data.
@@ -168,7 +169,7 @@ def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vd
         raw = shape.member_bytes if vdev.kind == "mirror" else shape.raw
         if vdev.alloc_bytes is not None and raw < vdev.alloc_bytes:
             raise UsageError(f"{vdev.name} holds more data than that")
-        kept.append(vdev._replace(size_bytes=raw, free_bytes=None))
+        kept.append(vdev._replace(size_bytes=raw, free_bytes=None))  # None: size minus allocated
     new = [_new(shape, len(root.children) + i) for i, shape in enumerate(adds)]
     return root._replace(children=(*kept, *new))
 
@@ -181,7 +182,7 @@ def _new(shape: Shape, index: int) -> Vdev:
 
 
 def outlook(root: Vdev, after: Vdev, version: str | None = None) -> Outlook:
-    """Both balances, and the bytes a rebalance would have to rewrite afterwards."""
+    """Return both balances, and the bytes that a rebalance would have to rewrite afterwards."""
     tops = [v for v in data_vdevs(after) if v.vclass == "normal" and v.size_bytes]
     spaces = spaces_of(tops, parse_version(version))
     total = sum(space.alloc for space in spaces)

@@ -1,1 +1,1 @@
-"""Rewriting files so that their blocks spread over all vdevs, without losing one."""
+"""Rebalance: rewrites files so that their blocks spread over all vdevs, without losing any."""

@@ -1,6 +1,6 @@
-"""What a console asks of rebalance: directories with sizes, plans, and jobs to watch and steer.
+"""Interface of rebalance for a console: directories with sizes, plans, and control of jobs.
 
-The seam has two sides: this machine (``live_backend``) and a simulated pool (in ``sim``).
+It has two implementations: this machine (``live_backend``) and a simulated pool (in ``sim``).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from zconsole.rebalance.planning.settings import Limits, Settings
 
 RUNNING = ("running", "paused", "waiting")
-"""States in which a process works at the job, or would."""
+"""States in which a process works on the job, or waits to."""
 INTERRUPTED = ("dead", "planned")
-"""States of a job that a death or a reboot left; a resume goes on with it."""
+"""States of a job that a crash or reboot interrupted; it can be resumed."""
 TERMINATED, HUNG_UP = "terminated", "hung up"
-"""Why a job stopped that a shutdown or the end of its terminal ended."""
+"""Reasons of a job that was stopped by a shutdown, or by the end of its terminal."""
 
 REPLACED = "replaced since the walk"
-"""Why a file is left that another job or program wrote anew: it needs no move any more."""
+"""Reason of a skipped file that another job or program has rewritten: it need not move."""
 TOTAL_CHANGED = "total now "
-"""How the note begins that says why what is to do in all is another than before."""
+"""Prefix of the note that explains why the total has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How far the making of a plan is: files seen so far, their bytes, and where it is."""
+    """Progress of a plan: files counted so far, their bytes, and the current directory."""
 
     files: int = 0
     bytes: int = 0
@@ -37,62 +37,65 @@ class Counted:
 
 
 class EndedFile(NamedTuple):
-    """What became of one name of a file, as ``rebalance run --json`` prints it."""
+    """Outcome of one name of a file, as ``rebalance run --json`` prints it."""
 
     path: str
     bytes: int
-    """Moved; of a file of several names, under the first of them."""
+    """Bytes moved; for a file with several names, counted under the first."""
     engine: str
     outcome: str
-    """moved, skipped or failed."""
+    """``moved``, ``skipped`` or ``failed``."""
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """How far a job is: the event that its run emits, which is printed, kept and drawn.
+    """Progress of a job: the event that its run emits, for output, journal and screen.
 
     The journal keeps the newest as the job's status document. Times in seconds, sizes in bytes.
     """
 
     state: str = "planned"
-    """running, paused, waiting, finished, stopped, dead, or planned before its first run."""
+    """``running``, ``paused``, ``waiting``, ``finished``, ``stopped``, ``dead``, or ``planned``.
+
+    A job is planned before its first run.
+    """
     why: str | None = None
     limits: Limits | None = None
-    """Those that it obeys; None before its run."""
+    """Limits that it obeys; None before its run."""
     files_done: int | None = None
     files_total: int | None = None
     files_skipped: int | None = None
-    """Of those done, as is the next; without names that were left out before they were counted."""
+    """Skipped files among ``files_done``, without names that the walk left out."""
     files_failed: int | None = None
     bytes_done: int | None = None
-    """Of files that are finished."""
+    """Bytes of finished files."""
     bytes_handled: int = 0
-    """With those of files that are not."""
+    """Bytes processed, unfinished files included."""
     bytes_total: int | None = None
-    """Of all files."""
+    """Bytes of all files."""
     bytes_goal: int | None = None
-    """After how many it ends, as predicted: fewer with a byte limit or a wanted spread."""
+    """Bytes predicted until its end: fewer than the total with a byte limit or a wanted spread."""
     rate: float | None = None
     mean_rate: float | None = None
-    """Bytes a second since its process began, without waits; None before there is enough of it."""
+    """Bytes/s since its process began, without waits; None during the first seconds of work."""
     eta_seconds: float | None = None
     current: str | None = None
-    """The path of the file that is worked on."""
+    """Path of the file in progress."""
     vdevs: Sequence[Mapping[str, Any]] | None = None
-    """Allocation of each, before and as of the last look: see ``JobAccounts._vdevs``."""
+    """Allocation of each vdev before and as of the last check (``JobAccounts._vdevs``)."""
     notes: Sequence[str] = ()
     pid: int | None = None
-    """Of the process that emitted it."""
+    """Process that emitted the event."""
     t: float | None = None
-    """When, epoch seconds."""
+    """Time of the event, epoch seconds."""
     ended_files: Sequence[EndedFile] = ()
-    """Those that have ended since the event before; the journal has every file's result itself."""
+    """Files finished since the previous event; the journal keeps the outcome of every file."""
     summary: Mapping[str, Any] | None = None
-    """What the whole job came to, with the last event of a run; to be printed."""
+    """Summary of the whole job, with the last event of a run; for output."""
 
     def document(self) -> dict[str, Any]:
-        """The status document that the journal keeps: all but what is only printed."""
+        """Return the status document for the journal, without the fields that are only printed."""
         kept = (each.name for each in fields(JobStatus) if each.name not in _PRINTED)
         limits = asdict(self.limits) if self.limits else None
         return {**{name: getattr(self, name) for name in kept}, "limits": limits}
@@ -104,63 +107,63 @@ _FIGURES = (
     "bytes_done", "bytes_total", "bytes_goal", "rate", "mean_rate",
     "eta_seconds", "current", "vdevs",
 )  # fmt: skip
-"""Fields of its status that a job's JSON object has."""
+"""Status fields in the JSON object of a job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView(JobStatus):
-    """What is known of one job now: its status, and what else its journal says."""
+    """Snapshot of one job: its status, and further data from its journal."""
 
     job: str
     settings: Settings
     limits: Limits
-    """Those that it obeys now: of its settings, with what was changed since."""
+    """Limits that it obeys now: those of its settings, with changes since."""
     engine: str
     journal: str = ""
-    """The path of its journal."""
+    """Path of its journal."""
     before: Mapping[str, float] = field(default_factory=dict)
     """Fill of each vdev when the job began, 0…1."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[Mapping[str, Any], ...] = ()
-    """The first of those files, failed ones before skipped ones: see ``job.left_out``."""
+    """The first failed and skipped files, failed ones first (``job.left_out``)."""
     days: tuple[Mapping[str, Any], ...] = ()
     pools: frozenset[str] = frozenset()
     began: float | None = None
-    """When its files were counted, epoch seconds."""
+    """End of the walk that counted its files, epoch seconds."""
     agreed: bool = True
-    """False until the operator has said yes to its plan, or asked for it to be resumed."""
+    """False until the operator has confirmed its plan, or asked to resume it."""
 
     @property
     def ended(self) -> float | None:
-        """When it finished or was stopped; None for one that is at work or died."""
+        """When it finished or was stopped, epoch seconds; None if it is active or died."""
         return self.t if self.state in ("finished", "stopped") else None
 
     @property
     def live(self) -> bool:
-        """Whether a process works at it."""
+        """Whether a process is working on it."""
         return self.state in RUNNING
 
     @property
     def files_moved(self) -> int:
-        """Files that lie anew, of those that are done."""
+        """Number of files moved: those done, without skipped and failed ones."""
         left = ((self.files_skipped, self.skipped), (self.files_failed, self.failed))
         named = (sum(by.values()) if count is None else count for count, by in left)
         return (self.files_done or 0) - sum(named)
 
     @property
     def replaced(self) -> int:
-        """Files that need no move any more: others wrote them anew since they were counted."""
+        """Number of files that need not move any more, because others have rewritten them."""
         return self.skipped.get(REPLACED, 0)
 
     @property
     def unmoved(self) -> Mapping[str, int]:
-        """Skipped files that lie as before, by reason."""
+        """Skipped files whose blocks are where they were, by reason."""
         return {why: files for why, files in self.skipped.items() if why != REPLACED}
 
     @property
     def files_unmoved(self) -> int:
-        """How many those are."""
+        """Number of skipped files whose blocks are where they were."""
         return sum(self.unmoved.values())
 
     @property
@@ -171,23 +174,23 @@ class JobView(JobStatus):
 
     @property
     def share(self) -> float | None:
-        """How much of its bytes is done, 0…1; of its files where they are all empty."""
+        """Progress 0…1, by bytes; by files if all are empty."""
         if self.goal:
             return min(1.0, self.bytes_handled / self.goal)
         return (self.files_done or 0) / self.files_total if self.files_total else None
 
     @property
     def goal(self) -> int | None:
-        """Bytes of files that it is to work through until its end."""
+        """Bytes of files to process until its end."""
         return self.bytes_total if self.bytes_goal is None else self.bytes_goal
 
     @property
     def total_changed(self) -> tuple[str, ...]:
-        """The note that says why ``goal`` is another than before."""
+        """The note, if any, that explains why ``goal`` has changed."""
         return tuple(note for note in self.notes if note.startswith(TOTAL_CHANGED))
 
     def as_json(self) -> dict[str, Any]:
-        """The object of the contract, but for the files that were left out."""
+        """Return the JSON object of the job, without the files left out."""
         return {
             **{name: getattr(self, name) for name in ("job", "state", "why")},
             "dirs": list(self.settings.dirs),
@@ -198,7 +201,7 @@ class JobView(JobStatus):
         }
 
     def left_as_json(self) -> dict[str, Any]:
-        """Files that were left out, by reason, and the first of them."""
+        """Return the JSON object of files left out: counts by reason, and the first files."""
         return {"skipped": self.skipped, "failed": self.failed, "left_out": self.left_out}
 
 
@@ -207,11 +210,12 @@ _TRIED_AGAIN = ("files_skipped", "files_failed")
 
 
 def own_days(days: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The days of a job, with what was done on each; a journal keeps the totals at their ends."""
+    """Yield the days of a job with each day's own work; a journal keeps running totals."""
     before: Mapping[str, Any] = {}
     for day in days:
         own = {key: day[key] - before.get(key, 0) for key in _ADDED_UP if key in day}
-        if "files_done" in own:  # what was left out and is tried again was done before, too
+        # A resumed job retries failed and skipped files, which were counted as done before.
+        if "files_done" in own:
             own["files_done"] -= sum(min(0, own.get(key, 0)) for key in _TRIED_AGAIN)
         yield {**day, **{key: max(0, number) for key, number in own.items()}}
         before = day
@@ -219,7 +223,7 @@ def own_days(days: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryListing:
-    """The directories inside one, or why they cannot be listed."""
+    """Names of the subdirectories of a directory, or the reason why they can't be listed."""
 
     path: str
     names: tuple[str, ...] = ()
@@ -228,61 +232,61 @@ class DirectoryListing:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a directory holds, everything below it included; ``done`` once that is all."""
+    """Totals of a directory tree; ``done`` when the count is complete."""
 
     path: str
     bytes: int | None
     files: int = 0
     done: bool = True
     old: int | None = None
-    """Bytes in files older than the pool's newest vdev; None where nobody knows of one."""
+    """Bytes in files older than the pool's newest vdev; None if unknown."""
 
 
 class Explorer(Protocol):
-    """Looks into directories on demand, beside whoever asks; answers come as they are known."""
+    """Lists and measures directories in the background; answers come as they are ready."""
 
     def open(self, path: str) -> None:
-        """Ask for a directory's listing, and then the sizes of what is in it, before others."""
+        """Ask for a directory's listing, then for its subdirectories' sizes, before other work."""
 
     def used(self, path: str) -> None:
-        """Ask what the whole filesystem mounted at a path uses."""
+        """Ask for the bytes used on the filesystem mounted at a path."""
 
     async def next(self) -> DirectoryListing | Measured | None:
-        """The next answer; None once there will be no more. Raises ZconsoleError."""
+        """Return the next answer; None when there will be no more. Raises ZconsoleError."""
 
     def close(self) -> None:
-        """Look no further; never waits, not even for a directory that does not answer."""
+        """Stop the work; never waits, not even for a directory that does not answer."""
 
 
 class RebalanceBackend(Protocol):
-    """Rebalance for a console. Nothing here waits longer than a few seconds for anything."""
+    """Rebalance for a console. No method waits longer than a few seconds."""
 
     @property
     def command(self) -> str:
-        """What to type before ``rebalance`` for the same by hand."""
+        """Command to type before ``rebalance`` to do the same in a shell."""
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
-        """The jobs on a pool (None: anywhere), newest first. Raises ZconsoleError."""
+        """Return the jobs on a pool (None: anywhere), newest first. Raises ZconsoleError."""
 
     def roots(self, pool: str) -> Mapping[str, str]:
-        """The datasets of a pool by where they are mounted, sorted."""
+        """Map mount points to the datasets of a pool, sorted."""
 
     async def explore(self) -> Explorer:
-        """An explorer of its own. Raises ZconsoleError."""
+        """Start a new explorer. Raises ZconsoleError."""
 
     def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
-        """Make a plan; counts on the way, the plan last. Closing it ends the work.
+        """Make a plan: yields its progress, then the plan. Closing the iterator ends the work.
 
         Raises ZconsoleError.
         """
 
     async def start(self, settings: Settings) -> str:
-        """Start a job that outlives this process; returns its id. Raises ZconsoleError."""
+        """Start a job that outlives this process; return its id. Raises ZconsoleError."""
 
     async def order(
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """``pause`` or ``stop`` a running job (None: as it is), and change its limits.
+        """Order a running job to ``pause`` or ``stop`` (None: neither), and change its limits.
 
         Raises ZconsoleError.
         """
@@ -291,21 +295,21 @@ class RebalanceBackend(Protocol):
         """Go on with a paused, stopped or dead job. Raises ZconsoleError."""
 
     def last_words(self, job: str) -> str:
-        """What a job started here and gone since has said last; empty when nothing is known."""
+        """Return the last output of a job started here that has ended; empty if unknown."""
 
 
 def by_hand(rebalance_backend: RebalanceBackend, settings: Settings) -> str:
-    """The command line that runs a job with these settings, for a shell to read."""
+    """Return the shell command that runs a job with these settings."""
     return " ".join([rebalance_backend.command, "rebalance run", *map(quoted, run_words(settings))])
 
 
 def run_words(settings: Settings) -> list[str]:
-    """The words after ``zconsole rebalance run``."""
+    """Return the arguments of ``zconsole rebalance run``."""
     return [*(["--during-scan"] if settings.during_scan else []), *plan_words(settings)]
 
 
 def plan_words(settings: Settings) -> list[str]:
-    """The words after ``zconsole rebalance plan``, directories last."""
+    """Return the arguments of ``zconsole rebalance plan``, directories last."""
     limits = settings.limits
     valued: Sequence[tuple[str, Any, Any]] = (
         ("engine", settings.engine, "auto"),
@@ -325,7 +329,7 @@ def plan_words(settings: Settings) -> list[str]:
 
 
 def quoted(word: str) -> str:
-    r"""A word as a shell takes it; bytes that cannot be shown in ``$'\xNN'`` (bash, zsh)."""
+    r"""Quote a word for a shell; unprintable bytes as ``$'\xNN'`` (bash, zsh)."""
     if word.isprintable():
         return shlex.quote(word)
     shown = "".join(

@@ -1,7 +1,7 @@
-"""Rebalance of this machine's pools for a console: the command line's jobs and plans.
+"""Rebalance backend for the pools of this machine, with the jobs and plans of the command line.
 
-Whatever may hang on a pool that does not answer is done by a process of its own, which can be
-given up; journals are read by a thread that nobody waits for. Jobs are processes that outlive
+Work that may hang on a pool that does not answer is done in a separate process, which can be
+abandoned; journals are read in a thread that can be abandoned, too. Jobs are processes that outlive
 this one.
 """
 
@@ -44,23 +44,23 @@ if TYPE_CHECKING:
 DEADLINE = 10.0
 """Seconds for reading or writing the journals."""
 STARTING = 30.0
-"""Seconds a job may take to be there once it is started; ``control.start`` gives up before."""
+"""Seconds to wait for the start of a job; ``control.start`` gives up before."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class LiveExplorer:
-    """An explorer in a process of its own."""
+    """An explorer that asks a separate process."""
 
     process: LineProcess
 
     def open(self, path: str) -> None:
-        """Ask for a listing, and then the sizes of what is in it."""
+        """Ask for a directory's listing, and then the sizes of its subdirectories."""
         self.process.write(json.dumps({"open": path}))
 
     def used(self, path: str) -> None:
-        """Ask what a whole filesystem uses."""
+        """Ask for the bytes used on a whole filesystem."""
         self.process.write(json.dumps({"used": path}))
 
     async def next(self) -> DirectoryListing | Measured | None:
@@ -80,7 +80,7 @@ class LiveExplorer:
 
 @dataclass(slots=True)
 class LiveRebalance:
-    """Rebalance of this machine; what its methods do is said in RebalanceBackend."""
+    """Rebalance backend for this machine; RebalanceBackend documents the methods."""
 
     spawner: Spawner = field(default_factory=ProcessRunner)
     command: str = field(default_factory=lambda: own_command(python.argv[0]))
@@ -93,7 +93,7 @@ class LiveRebalance:
     _logs: dict[str, Path] = field(default_factory=dict)
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
-        """Return the jobs on a pool, for None those on every filesystem."""
+        """Return the jobs on a pool, or on any filesystem for None."""
         async with self._turn:
             return await self._beside(self._reading, lambda: self._read(pool), DEADLINE)
 
@@ -101,25 +101,25 @@ class LiveRebalance:
         if self._reader is None:
             if not job_store.files():
                 return ()
-            # Only now: most machines never had a job, and sqlite is not for nothing.
+            # Lazy import: it loads sqlite, and most machines never had a job.
             from zconsole.rebalance.job.control import JobReader
 
             self._reader = JobReader(time.monotonic)
         return self._reader.read(pool)
 
     def roots(self, pool: str) -> Mapping[str, str]:
-        """Return the datasets of a pool by where they are mounted."""
+        """Map mount points to the datasets of a pool."""
         from zconsole.rebalance.planning.facts import mountpoints_of
 
         return mountpoints_of(pool, self.process)
 
     async def explore(self) -> Explorer:
-        """Start an explorer in a process of its own."""
+        """Start an explorer in a separate process."""
         argv = own("zconsole.rebalance.planning.sizes")
         return LiveExplorer(await self._spawn(argv))
 
     async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
-        """Make a plan in a process of its own, which is given up when this is closed."""
+        """Make a plan in a separate process, which is abandoned when this generator is closed."""
         words = ("rebalance", "plan", "--json", "--progress", *plan_words(settings))
         process = await self._spawn(own("zconsole", *words))
         try:
@@ -171,7 +171,7 @@ class LiveRebalance:
 
     async def _spawn(self, argv: tuple[str, ...]) -> LineProcess:
         try:
-            # Not in the present directory: root would run what lies there.
+            # Not in the current directory: root must not import modules that lie there.
             return await self.spawner.spawn(argv, PACKAGE_ROOT)
         except OSError as error:
             raise UnavailableError(f"{argv[0]}: {error.strerror}") from error
@@ -186,7 +186,7 @@ class LiveRebalance:
             raise UnavailableError(f"the job's journal: {error}") from error
 
     async def _beside(self, thread: FileThread, work: Callable[[], _T], deadline: float) -> _T:
-        """Do work in a thread that can be given up. Raises ZconsoleError."""
+        """Do work in a thread that can be abandoned. Raises ZconsoleError."""
         try:
             return await thread.run(work, deadline)
         except DeadlineError as error:
@@ -196,7 +196,10 @@ class LiveRebalance:
 
 
 def own_command(program: str) -> str:
-    """What to type for this program: with its path where it is no module of an interpreter."""
+    """Return the command that runs this program, to show to the operator.
+
+    With its path if it was started as a .pyz or script; otherwise just ``zconsole``.
+    """
     if program.endswith(".pyz"):  # perhaps not executable, as on a stick
         return f"python3 {quoted(program)}"
     return quoted(program) if program.endswith("/zconsole") else "zconsole"

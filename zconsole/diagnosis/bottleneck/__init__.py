@@ -1,1 +1,1 @@
-"""What limits a running scan, and its estimated maximum, judged from figures of any real pool."""
+"""Bottleneck of a running scan, and its estimated maximum rate, judged from samples of a pool."""

@@ -1,4 +1,4 @@
-"""Suggestions for each limit: the command or tunable, for the running version."""
+"""Suggestions for each limit: a command or tunable, depending on the OpenZFS version."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ UNSORTED = Suggestion(
     "this version reads blocks in the order they were written; OpenZFS 0.8 sorts them"
 )
 FIRST_SORTED = (0, 8)
-"""From this release scans sort what they issue and have no delays (dsl_scan.c)."""
+"""Release from which scans sort blocks before issuing, and have no delays (dsl_scan.c)."""
 
 HOLD = Suggestion("reduce the load, or {act}: scans then go as fast as applications allow", "hold")
-"""The autopilot, which is left where one value brought nothing."""
+"""Suggestion of the autopilot, for when no single value helps."""
 
 FREEZE = "zfs_scan_suspend_progress"
-"""Keeps scans and rebuilds where they are."""
+"""Tunable that stops the progress of scans and rebuilds."""
 
 
 def says(words: str, act: str = "", tunable: str = "") -> Callable[[Evidence, Disk], Suggestion]:
-    """Return a suggestion of these words, ``{disk}`` the name of the disk that is to blame."""
+    """Return a function that suggests this text; ``{disk}`` is the name of the disk at fault."""
     return lambda _, disk: Suggestion(words.replace("{disk}", disk.name), act, tunable)
 
 
 class Throttle(NamedTuple):
-    """A tunable that holds a scan back, its value, and what to do about it."""
+    """A tunable that holds a scan back, its value, and the suggestion to release it."""
 
     name: str
     value: int
@@ -39,9 +39,9 @@ class Throttle(NamedTuple):
 
 
 def held(seen: Evidence) -> Throttle | None:
-    """Return the tunable that holds the scan back: one well below its default, if there is one."""
+    """Return a tunable that holds the scan back, well below its default; None if none does."""
     if seen.version and seen.version < FIRST_SORTED:
-        # A scan waits some ticks before each read while others do I/O.
+        # Before 0.8 a scan waits this many ticks before each read while others do I/O.
         name = "zfs_scrub_delay" if seen.scan.function == "scrub" else "zfs_resilver_delay"
         value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
         told = f"{{act}} so that the scan stops waiting {value} ticks before each read"
@@ -54,7 +54,7 @@ def held(seen: Evidence) -> Throttle | None:
 
 
 def throttle(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
-    """For idle disks: release what holds the scan back, or raise the next tunable untried."""
+    """Suggest, for idle disks, to release a throttle or to raise the next untried tunable."""
     if (found := held(seen)) is not None:
         return found.release
     if seen.version and seen.version < FIRST_SORTED:
@@ -64,10 +64,10 @@ def throttle(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
 
 
 def _unless_tried(seen: Evidence, wanted: Suggestion) -> Suggestion:
-    """A suggestion to raise a tunable, or what to say instead once it was raised.
+    """Return a suggestion to raise a tunable, or another one if it was raised already.
 
-    Nothing is left to say of a value that was tried and put back, or whose effect could not be
-    measured. A suggestion without a value is one of any that is higher.
+    There is none for a value that was tried and set back, or whose effect could not be measured. A
+    suggestion without a value stands for any higher value.
     """
     name = wanted.tunable
     step, now = seen.steps.get(name), seen.tunables.get(name)
@@ -95,7 +95,7 @@ def _candidates(seen: Evidence) -> tuple[str, ...]:
 
 
 def more_writes(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
-    """For a disk being filled that gets too few requests at once."""
+    """Suggest more parallel requests to a disk being filled."""
     name = "zfs_vdev_async_write_min_active"
     if seen.scan.function == "rebuild":
         name = "zfs_vdev_rebuild_max_active"
@@ -106,7 +106,7 @@ def more_writes(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
 
 
 def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
-    """For one source disk that the others wait for; offline only where redundancy would remain."""
+    """Suggest a check of a slow source disk, and offline only if redundancy would remain."""
     top = seen.tops.get(disk.top)
     whole = () if top is None else redundancy(Vdev("", "root", children=(top,)), (seen.scan,))
     left = max((entry.left - 1 for entry in whole), default=0)
@@ -116,7 +116,7 @@ def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
 
 
 def new_disk(seen: Evidence, disk: Disk) -> Suggestion:
-    """For a resilver that goes as fast as the new disk writes."""
+    """Suggest something for a resilver that is limited by the new disk's writes."""
     small = disk.request is not None and disk.request < 128 * 1024
     if small and seen.version and seen.version < FIRST_SORTED:
         return UNSORTED
@@ -130,15 +130,15 @@ def new_disk(seen: Evidence, disk: Disk) -> Suggestion:
 
 
 FEW_WRITES = 1e6
-"""Bytes/s written to the disks that a scan reads, up to which applications only read."""
+"""Bytes/s written to a scan's source disks up to which applications count as only reading."""
 
 
 def foreground(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
-    """For a scan that gives way to applications.
+    """Suggest more priority for a scan that yields to applications.
 
-    Its time in a transaction group ends early for dirty data and for who waits for a sync
-    (scan_io_queue_check_suspend, dsl_scan.c), which a rebuild does not look at. While others read
-    it gets its least number of requests (vdev_queue_class_max_active, vdev_queue.c).
+    In a txg, a scan ends early if there is much dirty data, or someone waits for a sync
+    (scan_io_queue_check_suspend, dsl_scan.c); a rebuild ignores both. While others read, it gets
+    its minimum of requests (vdev_queue_class_max_active, vdev_queue.c).
     """
     if seen.version and seen.version < FIRST_SORTED:
         return Suggestion(
@@ -154,7 +154,7 @@ def foreground(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
     value = seen.tunables.get(name) or BY_NAME[name].default(seen.version)
     most = seen.tunables.get(name.replace("_min_active", "_max_active"))
     if name.endswith("_min_active") and value and most and 2 * value > most:
-        return HOLD  # a least above the most is refused
+        return HOLD  # a minimum above the maximum would be refused
     to, now = (f" to {2 * value}", f"now {value}, ") if value else ("", "")
     told = f"reduce the load, or {{act}}{to} ({now}slows applications)"
     wanted = Suggestion(told, "increase", name, 2 * value if value else None)
@@ -163,10 +163,10 @@ def foreground(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
 
 
 def memory(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
-    """For a scan that cannot sort everything at once.
+    """Suggest more memory for a scan that can't sort everything at once.
 
-    Its limit is a share of RAM, but no more than 5 % of the pool's data
-    (dsl_scan_should_clear, module/zfs/dsl_scan.c).
+    The limit is a share of RAM, but no more than 5 % of the pool's data (dsl_scan_should_clear,
+    module/zfs/dsl_scan.c).
     """
     name = "zfs_scan_mem_lim_fact"
     value = seen.tunables.get(name, 20)
@@ -174,14 +174,14 @@ def memory(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
     if seen.memory and held and held / 20 <= seen.memory / max(1, value):
         return Suggestion("nothing to tune: sort memory is at its limit (5 % of pool data)")
     better = BY_NAME[name].presets["memory"]
-    if value <= better:  # half of what is left each time would end with all of the RAM
+    if value <= better:  # doubling its share again and again would end with all of the RAM
         return Suggestion(f"nothing more to tune: sort memory has 1/{value} of RAM already")
     told = f"{{act}} (1/{better} of RAM; now 1/{value})"
     return Suggestion(told, "set", name, better)
 
 
 def reorder(seen: Evidence, _: Disk, blocks: str) -> Suggestion:
-    """For a scan whose disks seek between reads of such ``blocks``."""
+    """Suggest larger queues for a scan whose disks seek between reads of such ``blocks``."""
     if seen.version and seen.version < FIRST_SORTED:
         return UNSORTED
     if seen.scan.function == "rebuild":

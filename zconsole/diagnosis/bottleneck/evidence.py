@@ -1,7 +1,7 @@
-"""The figures a verdict is based on, gathered from one sample and the pool's recent past.
+"""Evidence for a verdict, gathered from one sample and the pool's recent history.
 
-Of each disk its mean queues, best rates and recent writes; how the scan walked metadata and issued
-by turns, as one does whose queues fill its memory limit; and all that one sample tells beside.
+It holds mean queue depths, best rates and recent write rates of each disk; how scanning metadata
+and issuing alternated, as they do if sorted blocks reach the memory limit; and data of the sample.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.pool.topology import DATA, Placed
 
 FRESH = 0.25
-"""Weight of the newest queue depths in their running mean."""
+"""Weight of the newest sample in the running mean of queue depths."""
 AVERAGED = 30.0
-"""Seconds over which the requests in flight are averaged, to tell whose they are."""
+"""Seconds over which requests in flight are averaged, to compare applications with the scan."""
 WRITES_KEPT = 24
 KEEP_EVERY = 5.0
-"""Seconds between two remembered write rates: about a transaction group."""
+"""Seconds between two stored write rates: about one txg."""
 SURE_BUSY = 0.1
 TOTALS_KEPT = 8
 STREAMED = 128 * 1024.0
-"""Bytes a request from which busy time tells how fast a disk could stream."""
+"""Bytes per request from which busy time shows how fast a disk could stream."""
 
 
 class PoolLoad(NamedTuple):
-    """The rate of all devices of a pool together, read and written, in bytes/s."""
+    """Sum of the read and write rates of all devices of a pool, in bytes/s."""
 
     now: float = 0.0
     most: float = 0.0
-    """The highest rate over two consecutive samples."""
+    """Highest rate sustained over two consecutive samples."""
     unsteady: float = 1.0
-    """Recent variation: standard deviation by mean; 1 with too few samples."""
+    """Recent variation (standard deviation / mean); 1 with too few samples."""
     recent: tuple[float, ...] = ()
-    """The last samples, oldest first."""
+    """Recent samples, oldest first."""
 
     def after(self, now: float) -> PoolLoad:
-        """With one more sample."""
+        """Return the load with one more sample."""
         most = max(self.most, min(self.now, now)) if self.recent else self.most
         recent = (*self.recent, now)[-TOTALS_KEPT:]
         return PoolLoad(now, most, _variation(recent, TOTALS_KEPT, 1.0), recent)
@@ -50,23 +50,25 @@ class PoolLoad(NamedTuple):
 
 @dataclass(slots=True)
 class LeafStats:
-    """One leaf's recent past; bytes/s, and requests for the queues."""
+    """Recent history of one leaf; rates in bytes/s, queues in requests."""
 
     pending: dict[str, float] = field(default_factory=dict)
     active: dict[str, float] = field(default_factory=dict)
     flying: dict[str, float] = field(default_factory=dict)
-    """Those in flight as ``active`` has them, averaged over AVERAGED seconds. What never was in a
-    queue is in none of the three."""
+    """``active`` averaged over AVERAGED seconds.
+
+    All three mappings omit queues that were always empty.
+    """
     best_read: float = 0.0
-    """Its best read rate, extrapolated by its busy share; 0 while it was idle."""
+    """Best read rate, extrapolated by the busy share; 0 if it was always idle."""
     best_write: float = 0.0
     seen_read: float = 0.0
-    """Its best read rate over two consecutive samples, in this scan or before."""
+    """Best read rate sustained over two consecutive samples, in this scan or before."""
     seen_write: float = 0.0
-    """Its best write rate in this scan."""
+    """Best write rate in this scan."""
     writes: list[float] = field(default_factory=list)
     stuck: float = 0.0
-    """Seconds for which it has had requests in flight and answered none."""
+    """Seconds for which it has had requests in flight, but completed none."""
     _waits: bool = False
     _has_queues: bool = False
     _kept: float = float("-inf")
@@ -110,20 +112,20 @@ class LeafStats:
             self._kept = clock
 
     def begin(self) -> None:
-        """Forget write rates and waits when another scan begins: they don't carry over."""
+        """Forget write rates and stuck requests when another scan begins."""
         self.seen_write, self._waits = 0.0, False
         self.writes.clear()
 
     @property
     def unsteady(self) -> float:
-        """How much the recent write rates vary: standard deviation by mean; 0 when unknown."""
+        """Variation of the recent write rates (standard deviation / mean); 0 if unknown."""
         return _variation(self.writes[-16:], 4, 0.0)
 
 
 def _possible(rate: float | None, ops: float | None, rates: IoRates) -> float:
-    """What a disk could stream: its rate by its busy share, for large requests of one direction.
+    """Return the rate that a disk could stream: rate / busy share, for large one-way requests.
 
-    A mostly idle disk doesn't show what it could do.
+    For other requests it is the rate itself; 0 for a mostly idle disk, which shows nothing.
     """
     if not rate or not ops or (rates.busy is not None and rates.busy < SURE_BUSY):
         return 0.0
@@ -133,47 +135,54 @@ def _possible(rate: float | None, ops: float | None, rates: IoRates) -> float:
 
 
 def _variation(rates: Sequence[float], enough: int, unknown: float) -> float:
-    """Standard deviation by mean; ``unknown`` for fewer than ``enough`` rates, or none above 0."""
+    """Standard deviation / mean; ``unknown`` for fewer than ``enough`` rates, or none above 0."""
     if len(rates) < enough or not any(rates):
         return unknown
     mean = sum(rates) / len(rates)
-    # Not pstdev(): its exact fractions took a tenth of the time of all that is worked out a sample.
+    # Not pstdev(): its exact fractions took a tenth of the computing time of a sample.
     return sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean
 
 
 WINDOW = 3600.0
-"""Seconds of the window."""
+"""Seconds over which the changes between stages are counted."""
 CHECKPOINT = 7200.0
-"""Seconds between checkpoints (zfs_scan_checkpoint_intval), which empty the queues
-regardless of memory; the first is due this long after the scan began or the pool was imported."""
+"""Seconds between scan checkpoints (zfs_scan_checkpoint_intval).
+
+They empty the queues regardless of memory. The first is due this long after the scan began or the
+pool was imported.
+"""
 WALKED = 0.99
-"""Share of the total from which scanning is over, or nearly: it often ends a little short of it."""
+"""Share of the total at which scanning is almost done; it often ends a little below 1."""
 MINUTE = 60.0
 TURNS = 3
-"""Changes from one to the other within the window that only a limit explains."""
+"""Changes of stage within the window that only a memory limit explains."""
 LEFT = 0.25
-"""Share of what was sorted that is left when a limit ends a turn of issuing; a checkpoint leaves
-nothing."""
+"""Share of the sorted blocks that is left if a memory limit ended the issuing.
+
+A checkpoint would leave nothing.
+"""
 MIXED = 0.1
-"""Bytes issued for each walked from which a sample counts as having seen both: gang blocks are
-issued as soon as they are found (dsl_scan_enqueue, module/zfs/dsl_scan.c)."""
+"""Issued bytes per scanned byte from which a sample counts as having seen both stages.
+
+Gang blocks are issued as soon as they are found (dsl_scan_enqueue, module/zfs/dsl_scan.c).
+"""
 
 
 class StageCycles(NamedTuple):
-    """How scanning and issuing alternated recently."""
+    """Recent alternation of scanning and issuing."""
 
     changes: int = 0
-    """Changes within the window."""
+    """Changes of stage within the window."""
     early: bool = False
-    """Whether it issued before any checkpoint was due."""
+    """Whether blocks were issued before any checkpoint was due."""
     returned: bool = False
-    """Whether scanning resumed while many sorted blocks were still to be issued."""
+    """Whether scanning resumed while many sorted blocks were left to issue."""
     issuing: float = 0.0
-    """Share of the window's time spent issuing."""
+    """Share of the window spent issuing."""
 
     @property
     def limited(self) -> bool:
-        """Whether that indicates a memory limit on sorting."""
+        """Whether this indicates a memory limit on sorting."""
         return self.changes >= TURNS or self.early or self.returned
 
 
@@ -185,26 +194,28 @@ class _Step(NamedTuple):
 
 
 class StageCycleTracker:
-    """Takes the counters of one scan; forgets those older than the window."""
+    """Tracks the stages of one scan over the window, from its counters."""
 
     def __init__(self) -> None:
         self.stage: str | None = None
-        """scanning or issuing, whichever moved last; None before anything did, and once all
-        metadata has been walked."""
+        """``scanning`` or ``issuing``, whichever progressed last.
+
+        None before either did, and once all metadata is scanned.
+        """
         self._last: tuple[float, Scan] | None = None
         self._steps: deque[_Step] = deque()
         self._peak = 0.0
         self._early = self._returned = False
 
     def add(self, t: float, clock: float, scan: Scan) -> None:
-        """Take in one sample with exact counters, at epoch ``t``."""
+        """Add one sample with exact counters, at epoch second ``t`` and monotonic ``clock``."""
         last, self._last = self._last, (clock, scan)
         walked = (scan.scanned_bytes or 0) >= WALKED * (scan.total_bytes or 0)
         if scan.stage != "scanning" or not scan.two_stage or walked:
             self.stage = None
             self._steps.clear()
             return
-        # On import, scanned bytes count as issued: counters do not go on.
+        # After an import, scanned bytes count as issued: counters are not comparable.
         goes_on = last is not None and last[1].pass_start == scan.pass_start
         if last is not None and goes_on and last[1].stage == "scanning":
             self._step(clock, clock - last[0], last[1], scan)
@@ -213,14 +224,17 @@ class StageCycleTracker:
         self._peak = max(self._peak, queued(scan))
 
     def turns(self) -> StageCycles:
-        """As evidence."""
+        """Return the recent alternation of stages, as evidence."""
         total = sum(step.seconds for step in self._steps)
         issuing = sum(step.seconds for step in self._steps if step.issuing)
         changes = sum(step.changes for step in self._steps)
         return StageCycles(changes, self._early, self._returned, issuing / total if total else 0.0)
 
     def _step(self, clock: float, seconds: float, old: Scan, new: Scan) -> None:
-        """The stage that moved, or moved last: bytes count as issued when sent."""
+        """Determine the stage from the progress between two samples, and record it.
+
+        Bytes count as issued when they are sent to the disks. Without progress the stage stays.
+        """
         walked = (new.scanned_bytes or 0) - (old.scanned_bytes or 0)
         issued = (new.issued_bytes or 0) - (old.issued_bytes or 0)
         stage = "scanning" if walked > 0 else "issuing" if issued > 0 else self.stage
@@ -232,7 +246,7 @@ class StageCycleTracker:
         last = self._steps[-1] if self._steps else None
         alike = last is not None and not changes and last.issuing == issuing
         if last is not None and alike and last.clock // MINUTE == clock // MINUTE:
-            # Steps of one minute in which nothing changed are kept as one.
+            # Merge the steps of a minute in which nothing changed.
             self._steps[-1] = last._replace(clock=clock, seconds=last.seconds + seconds)
         else:
             self._steps.append(_Step(clock, seconds, changes, issuing))
@@ -245,53 +259,55 @@ class StageCycleTracker:
 
 
 def queued(scan: Scan) -> float:
-    """Scanned bytes that are still to be issued."""
+    """Return the scanned bytes that are still to be issued."""
     done = (scan.skipped_bytes or 0) + (scan.issued_bytes or 0)
     return float(max(0, (scan.scanned_bytes or 0) - done))
 
 
 def _both(scan: Scan, walked: int, issued: int) -> bool:
-    """Whether one sample saw walking and then issuing, or the other way round.
+    """Whether both scanning and issuing took place between two samples.
 
-    Before 2.2 a resilver counts what it skips as issued while it walks; with zfs_scan_legacy
-    nothing is kept to be sorted.
+    Two cases only look like it: before 2.2 a resilver counts skipped bytes as issued while it
+    scans, and with zfs_scan_legacy nothing is queued for sorting.
     """
     apart = scan.skipped_bytes is not None or scan.function == "scrub"
     return apart and walked > 0 and issued > MIXED * walked and queued(scan) > issued
 
 
 FOREGROUND = ("sync_r", "sync_w", "async_r")
-"""Queue classes that only applications use, the last by reading ahead of them (ZIO_PRIORITY,
-include/sys/zio_priority.h). What a scan reads ahead is of its own class since OpenZFS 0.8; before,
-its metadata was read as async_r (dsl_scan.c)."""
+"""Queue classes that only applications use, async_r by prefetch.
+
+From ZIO_PRIORITY (include/sys/zio_priority.h). A scan's prefetch has a class of its own since
+OpenZFS 0.8; before, its metadata was read as async_r (dsl_scan.c).
+"""
 SCANNING = ("scrub", "rebuild")
 TRICKLE = 1e6
-"""Bytes/s up to which a disk hardly moves anything."""
+"""Bytes/s up to which a disk counts as transferring next to nothing."""
 
 
 class WatchedScan(NamedTuple):
-    """A scan with what watching it has told."""
+    """A scan with its observed stage and rate."""
 
     scan: Scan
     stage: str | None
     rate: float | None
-    """Bytes/s of what its end waits for: of issuing where it has two stages."""
+    """Bytes/s of the work that determines its end: of issuing, if it has two stages."""
 
 
 class Disk(NamedTuple):
-    """One leaf that the scan uses. Rates in bytes/s and requests/s, times in seconds."""
+    """A leaf that the scan uses. Rates in bytes/s and requests/s, times in seconds."""
 
     name: str
     top: str
     """Key of its top-level vdev."""
     target: bool
-    """Whether it is being filled; else the scan reads from it."""
+    """Whether it is being filled; otherwise the scan reads from it."""
     rates: IoRates
     past: LeafStats
 
     @property
     def rate(self) -> float:
-        """Bytes/s in the direction the scan uses it."""
+        """Bytes/s in the direction that the scan uses."""
         return (self.rates.write if self.target else self.rates.read) or 0.0
 
     @property
@@ -301,7 +317,7 @@ class Disk(NamedTuple):
 
     @property
     def request(self) -> float | None:
-        """Mean bytes a request in that direction; None without requests."""
+        """Mean bytes per request in that direction; None without requests."""
         return self.rate / self.ops if self.ops > 0 else None
 
     @property
@@ -311,46 +327,46 @@ class Disk(NamedTuple):
 
     @property
     def busy(self) -> float | None:
-        """Share of time with I/O in flight; without diskstats, from requests and their waits."""
+        """Share of time with I/O in flight; without diskstats, from requests and their latency."""
         if self.rates.busy is not None or self.rates.latency is None:
             return self.rates.busy
         return min(1.0, self.requests * self.rates.latency)
 
     @property
     def measured(self) -> bool:
-        """Whether its load is known: a busy share, or that it had no requests."""
+        """Whether its load is known: it has a busy share, or had no requests."""
         idle = self.rates.read_ops == 0 and self.rates.write_ops == 0
         return self.busy is not None or idle
 
     @property
     def service(self) -> float | None:
-        """Device seconds a request: busy time by requests; None when idle or unknown."""
+        """Device seconds per request (busy time / requests); None if idle or unknown."""
         return self.busy / self.requests if self.busy is not None and self.requests > 0 else None
 
     @property
     def pending(self) -> float:
-        """Scan requests waiting to be sent to it, averaged over the last samples."""
+        """Scan requests waiting in ZFS to be sent to it, averaged over the last samples."""
         names = (*SCANNING, "async_w") if self.target else SCANNING
         return sum(self.past.pending.get(name, 0.0) for name in names)
 
     @property
     def in_flight(self) -> float:
-        """Requests that ZFS has sent and not got back, averaged over the last samples."""
+        """Requests that ZFS has sent and that are not completed, averaged over the last samples."""
         return sum(self.past.active.values())
 
     @property
     def others(self) -> float | None:
-        """Share of the requests in flight from applications; None without queue figures."""
+        """Share of applications in the requests in flight; None without queue statistics."""
         return _of_applications(self.past.active)
 
     @property
     def usual_others(self) -> float | None:
-        """Their share averaged over AVERAGED seconds: in flight at one moment it varies."""
+        """Share of applications over AVERAGED seconds, as single samples vary."""
         return _of_applications(self.past.flying)
 
 
 NO_DISK = Disk("", "", False, IoRates(), LeafStats())
-"""Stands for the disk where there is none."""
+"""Placeholder if there is no disk."""
 
 
 def _of_applications(active: Mapping[str, float]) -> float | None:
@@ -361,7 +377,7 @@ def _of_applications(active: Mapping[str, float]) -> float | None:
 
 
 class Evidence(NamedTuple):
-    """The evidence about one running scan."""
+    """Evidence on one running scan."""
 
     scan: Scan
     stage: str | None
@@ -373,55 +389,55 @@ class Evidence(NamedTuple):
     cpu: float | None = None
     memory: int | None = None
     seconds: float = 0.0
-    """How long it was watched."""
+    """Seconds for which it was watched."""
     turns: StageCycles = StageCycles()
-    """How scanning and issuing alternated."""
+    """Alternation of scanning and issuing."""
     walked: float | None = None
-    """Share of the metadata that is scanned, 0…1."""
+    """Share of the metadata that has been scanned, 0…1."""
     sorted_share: float | None = None
-    """The largest share of the blocks left to issue that was sorted in memory in this turn."""
+    """Largest share of the blocks left to issue that was sorted in memory, in the current stage."""
     foreground_writes: float = 0.0
-    """Bytes/s written to the disks the scan only reads."""
+    """Bytes/s written to the disks that the scan only reads."""
     load: PoolLoad = PoolLoad()
-    """The rate of all devices together."""
+    """Load of all devices together."""
     version: tuple[int, ...] = ()
     tunables: Mapping[str, int] = MappingProxyType({})
-    """Live module parameters, where known."""
+    """Current module parameters, if known."""
     steps: Mapping[str, TunableStep] = MappingProxyType({})
-    """The newest raises of tunables while it ran, and what they brought."""
+    """Newest large raise of each tunable during the scan, with its effect."""
 
     @property
     def sources(self) -> tuple[Disk, ...]:
-        """The disks the scan reads."""
+        """Disks that the scan reads."""
         return tuple(disk for disk in self.disks if not disk.target)
 
     @property
     def targets(self) -> tuple[Disk, ...]:
-        """The disks being filled."""
+        """Disks being filled."""
         return tuple(disk for disk in self.disks if disk.target)
 
     @property
     def busy(self) -> float:
-        """The median busy share of the sources."""
+        """Median busy share of the sources."""
         return middle(disk.busy for disk in self.sources)
 
     @property
     def request(self) -> float:
-        """The median bytes a request of the sources."""
+        """Median bytes per request of the sources."""
         return middle(disk.request for disk in self.sources)
 
     @property
     def busiest(self) -> float:
-        """The busy share of the busiest disk."""
+        """Busy share of the busiest disk."""
         return max((disk.busy or 0.0 for disk in self.disks), default=0.0)
 
 
 def middle(values: Iterable[float | None], default: float = 0.0) -> float:
-    """The median of what is known."""
+    """Return the median of the known values; ``default`` if there are none."""
     known = [value for value in values if value is not None]
     if not known:
         return default
-    from statistics import median  # only here: one sample has no rates, and starts faster
+    from statistics import median  # lazy import: a first sample has no rates, and starts faster
 
     return median(known)
 
@@ -432,10 +448,10 @@ def disks_of(
     rates: Mapping[str, IoRates],
     past: Mapping[str, LeafStats],
 ) -> tuple[Disk, ...]:
-    """The leaves that work for a scan: sources and, unless it is a scrub, those being filled.
+    """Return the leaves that a scan uses: sources and, unless it is a scrub, those being filled.
 
-    A resilver reads only the top-level vdevs of the devices it fills; the others are left out.
-    A distributed spare lies on every disk of its dRAID: each is a source, none is new.
+    A resilver reads only the top-level vdevs with devices to fill; others are left out. A
+    distributed spare is spread over every disk of its dRAID: each is a source, none is new.
     """
     filling = scan.function in ("resilver", "rebuild")
     leaves = [p for p in tree.values() if _at_work(p)]
@@ -456,14 +472,14 @@ def _at_work(place: Placed) -> bool:
 
 
 def _is_filled(place: Placed, tree: Mapping[str, Placed]) -> bool:
-    """Whether it is new: zpool marks all disks of a dRAID, of which only a replacing one's are."""
+    """Whether a leaf is new: zpool marks all disks of a dRAID, but only those replacing one are."""
     member = place.parent == place.top and place.top in tree
     distributed = member and tree[place.top or ""].vdev.kind.startswith("draid")
     return place.vdev.resilvering and not distributed
 
 
 def sorted_share(scan: Scan) -> float | None:
-    """Bytes walked and not issued, as a share of all that is left; None when unknown."""
+    """Return bytes scanned but not issued, as a share of all bytes left; None if unknown."""
     counts = (scan.total_bytes, scan.scanned_bytes, scan.issued_bytes)
     if None in counts or not scan.two_stage:
         return None

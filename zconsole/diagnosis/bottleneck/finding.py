@@ -1,4 +1,4 @@
-"""What is found: the limit of a running scan, and its estimated maximum."""
+"""Results of the diagnosis: the limit of a running scan, and its estimated maximum."""
 
 from __future__ import annotations
 
@@ -24,52 +24,54 @@ CAUSES = {
     "metadata": "metadata scanning",
     "unclear": "unclear",
 }
-"""Every cause a verdict can name, in words; ``disks`` is a scan that keeps its disks streaming."""
+"""All causes of a verdict as text; ``disks``: the scan keeps its disks streaming."""
 
 OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata")
-"""Causes that tunables do not lift."""
+"""Causes that no tunable can remove."""
 
 
 LEAST_GAIN = 0.05
-"""Share of the rate below which a step brought nothing: a scan varies by that much."""
+"""Least gain, as a share of the rate, that counts as an effect: a scan varies by that much."""
 
 
 LARGE_RAISE = 1.5
-"""Times the value before, from which a raise tells whether the next one helps; an autopilot's do
-not. What is suggested is twice the value, or more."""
+"""Least factor of a raise whose effect shows whether another raise would help.
+
+The raises of an autopilot are smaller; suggested values are at least twice the old one.
+"""
 
 
 class TunableStep(NamedTuple):
-    """The newest large raise of a tunable."""
+    """Newest large raise of a tunable."""
 
     before: int
     after: int
     effect: TunableEffect | None = None
-    """On the issue rate; None until it is measured, without figures where it cannot be."""
+    """Effect on the issue rate; None until measured, without values if it can't be."""
     at: float = 0.0
-    """When it was seen (steady clock)."""
+    """When it was noticed (monotonic clock)."""
 
     @property
     def clear(self) -> bool:
-        """Whether the rate changed by more than it varies by; see ``TunableEffect.issue_clear``."""
+        """Whether the rate changed by more than its usual variation."""
         return self.effect is not None and self.effect.issue_clear
 
     @property
     def helped(self) -> bool:
-        """Whether the scan became clearly faster by it."""
+        """Whether it clearly made the scan faster."""
         gain = self.effect.gain if self.effect else None
         return self.clear and gain is not None and gain >= LEAST_GAIN
 
 
 class Told(NamedTuple):
-    """How an act is told: by the command line, by the console, and beside the tunable itself."""
+    """Texts of an action: for the command line, for the console, and next to the tunable."""
 
     command: str
     by_key: str
-    """With ``{keys}`` for those that lead there."""
+    """With ``{keys}`` for the keys to press."""
     beside: str
     keys: tuple[str, ...] = ("tunables",)
-    """Titles of these keys."""
+    """Titles of the commands behind those keys."""
 
 
 ACTS = {
@@ -95,27 +97,27 @@ ACTS = {
         "wait: what {tunable}={value} brings",
         "wait: what {value} brings",
     ),
-    # In a sentence that says why; how to do it is left out.
+    # These are parts of a sentence that gives the reason, without the command or keys.
     "change": Told("set {tunable}={value}", "set {tunable}={value}", "set it to {value}"),
     "increase": Told("raise {tunable}", "raise {tunable}", "raise it"),
 }
-"""What can be done about a tunable, and ``hold``: start the autopilot."""
+"""Actions on a tunable, and ``hold``: start the autopilot."""
 
 
 class Suggestion(NamedTuple):
-    """What could be done about a limit: an act on a tunable, or words alone."""
+    """Suggestion to overcome a limit: an action on a tunable, or just a text."""
 
     words: str = ""
-    """With ``{act}`` where the act is told; empty where nothing can be done."""
+    """Text, with ``{act}`` in place of the action; empty if nothing can be done."""
     act: str = ""
-    """One of ACTS; empty where there is none."""
+    """Key of ACTS; empty without an action."""
     tunable: str = ""
     value: int | None = None
-    """What to set it to, where that is known; for ``wait`` what it was set to."""
+    """Value to set, if known; for ``wait`` the value that was set."""
 
     @property
     def text(self) -> KeyedText:
-        """As the command line says it, and the console by its keys."""
+        """Text for the command line, and for the console with its keys."""
         titles = ACTS[self.act].keys if self.act else ()
         command, by_key = (
             self._told(lambda told: told.command),
@@ -125,7 +127,7 @@ class Suggestion(NamedTuple):
 
     @property
     def beside(self) -> str:
-        """As it is said where it is clear which tunable it is about."""
+        """Text to show next to the tunable."""
         return self._told(lambda told: told.beside)
 
     def _told(self, form: Callable[[Told], str]) -> str:
@@ -139,25 +141,25 @@ NOTHING_TO_DO = Suggestion()
 
 
 class Verdict(NamedTuple):
-    """What limits a running scan, in one line, and the figures behind it."""
+    """The limit of a running scan, with the values behind it."""
 
     cause: str
-    """One of CAUSES."""
+    """Key of CAUSES."""
     text: str
-    """``the new disk sdx: 98 % busy writing 12.2M/s in 30K pieces, siblings 45 %``."""
+    """One line: ``the new disk sdx: 98 % busy writing 12.2M/s in 30K pieces, siblings 45 %``."""
     figures: Mapping[str, float] = NOTHING
-    """What it is based on: bytes/s, seconds and shares by name."""
+    """Values it is based on, by name: bytes/s, seconds and shares."""
     sure: float = 0.0
-    """How sure it is, 0…1; 0 when unclear."""
+    """Confidence, 0…1; 0 if unclear."""
     suggestion: Suggestion = NOTHING_TO_DO
     disk: str = ""
-    """The name of the one device that the text blames; empty where it blames none."""
+    """Name of the single device that is the cause; empty if none is."""
     tried: TunableStep | None = None
-    """The newest large raise of the suggested tunable during this scan."""
+    """Newest large raise of the suggested tunable during this scan."""
 
     @property
     def advice(self) -> str:
-        """The suggestion as the command line says it; empty where nothing can be done."""
+        """Suggestion for the command line; empty if nothing can be done."""
         return self.suggestion.text
 
 
@@ -173,23 +175,23 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
 
 
 class Figure(float):
-    """A number that words tell with its unit."""
+    """A number that a format string renders with a unit: ``{busy:%}``, ``{rate:B/s}``."""
 
     def __format__(self, unit: str) -> str:
         return _UNITS[unit](self) if unit in _UNITS else super().__format__(unit)
 
 
 class Ceiling(NamedTuple):
-    """The estimated maximum rate of this scan on these disks."""
+    """Estimated maximum rate of a scan on its disks."""
 
     rate: float
     """Issued bytes/s."""
     share: float | None
-    """Share of it reached now, 0…1; None while it is paused."""
+    """Share of the maximum reached now, 0…1; None while paused."""
     text: str
-    """What it is based on."""
+    """Basis of the estimate."""
 
     def at(self, rate: float) -> Ceiling:
-        """Return the ceiling of a scan that goes at ``rate`` (bytes/s) now, and can do that."""
+        """Return the ceiling at the current ``rate`` (bytes/s), raised to it if it is lower."""
         best = max(rate, self.rate)
         return self._replace(rate=best, share=rate / best if best else None)

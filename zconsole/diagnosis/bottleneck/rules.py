@@ -1,11 +1,11 @@
-"""What limits a running scan: the first rule whose signs are there.
+"""Rules that find the limit of a running scan; the first rule that applies wins.
 
-RULES, at the end, is the table: a cause, its signs, its words, what could be done. A rule stands
-above those whose limit would look the same: a frozen scan, disks that nobody measured, a disk that
+The table RULES, at the end, has a cause, its signs, its text and a suggestion per row. A rule comes
+before those whose limit would look the same: a frozen scan, disks without measurements, a disk that
 does not answer, scanning metadata, the processor, one disk that the others wait for, queues that
 are kept short, a shingled new disk, any new disk, applications, a shared link, slow disks, memory,
-seeks, disks at their best rate, and last idle disks. Where nothing is clear, the limit is "unclear"
-rather than a guess. Thresholds stand above the signs that use them.
+seeks, disks at their best rate, and finally idle disks. If nothing is clear, the limit is "unclear"
+rather than a guess. Thresholds are defined above the signs that use them.
 """
 
 from __future__ import annotations
@@ -29,45 +29,51 @@ from zconsole.pool.model import NOTHING
 from zconsole.units import duration, latency, percent, size
 
 LEAST_SECONDS = 5.0
-"""Less than a transaction group (zfs_txg_timeout) is not enough to judge."""
+"""Seconds to watch a scan before judging it: at least a txg (zfs_txg_timeout)."""
 SATURATED = 0.85
-"""Busy share from which a disk is at its limit: a new disk that everything waited for was 85 % busy
-in a user's report, the others 20 %."""
+"""Busy share from which a disk is at its limit.
+
+In a user's report, a new disk that everything waited for was 85 % busy, the others 20 %.
+"""
 IDLE = 0.6
-"""Busy share below which a disk surely has time left."""
+"""Busy share below which a disk surely has capacity left."""
 EVEN_LOAD = 0.08
-"""Variation of the rate of a shared link; disks that seek vary more."""
+"""Most variation in the rate of a shared link; disks that seek vary more."""
 FLASH = 0.001
-"""Seconds a request in which no heads move. Flash works at many requests at once: that one always
-is in flight does not mean that it is at its limit."""
+"""Seconds per request below which a disk must be flash.
+
+Flash serves many requests in parallel: being always busy does not mean that it is at its limit.
+"""
 
 
 class Signs(NamedTuple):
-    """What speaks for a limit."""
+    """Signs of a limit."""
 
     sure: float
-    """How sure it is, 0 to 1: below 0.5 the console says "perhaps"; 0 where nothing is clear."""
+    """Confidence, 0…1: below 0.5 the console says "perhaps"; 0 if nothing is clear."""
     figures: Mapping[str, float]
-    """As in Verdict."""
+    """Values for ``Verdict.figures``."""
     disk: Disk = NO_DISK
-    """The one that is to blame."""
+    """The disk that is the cause."""
     said: Mapping[str, float | str] = NOTHING
-    """What else the words tell."""
+    """Further values for the text."""
 
 
 class LimitRule(NamedTuple):
-    """A row of RULES."""
+    """A row of RULES: a cause, its signs, its text and a suggestion."""
 
     cause: str
     signs: Callable[[Evidence], Signs | None]
     words: list[str]
-    """Parts of the text, formatted with ``disk``, the figures, and what else is said: ``{busy:%}``.
-    A part that tells a figure which is not known is left out."""
+    """Parts of the text, formatted with ``disk``, ``figures`` and ``said``, as in ``{busy:%}``.
+
+    A part is left out if one of its values is missing.
+    """
     suggest: Callable[[Evidence, Disk], Suggestion] = advice.says("")
 
 
 def judge(seen: Evidence) -> Verdict | None:
-    """Return what limits a running scan; None when none runs."""
+    """Return the limit of a scan; None if it is not running."""
     if seen.scan.state != "running":
         return None
     if seen.seconds < LEAST_SECONDS or not seen.disks:
@@ -93,25 +99,25 @@ def judge(seen: Evidence) -> Verdict | None:
 
 
 def _frozen(seen: Evidence) -> Signs | None:
-    """The tunable is set that keeps scans where they are, whatever else is going on."""
+    """Detect the tunable that freezes scans, whatever else is going on."""
     frozen = seen.tunables.get(advice.FREEZE)
     return Signs(0.95, {"busy": seen.busiest}) if frozen else None
 
 
 def _unmeasured(seen: Evidence) -> Signs | None:
-    """Disks of which nobody knows how busy they are must not be taken for idle ones."""
+    """Detect disks without load measurements, which must not be taken for idle ones."""
     return None if all(disk.measured for disk in seen.disks) else Signs(0.0, {})
 
 
 ANSWERS = 0.5
-"""Requests a second below which a busy disk counts as stuck; one that only seeks answers 100."""
+"""Requests/s below which a busy disk counts as stuck; one that only seeks completes 100."""
 
 
 def _hangs(seen: Evidence, is_new: bool) -> Signs | None:
-    """One disk always has requests in flight and answers none; everything waits for it.
+    """Detect a disk that has requests in flight but completes none, while everything waits for it.
 
-    Linux 5.0 to about 5.17 counts busy time as a request begins or ends only (update_io_ticks,
-    block/blk-core.c): a disk that is stuck looks idle, but for what ZFS has sent to it.
+    Linux 5.0 to about 5.17 updates the busy time only when a request begins or ends
+    (update_io_ticks, block/blk-core.c): a stuck disk looks idle, except for ZFS's own queues.
     """
     silent = [
         d
@@ -130,12 +136,12 @@ def _hangs(seen: Evidence, is_new: bool) -> Signs | None:
 
 
 def _walks_by_turns(seen: Evidence) -> Signs | None:
-    """Scanning stops whenever memory is full of blocks to issue (dsl_scan_should_clear)."""
+    """Detect that scanning stops whenever sort memory is full (dsl_scan_should_clear)."""
     return _memory(seen, 0.8) if _walks(seen) and seen.turns.limited else None
 
 
 def _walks(seen: Evidence) -> Signs | None:
-    """Scanning metadata, unless a dying disk is what makes that long."""
+    """Detect a scan of metadata, unless a dying disk is the reason that it takes long."""
     walking = seen.stage == "scanning" and seen.scan.function != "rebuild" and seen.scan.two_stage
     if not walking:
         return None
@@ -146,11 +152,12 @@ def _walks(seen: Evidence) -> Signs | None:
 
 
 PROCESSOR = 0.9
-"""Busy share of all processors together from which a scan's threads wait for one."""
+"""Busy share of all processors together from which a scan's threads have to wait."""
 
 
 def _processor(seen: Evidence) -> Signs | None:
-    """All of the processor is taken, by whatever, and disks have time left."""
+    """Detect a fully used processor while the disks have capacity left."""
+    # A rotating disk at its limit would hold the scan up even with an idle processor.
     full = any((d.busy or 0.0) >= SATURATED and not _is_flash(d) for d in seen.disks)
     if seen.cpu is None or seen.cpu < PROCESSOR or full:
         return None
@@ -162,15 +169,15 @@ def _is_flash(disk: Disk) -> bool:
 
 
 STRAGGLING = 1.4
-"""A slow disk's requests take this many times as long as its siblings'."""
+"""Latency of a slow disk, in multiples of its siblings'."""
 STRAGGLING_GAP = 0.15
-"""How much busier than its siblings it is."""
+"""Least difference in busy share between a slow disk and its siblings."""
 PAIR_GAP = 0.5
-"""How much busier than its only sibling it is: of two, either may be the odd one."""
+"""Least difference to an only sibling: either of the two may be the unusual one."""
 
 
 def _straggles(seen: Evidence) -> Signs | None:
-    """One source is far busier than its siblings, and slower to answer."""
+    """Detect a source that is much busier than its siblings, with a higher latency."""
     tops: dict[str, list[Disk]] = {}
     for disk in seen.sources:
         tops.setdefault(disk.top, []).append(disk)
@@ -188,27 +195,29 @@ def _straggles(seen: Evidence) -> Signs | None:
 
 
 WAITING = 8.0
-"""Requests waiting to be sent, from which a queue counts as kept short."""
+"""Waiting requests from which few in flight mean a limit on the queue."""
 SLOW_REQUEST = 0.05
-"""Device seconds that no working disk needs for a request of up to 1 MiB, nor for each MiB of a
-larger one: longer than any seek, and 21 MB/s. ZFS sends up to 16 MiB at once (recordsize)."""
+"""Device seconds per request, and per MiB of a larger one, that no working disk needs.
+
+That is longer than any seek, and 21 MB/s. ZFS sends up to 16 MiB at once (recordsize).
+"""
 MIB = 1 << 20
 
 
 def _per_mib(disk: Disk, seconds: float | None) -> float:
-    """Seconds a request, or a MiB of a larger one; 0 where unknown."""
+    """Return the seconds per request, or per MiB of a larger one; 0 if unknown."""
     return (seconds or 0.0) / max(1.0, (disk.request or 0.0) / MIB)
 
 
 AT_WORK = 0.1
-"""Busy share up to which a disk that is filled has too little to do to judge its queue by."""
+"""Busy share up to which a disk being filled has too little work to judge its queue."""
 
 
 def _few_writes(seen: Evidence) -> Signs | None:
-    """Requests wait for the disk being filled though it is idle at times: few are sent at once.
+    """Detect that few requests are sent to the disk being filled, though more wait and it has time.
 
-    A disk with heads that is busy most of the time may be at its own limit, whatever waits for it.
-    So may a slow one: the kernel adds to the busy time when a request ends, and one whose writes
+    A rotating disk that is busy most of the time may be at its own limit, whatever waits for it.
+    So may a slow one: the kernel adds to the busy time when a request ends, so a disk whose writes
     take half a second looks idle in between.
     """
     disk = _busiest_new(seen)
@@ -227,11 +236,11 @@ def _busiest_new(seen: Evidence) -> Disk:
 
 
 GAP = 0.12
-"""How much busier than the sources a disk being filled must be."""
+"""Least difference in busy share between a disk being filled and the sources."""
 
 
 def _filled(seen: Evidence) -> Signs | None:
-    """The disk being filled is saturated, and the sources wait for it."""
+    """Detect that the disk being filled is saturated, and the sources wait for it."""
     disk, usual = _busiest_new(seen), seen.busy
     busy = disk.busy or 0.0
     if busy < SATURATED or busy < usual + GAP or disk.rate <= 0:
@@ -241,20 +250,21 @@ def _filled(seen: Evidence) -> Signs | None:
         figures["request_bytes"] = disk.request
     count = len(seen.targets)
     which = "the new disk" if count == 1 else f"the {count} new disks, first"
+    # Flash may be always busy and still have capacity.
     sure = 0.4 if _is_flash(disk) else 0.95 if busy - usual > 0.3 else 0.8
     return Signs(sure, figures, disk, {"which": which})
 
 
 COLLAPSE = 0.4
-"""A disk that writes less than this share of its best rate has slowed down."""
+"""Share of its best write rate below which a disk has slowed down."""
 UNSTEADY = 0.15
-"""Variation of write rates from which they count as unsteady: a held disk is held evenly."""
+"""Variation of write rates from which they are unsteady: a throttle would slow them evenly."""
 SEEK = 0.025
-"""Device seconds that a seek takes at most, over the whole disk and for a turn of it."""
+"""Longest seek in device seconds: across the whole disk, and one rotation."""
 
 
 def _collapsed(seen: Evidence) -> Signs | None:
-    """Shingled disks write at a fraction of their rate, unsteadily, once their cache is full."""
+    """Detect a shingled disk: it writes slowly and unsteadily once its cache is full."""
     filled = _filled(seen)
     if filled is None:
         return None
@@ -263,27 +273,27 @@ def _collapsed(seen: Evidence) -> Signs | None:
     if disk.rate >= COLLAPSE * best or unsteady < UNSTEADY:
         return None
     if (disk.service or 0.0) < SEEK + (disk.request or 0.0) / best:
-        return None  # as slow as seeks alone make any disk
+        return None  # seeks alone could make any disk this slow
     figures = {"write_rate": disk.rate, "best_write_rate": best, "busy": disk.busy or 0.0}
     figures |= {"unsteady": unsteady, "others_busy": seen.busy}
     return Signs(0.85, figures, disk)
 
 
 OTHERS = 0.33
-"""Share of requests in flight that are applications' from which they are the limit."""
+"""Share of applications in the requests in flight from which they are the limit."""
 IN_USE = 0.3
-"""Busy share from which a source tells whose requests it has."""
+"""Busy share from which the requests of a source are considered."""
 CONTENDED = 0.4
-"""Busy share of the sources in use below which scan and applications both have room."""
+"""Busy share of the considered sources below which scan and applications both have capacity."""
 
 
 def _applications(seen: Evidence) -> Signs | None:
-    """Applications hold the disks that the scan reads from."""
+    """Detect that applications occupy the disks that the scan reads from."""
     disks = [d for d in seen.sources if (d.busy or 0.0) > IN_USE]
     share, busy = middle(d.usual_others for d in disks), middle(d.busy for d in disks)
     if busy < CONTENDED or min(share, middle(d.others for d in disks)) < OTHERS:
         return None
-    # Samples may miss the few requests of a scan that goes on: never "100 %" while it does.
+    # Samples may miss the few requests of a slow scan: don't say "100 %" while it progresses.
     nearly = share > 0.95 and seen.rate > 0
     said: dict[str, float | str] = {"part": "nearly all" if nearly else percent(share)}
     if seen.foreground_writes > advice.FEW_WRITES:
@@ -293,22 +303,22 @@ def _applications(seen: Evidence) -> Signs | None:
 
 
 MANY = 4
-"""Disks from which equal figures speak for what they share rather than for chance."""
+"""Least number of disks whose equal rates indicate a shared limit rather than chance."""
 EVEN = 1.35
-"""Most that the fastest of disks behind one link moves, in times the slowest."""
+"""Most that the fastest disk behind one link transfers, in multiples of the slowest."""
 ALONE = 0.65
-"""Share of what a disk read when fewer were at work, below which it is held back now."""
+"""Share of its rate when fewer disks were active, below which a disk is held back now."""
 FLAT = 0.85
-"""Share of the most all devices ever moved from which they move as much as they can together."""
+"""Share of the highest total rate of all devices from which they are at their joint limit."""
 SHORT = 1.25
-"""How much faster the disks would be together, each at its best, than they ever were."""
+"""Least ratio of the sum of the disks' best rates to the highest total rate observed."""
 
 
 def _crowded(seen: Evidence) -> Signs | None:
-    """Disks faster alone, now all busy and evenly slow, and together as fast as ever.
+    """Detect a shared link: disks are all busy and evenly slow, but were faster when fewer worked.
 
     Requests in flight count as busy (/proc/diskstats), so a disk that waits for the link looks
-    like a working one. Only the sum, which stays the same with any number of disks, shows it.
+    like a working one. Only the total rate, the same for any number of disks, shows the link.
     """
     moving, load = [disk for disk in seen.disks if disk.rate > TRICKLE], seen.load
     rates = [disk.rate for disk in moving]
@@ -328,7 +338,7 @@ def _crowded(seen: Evidence) -> Signs | None:
 
 
 def _all_slow(seen: Evidence) -> Signs | None:
-    """The only source, or all, take longer than any seek: failing or throttled disks."""
+    """Detect that the sources need longer than any seek: failing or throttled disks."""
     known = [d for d in seen.sources if d.service is not None]
     usual = middle(_per_mib(d, d.service) for d in known)
     if seen.busy < SATURATED or usual < SLOW_REQUEST:
@@ -339,11 +349,11 @@ def _all_slow(seen: Evidence) -> Signs | None:
 
 
 ENOUGH_SORTED = 0.5
-"""Share of what is left to issue that must be in memory for the order to be nearly the best."""
+"""Share of the blocks left to issue that must be in memory for a nearly optimal order."""
 
 
 def _sorts_little(seen: Evidence) -> Signs | None:
-    """Issuing before all metadata is scanned: too little could be sorted at once."""
+    """Detect issuing before all metadata is scanned, with too few blocks sorted at once."""
     if seen.stage != "issuing" or seen.walked is None or seen.sorted_share is None:
         return None
     if seen.sorted_share > ENOUGH_SORTED or seen.busy < IDLE or not _seek(seen):
@@ -362,15 +372,15 @@ def _memory(seen: Evidence, sure: float) -> Signs:
 
 
 SEEKING = 0.5
-"""Share of a request's device time spent on other than moving bytes."""
+"""Share of a request's device time not spent on transferring bytes, from which disks seek."""
 SEEK_TIME = 0.002
-"""Device seconds a request below which no heads move."""
+"""Device seconds per request below which no seek takes place."""
 STREAM = 150e6
-"""Bytes/s a rotating disk streams, where it was not seen to."""
+"""Least bytes/s that a rotating disk is assumed to stream."""
 
 
 def _seek(seen: Evidence) -> bool:
-    """Whether most of the sources' time does not go into moving bytes."""
+    """Whether the sources spend most of their time on other than transferring bytes."""
     found = []
     for disk in seen.sources:
         if disk.service is not None and disk.request is not None and disk.service >= SEEK_TIME:
@@ -380,18 +390,18 @@ def _seek(seen: Evidence) -> bool:
 
 
 SMALL = 256 * 1024.0
-"""Bytes a request below which seeks surely are what takes its time."""
+"""Bytes per request below which seeks surely take most of the time."""
 BIG = 512 * 1024.0
-"""Bytes a request from which waiting for a link looks the same, where all goes evenly."""
+"""Bytes per request from which seeking at a steady rate looks like waiting for a link."""
 
 
 def _small_reads(seen: Evidence) -> Signs | None:
-    """Sources busy seeking between small extents, each a movement of the heads."""
+    """Detect that the sources are busy seeking between small extents."""
     return _scattered(seen, 0.9) if seen.request < SMALL else None
 
 
 def _seeks_or_link(seen: Evidence) -> Signs | None:
-    """Reads so large and even that the disks may as well wait for a link, shared or slow."""
+    """Detect reads so large and steady that the disks may also be waiting for a link."""
     even = seen.load.unsteady < EVEN_LOAD
     return _scattered(seen, 0.4) if seen.request >= BIG and even else None
 
@@ -405,9 +415,9 @@ def _scattered(seen: Evidence, sure: float = 0.7) -> Signs | None:
 
 
 def _streaming(seen: Evidence) -> Signs | None:
-    """The disks are always at work, and not seeking: at their best where requests are large.
+    """Detect disks that are always busy without seeking: at their best rate, if requests are large.
 
-    Small ones that do not wait for heads are answered by flash, which could do more at once.
+    Small requests without seeks mean flash, which could serve more in parallel.
     """
     if seen.busy < SATURATED:
         return None
@@ -418,7 +428,7 @@ def _streaming(seen: Evidence) -> Signs | None:
 
 
 def _idle(seen: Evidence) -> Signs | None:
-    """No disk has much to do: something sends too few requests."""
+    """Detect idle disks: something sends too few requests."""
     if seen.busiest >= IDLE:
         return None
     said: dict[str, float | str] = {} if seen.rate > 0 else {"progress": "no progress"}
@@ -595,4 +605,4 @@ RULES = (
         ],
     ),
 )
-"""Tried from top to bottom; the last one always holds."""
+"""Tried from top to bottom; the last rule always applies."""

@@ -1,4 +1,4 @@
-"""The limit of a pool's running scan, from sample to sample, and its estimated maximum rate."""
+"""Tracking the limit of a pool's running scan across samples, and its estimated maximum rate."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from zconsole.units import rate
 
 ScanKey = tuple[str, str | None, float | None]
 FEW = 64
-"""Leaves up to which every sample is judged."""
+"""Most vdevs of a pool for which every sample is judged."""
 SELDOM = 20.0
-"""Seconds between two judgements of larger pools."""
+"""Seconds between two judgments of larger pools."""
 
 
 class BottleneckTracker:
-    """Takes every sample; judges the first running scan, also by earlier samples.
+    """Tracks every sample; judges the first running scan, using earlier samples as well.
 
     It remembers the disks from one scan to the next.
     """
@@ -64,10 +64,10 @@ class BottleneckTracker:
         rates: Mapping[str, IoRates],
         scans: Sequence[WatchedScan],
     ) -> None:
-        """Take in a sample whose rates and scans are known."""
+        """Add a sample with its rates and scans."""
         watched = next((each for each in scans if each.scan.state == "running"), None)
         if watched is None:
-            # The best seen of a scan that is paused stays; it reaches nothing of that.
+            # Keep the ceiling of a paused scan, without the share that it reaches.
             paused = any(w.scan.key == self._scan for w in scans if w.scan.state == "paused")
             self.verdict = None
             self.ceiling = self.ceiling._replace(share=None) if paused and self.ceiling else None
@@ -132,7 +132,8 @@ class BottleneckTracker:
             tunables=sample.tunables,
             steps=self._trials.steps,
         )
-        from zconsole.diagnosis.bottleneck.rules import judge  # one sample has nothing to judge
+        # Lazy import: a first sample has nothing to judge.
+        from zconsole.diagnosis.bottleneck.rules import judge
 
         found = judge(seen)
         between = self._turns.stage is not None and turns.limited
@@ -143,26 +144,29 @@ class BottleneckTracker:
 
 
 LASTING = 15.0
-"""Seconds for which another cause must be found before it takes the place of the one shown: three
-transaction groups, so that one burst of writes changes nothing."""
+"""Seconds for which another cause must be found before it replaces the one shown.
+
+Three txgs, so that one burst of writes changes nothing.
+"""
 
 
 class Settled:
-    """The verdict of a stage, which changes its cause only with evidence that lasts."""
+    """Filter for verdicts: the cause changes only if the evidence lasts."""
 
     def __init__(self) -> None:
         self._shown: Verdict | None = None
         self._stage: str | None = None
         self._other: tuple[str, str] | None = None
-        """Cause and device of a verdict that may take its place."""
+        """Cause and device of a verdict that may replace the one shown."""
         self._since = 0.0
 
     def push(
         self, clock: float, stage: str | None, found: Verdict | None, alternates: bool = False
     ) -> Verdict | None:
-        """Take in a verdict found at the monotonic ``clock``; returns the one to show.
+        """Add a verdict found at the monotonic ``clock``; return the one to show.
 
-        ``alternates``: whether stages do. Then the one to show is what limits issuing, once known.
+        ``alternates``: scanning and issuing alternate; then the limit of issuing is shown, once
+        known.
         """
         shown = self._shown
         if alternates and stage != "issuing" and shown is not None and self._stage == "issuing":
@@ -182,17 +186,17 @@ class Settled:
 
 
 UNEVEN = 0.9
-"""Share of what all vdevs can do together, below which it is one of them that a scrub waits for."""
+"""Share of the sum of all vdevs' rates below which a scrub waits for one of them."""
 
 
 def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
-    """The estimated maximum of a running scan in issued bytes/s; None before any disk was active.
+    """Estimate the maximum of a running scan in issued bytes/s; None before any disk was active.
 
     A scan's rate counts allocated bytes: on a mirror those of one disk, on raidz those of all
-    disks, parity included. So a scrub can reach one disk's rate a mirror, all disks' together a
-    raidz, and lasts until the vdev that takes longest is done; a resilver reaches no more than its
-    new disk takes in: its write rate, times the width of a raidz. ``bus`` is what a shared link is
-    known to carry in bytes/s, over all disks.
+    disks, parity included. So a scrub can reach one disk's rate per mirror, all disks' together per
+    raidz, and lasts until the slowest vdev is done. A resilver reaches no more than the new disk's
+    write rate, times the width of a raidz. ``bus`` is the known capacity of a shared link in
+    bytes/s, over all disks.
     """
     walking = seen.stage == "scanning" and seen.scan.two_stage and seen.scan.function != "rebuild"
     if seen.scan.state != "running" or walking:
@@ -208,16 +212,16 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
         words = "the new disk at its best observed rate"
     elif all(top.kind == "mirror" for top in seen.tops.values()):
         words = "the best observed rates of one disk per mirror, summed"
-    # What it averaged over the pass it could do, though nobody watched.
+    # The average of the pass was possible, too, even if no sample showed it.
     average = float(seen.scan.zpool_issue_rate or 0)
     longest = _longest(seen, rates)
     if longest is not None and longest.rate < total:
         if longest.rate < UNEVEN * total:
-            average = 0.0  # vdevs are in it that are done by now
+            average = 0.0  # it includes vdevs that are done by now
             words = longest.text
         total = longest.rate
     if bus is not None:
-        # Every side of a mirror is read: as many bytes over the link for each issued one.
+        # All sides of a mirror are read, so each issued byte crosses the link once per side.
         sides = [len(t.children) if t.kind == "mirror" else 1 for t in seen.tops.values()]
         limited = bus / max(1.0, sum(sides) / len(sides))
         if limited < total:
@@ -226,9 +230,9 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
 
 
 def _longest(seen: Evidence, rates: Mapping[str, float]) -> Ceiling | None:
-    """What a scrub can reach until the vdev is done that has the most data for its rate.
+    """Estimate what a scrub can reach until the vdev with the most data for its rate is done.
 
-    None where allocations are unknown.
+    None if allocations are unknown.
     """
     known = {key: size for key in rates if (size := seen.tops[key].alloc_bytes) is not None}
     if seen.scan.function != "scrub" or len(known) < len(rates) or not any(known.values()):
@@ -240,41 +244,42 @@ def _longest(seen: Evidence, rates: Mapping[str, float]) -> Ceiling | None:
 
 
 def _of_top(top: Vdev, disks: list[Disk]) -> float:
-    """Issued bytes/s that one top-level vdev allows; 0 when unknown."""
+    """Return the issued bytes/s that one top-level vdev allows; 0 if unknown."""
     sources = [d.past.best_read for d in disks if not d.target and d.past.best_read]
     targets = [d.past.best_write for d in disks if d.target and d.past.best_write]
-    # Allocated bytes that a byte on one disk stands for.
+    # The width converts bytes on one disk to allocated bytes.
     width = len(top.children) if top.kind.startswith(("raidz", "draid")) else 1
-    read = min(sources, default=0.0) * width
+    read = min(sources, default=0.0) * width  # the slowest disk holds the others up
     if not any(d.target for d in disks):
         return read
     write = min(targets, default=0.0) * width
     if top.kind == "mirror":
-        read = sum(sources)
+        read = sum(sources)  # the sides of a mirror share the reads
     return min(write, read) if read else write
 
 
 MOST_RARE = 4 * ENOUGH
-"""Samples kept however long ago they were: where they are rare, these are what both sides need."""
+"""Samples kept regardless of age: if samples are rare, both sides of a change need this many."""
 
 
 class TunableTrials:
-    """Takes every judged sample of one scan, and measures each large raise that it sees.
+    """Measures the effect of each large raise of a tunable during one scan, from judged samples.
 
-    Whoever sets a tunable: the kernel's values are looked at. One that is set back is remembered.
+    It compares the kernel's values, so it notices a raise by anyone, and remembers one that was set
+    back.
     """
 
     def __init__(self) -> None:
         self.steps: dict[str, TunableStep] = {}
-        """By tunable."""
+        """Newest large raise, by tunable."""
         self._known: dict[str, int] = {}
         self._points: deque[EffectSample] = deque()
         self._changed: dict[str, float] = {}
-        """When the steps were made that are not measured yet."""
+        """Times (monotonic clock) of the steps not measured yet, by tunable."""
         self._times: list[float] = []
 
     def take(self, clock: float, rate: float | None, tunables: Mapping[str, int]) -> None:
-        """A sample at ``clock`` (steady); ``rate`` in issued bytes/s."""
+        """Add a sample at the monotonic ``clock``; ``rate`` in issued bytes/s."""
         for name, value in tunables.items():
             before = self._known.setdefault(name, value)
             if value != before:
@@ -282,12 +287,12 @@ class TunableTrials:
                 self._times.append(clock)
                 tried = self.steps.get(name)
                 if tried is not None and before < value < tried.after:
-                    continue  # as an autopilot puts back what it found: more than that was tried
+                    continue  # a restored value, as by an autopilot: more was tried before
                 if value >= LARGE_RAISE * before:
                     self.steps[name] = TunableStep(before, value, at=clock)
                     self._changed[name] = clock
                 elif value < before and self._changed.pop(name, None) is not None:
-                    del self.steps[name]  # taken back before it could be measured
+                    del self.steps[name]  # set back before it could be measured
         self._points.append(EffectSample(clock, rate, None))
         oldest = clock - LONGEST
         while self._points[0].t < oldest and len(self._points) > MOST_RARE:
@@ -296,13 +301,13 @@ class TunableTrials:
             self._measure(clock, name)
 
     def _measure(self, clock: float, name: str) -> None:
-        """Measure a step once all that counts was seen."""
+        """Measure a step once enough samples follow it."""
         changed = self._changed[name]
         cut = any(changed < t < clock for t in self._times)
         if not cut and clock < changed + SETTLE + WINDOW:
             return
         found = measure(self._points, changed, self._times)
         if found.gain is None and not (cut or found.over):
-            return  # samples are rare: a few more tell
+            return  # samples are rare: wait for more
         del self._changed[name]
         self.steps[name] = self.steps[name]._replace(effect=found)

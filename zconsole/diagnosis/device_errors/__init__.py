@@ -1,1 +1,1 @@
-"""Errors with their time and likely cause: enough to tell a cable from a disk."""
+"""Device errors with their time and likely cause, such as a cable or the disk itself."""

@@ -1,4 +1,4 @@
-"""Devices with new errors over the last hour, and the signs of their cause."""
+"""Devices with new errors in the last hour, and evidence of the cause."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from zconsole.units import counted, duration, percent
 
 
 class SmartCounts(NamedTuple):
-    """A device's own lifetime counts; None where it keeps none."""
+    """Lifetime SMART counts of a device; None for a count that it does not keep."""
 
     passed: bool | None = None
-    """Its own overall verdict."""
+    """Overall verdict of the device."""
     reallocated: int | None = None
-    """Sectors it has replaced (ATA attribute 5, SCSI grown defects)."""
+    """Replaced sectors (ATA attribute 5, SCSI grown defects)."""
     pending: int | None = None
-    """Sectors it cannot read now (197)."""
+    """Sectors that can't be read now (ATA attribute 197)."""
     uncorrectable: int | None = None
-    """(198; NVMe media errors)."""
+    """Uncorrectable sectors (ATA attribute 198) or media errors (NVMe)."""
     crc: int | None = None
-    """Transfers that arrived damaged: the link, not the disk (199)."""
+    """Transfers damaged on the link rather than by the disk (ATA attribute 199)."""
     wear: float | None = None
-    """Share of the writes that flash was built for, 1 and above is worn out."""
+    """Share used of the writes that flash is rated for; 1 and above is worn out."""
     spare: float | None = None
-    """Share of its spare blocks that flash has left."""
+    """Share left of the spare blocks of flash."""
     temperature: float | None = None
     """Degrees Celsius."""
 
     def words(self) -> str:
-        """``passed, 0 reallocated, 3 pending``, as far as it is known."""
+        """Return the known counts as text, such as ``passed, 0 reallocated, 3 pending``."""
         verdict = () if self.passed is None else ("passed" if self.passed else "FAILS",)
         counts = (
             (self.reallocated, "reallocated"),
@@ -51,7 +51,7 @@ class SmartCounts(NamedTuple):
 
 
 class Deltas(NamedTuple):
-    """New errors of one device, which fell within ``seconds``."""
+    """New errors of one device, counted over ``seconds``."""
 
     read: int = 0
     write: int = 0
@@ -59,62 +59,65 @@ class Deltas(NamedTuple):
     slow: int = 0
     seconds: float = 3600.0
     is_shared: bool = False
-    """Whether the checksum errors tell nothing of this device: its siblings have as many, as where
-    no copy of a block is good, or it was being filled and never given the data."""
+    """Whether the checksum errors are no evidence against this device.
+
+    Its siblings have as many, as when no copy of a block is good, or it was being filled and never
+    received the data.
+    """
 
     @property
     def total(self) -> int:
-        """Read, write and checksum errors together; slow I/Os are not errors."""
+        """Sum of read, write and checksum errors; slow I/Os are not errors."""
         return self.read + self.write + self.cksum
 
 
 class ProbeResults(NamedTuple):
-    """What the device and the kernel report."""
+    """Reports on a device, from itself (SMART) and from the kernel."""
 
     smart: SmartCounts | None = None
     kernel: tuple[str, ...] = ()
-    """The kernel's messages about it within the hour, newest last."""
+    """Kernel messages about it in the last hour, newest last."""
     before: SmartCounts | None = None
-    """Its counts when first asked: only counts that grew since are new."""
+    """Its counts when first probed: only an increase since then is new."""
 
     @property
     def log(self) -> str:
-        """The kernel's messages, a line each, in small letters."""
+        """Kernel messages, one per line, in lower case."""
         return "\n".join(self.kernel).lower()
 
 
 class DeviceFault(NamedTuple):
-    """One device with new errors, or that disconnected."""
+    """A device that has new errors or has disconnected."""
 
     key: str
     name: str
     deltas: Deltas
     last: float
-    """Epoch seconds of the newest sign."""
+    """Time of the newest error or disconnect, epoch seconds."""
     flaps: int = 0
-    """How often it disconnected and returned within the hour."""
+    """How often it disconnected and returned in the last hour."""
     restarts: int = 0
-    """How many scan restarts followed it."""
+    """Number of scan restarts that followed a disconnect or return."""
     copied_to: tuple[str, ...] = ()
-    """The devices to which a rebuild may have copied its damaged data, by name."""
+    """Names of the devices to which a rebuild may have copied its damaged data."""
     cause: str = "unclear"
     """``cable`` (link, power, port), ``disk`` or ``unclear``."""
     text: str = ""
-    """In one line: the likely cause, and what was observed."""
+    """The likely cause and the observations, in one line."""
     gone: bool = False
     """Whether it is still disconnected."""
     signs: ProbeResults | None = None
-    """What the device and the kernel reported; None if not probed."""
+    """Reports of the device and the kernel; None if not probed."""
 
 
 def judge(
     deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None
 ) -> tuple[str, tuple[str, ...]]:
-    """Cable or disk, and the signs; unclear where they contradict each other or are too few.
+    """Return the likely cause (``cable``, ``disk`` or ``unclear``), and the evidence.
 
     A bad link damages transfers (CRC counts, checksum errors) and makes devices disconnect and
-    return; a bad disk has unreadable sectors and becomes slow. Counts that grow while it is
-    watched weigh twice as much as lifetime counts.
+    return; a bad disk has unreadable sectors and becomes slow. Counts that grow while the device is
+    watched weigh twice as much as lifetime counts. Too little or contradictory evidence is unclear.
     """
     signs = signs or ProbeResults()
     link, medium = list(_link_signs(deltas, flaps, signs)), list(_disk_signs(deltas, signs))
@@ -127,7 +130,7 @@ def judge(
 
 
 class _Sign(NamedTuple):
-    """What speaks for a cause."""
+    """A piece of evidence for a cause."""
 
     words: str
     weight: int = 1
@@ -138,8 +141,10 @@ def _weight(signs: Sequence[_Sign]) -> int:
 
 
 FAR_MORE = 3
-"""Times as many errors of one kind as of the other that tell a link from a disk: a damaged transfer
-fails its checksum, an unreadable sector is an error of the read."""
+"""Ratio between checksum and read errors that distinguishes a link from a disk.
+
+A damaged transfer causes a checksum error, an unreadable sector a read error.
+"""
 
 
 def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Iterator[_Sign]:
@@ -166,7 +171,7 @@ def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Iterator[_Sign]:
 
 
 def _counted(signs: ProbeResults, name: str, words: str) -> Iterator[_Sign]:
-    """A count of SMART above 0, and whether it grows."""
+    """Yield evidence for a SMART count above 0, with more weight if it has grown."""
     now, before = getattr(signs.smart, name, None), getattr(signs.before, name, None)
     if now and before is not None and now > before:
         yield _Sign(f"{now} {words}, {now - before} new", weight=2)
@@ -187,10 +192,10 @@ LINK_WORDS = (
     "link down",
     "usb disconnect",
 )
-"""libata, SCSI and USB messages about the link to a device (drivers/ata/libata-{core,eh}.c)."""
+"""Phrases of libata, SCSI and USB messages about a link (drivers/ata/libata-{core,eh}.c)."""
 
 DISK_WORDS = ("medium error", "unrecovered read error", "critical medium", "unc ", "{ unc }")
-"""Kernel messages about a bad medium (drivers/scsi/constants.c, block/blk-core.c)."""
+"""Phrases of kernel messages about a bad medium (drivers/scsi/constants.c, block/blk-core.c)."""
 
 
 SUSPECTS = {
@@ -201,15 +206,15 @@ SUSPECTS = {
 
 
 def returned(flaps: int) -> str:
-    """How often a device disconnected, in words."""
+    """Return as text how often a device disconnected and returned."""
     return f"disconnected and returned {flaps} times" if flaps > 1 else "disconnected, returned"
 
 
 def judged(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault:
-    """The fault with its likely cause and its text, from the counts and the probe results.
+    """Complete a fault with its likely cause and text, from the counts and the probe results.
 
-    The text: ``sdc: likely cable, port or power; 40 checksum errors in 1h00m; the scan
-    restarted``. What was counted is not repeated as a sign.
+    The text looks like ``sdc: likely cable, port or power; 40 checksum errors in 1h00m; the scan
+    restarted``. Evidence that the counts already mention is not repeated.
     """
     cause, found = judge(fault.deltas, fault.flaps, signs)
     parts = list(_counts(fault))
@@ -240,33 +245,36 @@ def _counts(fault: DeviceFault) -> Iterator[str]:
 
 HOUR = 3600.0
 KEPT = 200
-"""Stored changes of one device's counters."""
+"""Most changes of one device's counters to store."""
 AFTER = 120.0
-"""Seconds within which a scan restart is attributed to a device that came or went."""
+"""Seconds within which a scan restart is attributed to a device's disconnect or return."""
 LATE = 5.0
-"""Seconds after a scan's end in which its last errors are seen."""
+"""Seconds after a scan's end within which its last errors appear."""
 HERE = ("ONLINE", "DEGRADED")
 AWAY = ("REMOVED", "UNAVAIL")
-"""It cannot be reached; one that is FAULTED can, and one that is OFFLINE was put so by hand."""
+"""States of an unreachable device; a FAULTED one can be reached, and OFFLINE is set by hand."""
 STANDS_OUT = 3
-"""So many times the checksum errors of any sibling are a device's own: ZFS counts one for every
-device that a block without a good copy lies on (vdev_raidz.c, vdev_mirror.c)."""
+"""Ratio to the checksum errors of its siblings from which errors are attributed to a device.
+
+For a block without a good copy, ZFS counts an error on every device that has a part of it
+(vdev_raidz.c, vdev_mirror.c).
+"""
 
 
 class _Change(NamedTuple):
-    """New errors of a device, seen between two samples (epoch seconds)."""
+    """New errors of a device between two samples (times in epoch seconds)."""
 
     since: float
     t: float
     new: Sequence[int]
-    """Read, write, checksum errors, and slow I/Os."""
+    """Read, write and checksum errors, and slow I/Os."""
 
 
 @dataclass(slots=True)
 class _Device:
-    """The past of one device.
+    """History of one device.
 
-    Lists, as nearly all stay empty: an empty deque takes fourteen times the memory.
+    It uses lists, nearly all of which stay empty: an empty deque takes fourteen times the memory.
     """
 
     name: str
@@ -277,17 +285,17 @@ class _Device:
     left: list[float] = field(default_factory=list)
     back: list[float] = field(default_factory=list)
     is_away: bool = False
-    """Whether it left and is not back."""
+    """Whether it disconnected and has not returned."""
     filling: float = float("-inf")
-    """When it last had errors while it was being filled."""
+    """When it last had errors while being filled (epoch seconds)."""
 
     @property
     def last(self) -> float:
-        """When it last had errors or left, which it must have."""
+        """When it last had errors or disconnected; valid only if it ever did."""
         return max([change.t for change in self.changes[-1:]] + self.left[-1:])
 
     def count(self, since: float, t: float, now: ErrorCounters) -> None:
-        """Keep what was counted since the sample before."""
+        """Store the errors counted since the previous sample."""
         pairs = zip(self.counters, now, strict=True)
         new = [max(0, (b or 0) - (a or 0)) if a is not None else 0 for a, b in pairs]
         self.counters = now
@@ -295,19 +303,20 @@ class _Device:
             self.changes = [*self.changes, _Change(since, t, new)][-KEPT:]
 
     def notice(self, t: float, state: str) -> None:
-        """Keep that it left or came back."""
+        """Store a disconnect or return, from a change of state."""
         was, self.state = self.state, state
         if was in (*HERE, "FAULTED") and state in AWAY and not self.is_away:
             self.left, self.is_away = [*self.left, t][-KEPT:], True
         elif self.is_away and state in HERE:
             self.is_away = False
-            if was == "FAULTED":  # zpool clear brings it back: it need not have been away
+            # From FAULTED, zpool clear brought it back: it need not have been disconnected.
+            if was == "FAULTED":
                 self.left.pop()
             else:
                 self.back = [*self.back, t][-KEPT:]
 
     def fault(self, key: str, name: str, since: float, restarts: Iterable[float]) -> DeviceFault:
-        """All that happened to it since then."""
+        """Summarize its history since ``since`` (epoch seconds)."""
         recent = [change for change in self.changes if change.t >= since]
         seconds = recent[-1].t - recent[0].since if recent else 0.0
         read, write, cksum, slow = (sum(change.new[i] for change in recent) for i in range(4))
@@ -327,16 +336,16 @@ class _Device:
 
 
 class DeviceErrorTracker:
-    """Takes every sample's tree; reports devices with new errors or disconnects within the hour."""
+    """Tracks every sample's tree; reports devices with errors or disconnects in the last hour."""
 
     def __init__(self) -> None:
         self._devices: dict[str, _Device] = {}
         self._pushed: float | None = None
         self.quiet_since: float | None = None
-        """When the newest errors or disconnect were seen (epoch seconds), else the first sample."""
+        """Time of the newest errors or disconnect, or of the first sample (epoch seconds)."""
 
     def shift(self, seconds: float) -> None:
-        """Date all that is remembered anew: the clock was set by so many seconds."""
+        """Shift all stored times, as the clock was set by this many seconds."""
         self._pushed = self._pushed and self._pushed + seconds
         self.quiet_since = self.quiet_since and self.quiet_since + seconds
         for device in self._devices.values():
@@ -349,7 +358,7 @@ class DeviceErrorTracker:
             device.filling += seconds
 
     def push(self, t: float, tree: Mapping[str, Placed]) -> None:
-        """Take in the counters and states of a sample taken at ``t`` (epoch seconds)."""
+        """Add the counters and states of a sample taken at ``t`` (epoch seconds)."""
         since, self._pushed = self._pushed or t, t
         quiet = self.quiet_since or t
         lost = [self._devices.pop(key) for key in self._devices.keys() - tree.keys()]
@@ -360,11 +369,13 @@ class DeviceErrorTracker:
                 continue
             device = self._devices.get(key)
             if device is None:
-                # A new disk that is called like the one it replaces comes behind that.
+                # A new disk named like the one it replaces: the row of the old one (``/old``)
+                # comes first, and takes over the history.
                 device = left.pop(vdev.name.removesuffix("/old"), None)
                 if device is None or None not in (device.guid, vdev.guid):
                     device = _Device(vdev.name, vdev.errors, vdev.state)
-                # One of another source is known by name; its counters may be rounded otherwise.
+                # After a change of source, devices are matched by name, and counters may be
+                # rounded differently.
                 device.guid, device.counters = vdev.guid, vdev.errors
                 self._devices[key] = device
             if vdev.errors != device.counters:
@@ -384,11 +395,11 @@ class DeviceErrorTracker:
         events: Sequence[Event],
         scans: Sequence[Scan] = (),
     ) -> tuple[DeviceFault, ...]:
-        """The devices with new errors or flaps in the hour before ``t``, worst first.
+        """Return the devices with new errors or disconnects in the hour before ``t``, worst first.
 
-        A rebuild copies without checking (module/zfs/vdev_rebuild.c): what one device returns
-        damaged is counted later for those it was written to. Errors that may be such copies are
-        told with the device they came from.
+        A rebuild copies without verifying checksums (module/zfs/vdev_rebuild.c): damaged data from
+        one device later causes errors on the devices it was written to. Errors that may be such
+        copies are reported with the device that they came from.
         """
         since = t - HOUR
         restarts = [e.t for e in events if e.name.endswith("_restart") and e.t >= since]
@@ -410,16 +421,16 @@ class DeviceErrorTracker:
             shared = filled or fault.deltas.cksum < STANDS_OUT * most
             copies = tuple(x.name for x in copied if _may_be_copied(x, fault))
             deltas = fault.deltas._replace(is_shared=shared)
-            # Of one that left and was put OFFLINE by hand since, nothing is to be told.
+            # A device that only disconnected and was then set OFFLINE by hand is not reported.
             if deltas.total or deltas.slow or fault.flaps or fault.gone:
                 told.append(judged(fault._replace(deltas=deltas, copied_to=copies)))
         return tuple(sorted(told, key=lambda x: (-x.flaps, -x.deltas.total, x.name)))
 
     def damaged(self, scans: Sequence[Scan]) -> Iterator[tuple[str, int]]:
-        """Devices that returned damaged data to the resilver that ended last, and how often.
+        """Yield devices that returned damaged data to the last finished resilver, and how often.
 
-        Devices that came back meanwhile are left out: what they hold is old, and is repaired. A
-        later scrub settles it.
+        Devices that disconnected and came back are left out: their data is old and gets repaired.
+        Nothing after a later scrub, which has repaired the rest.
         """
         last = next((s for s in scans if s.function == "resilver" and s.state == "finished"), None)
         if last is None or last.start is None or last.end is None:
@@ -434,12 +445,13 @@ class DeviceErrorTracker:
 
 
 def _may_be_copied(one: DeviceFault, source: DeviceFault) -> bool:
+    # A copy causes checksum errors only, and far fewer than its source had.
     own = one.flaps or one.gone or one.deltas.total > one.deltas.cksum
     return not own and 0 < 2 * one.deltas.cksum <= source.deltas.cksum
 
 
 def _is_filled(place: Placed, tree: Mapping[str, Placed]) -> bool:
-    """Whether a device is being filled, or takes the place of another."""
+    """Whether a device is being filled, or replaces another."""
     vdev, parent = place.vdev, tree.get(place.parent) if place.parent else None
     newcomer = (
         parent is not None

@@ -1,6 +1,6 @@
-"""Probes one device with smartctl and the kernel's log; needs root.
+"""Probes of one device with smartctl and the kernel's log; they need root.
 
-Output: smartmontools 7.0 and later, ``smartctl -j -H -A`` (smartctl.cpp, ataprint.cpp,
+Format: output of ``smartctl -j -H -A`` of smartmontools 7.0 and later (smartctl.cpp, ataprint.cpp,
 nvmeprint.cpp, scsiprint.cpp).
 """
 
@@ -24,11 +24,11 @@ from zconsole.system.records import parse_json
 
 DEADLINE = 3.0
 LINES = 5
-"""Newest kernel messages shown for one device."""
+"""Most kernel messages to show for one device, the newest ones."""
 
 
 async def smart_of(runner: CommandRunner, device: str) -> SmartCounts | None:
-    """A device's SMART counts; None without smartctl, permission or an answer in time.
+    """Read a device's SMART counts; None without smartctl, permission or an answer in time.
 
     ``-n standby`` doesn't wake a sleeping disk (smartctl(8)).
     """
@@ -42,9 +42,9 @@ async def smart_of(runner: CommandRunner, device: str) -> SmartCounts | None:
 async def signs_of(
     runner: CommandRunner, path: str, since: float, root: Path = ROOT
 ) -> ProbeResults:
-    """SMART counts of the disk under a leaf, and the kernel's messages about it since ``since``.
+    """Read SMART counts of the disk under a leaf, and kernel messages about it since ``since``.
 
-    Either is empty if missing, not permitted or too late.
+    Either is empty if unavailable, not permitted or too late. ``since`` is in epoch seconds.
     """
     names = await in_daemon_thread(log_names, path, root)
     if not names:
@@ -56,7 +56,7 @@ async def signs_of(
 
 
 def _older(line: str, since: float) -> bool:
-    """Whether a line of ``dmesg --time-format iso`` is older than ``since``; no if unknown."""
+    """Whether a line of ``dmesg --time-format iso`` is older than ``since``; False if unknown."""
     try:
         return datetime.fromisoformat(line.split(" ", 1)[0]).timestamp() < since
     except ValueError:
@@ -64,9 +64,9 @@ def _older(line: str, since: float) -> bool:
 
 
 async def kernel_messages(runner: CommandRunner, names: Sequence[str]) -> tuple[str, ...]:
-    """The newest kernel messages about the block devices of these names (``sda``, ``nvme0n1``).
+    """Read the newest kernel messages about block devices by name (``sda``, ``nvme0n1``).
 
-    Empty where dmesg is restricted to root (kernel.dmesg_restrict).
+    Empty if dmesg is restricted to root (kernel.dmesg_restrict).
     """
     try:
         done = await runner.run(("dmesg", "--time-format", "iso", "--level", LEVELS), DEADLINE)
@@ -76,15 +76,15 @@ async def kernel_messages(runner: CommandRunner, names: Sequence[str]) -> tuple[
 
 
 def log_names(path: str, root: Path = ROOT) -> tuple[str, ...]:
-    """What kernel messages call the disk under a leaf; () for a file.
+    """Return the names of the disk under a leaf in kernel messages; () for a file.
 
-    Its own name, its ATA port's and its SCSI address (``ata3``, ``2:0:0:0``); of a stacked device
-    those of its first disk.
+    Its own name, its ATA port and its SCSI address (``sda``, ``ata3``, ``2:0:0:0``); for a stacked
+    device those of its first disk.
     """
     below = disks_below(path, root)
     if not below:
         return ()
-    disk = below[0][:2][-1]  # of a multipath disk, its first path
+    disk = below[0][:2][-1]  # for a multipath disk the first path, which follows its own name
     where = os.path.realpath(root / "sys/class/block" / disk)
     return (disk, *filter(_PORT.fullmatch, where.split("/")))
 
@@ -94,7 +94,7 @@ LEVELS = "emerg,alert,crit,err,warn"
 
 
 def messages_about(text: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The newest lines that name one of these devices exactly."""
+    """Return the newest lines that mention one of these names as a whole word."""
     wanted = "|".join(re.escape(name) for name in names if name)
     if not wanted:
         return ()
@@ -107,14 +107,14 @@ _NVME = "nvme_smart_health_information_log"
 
 
 def smart_counts(text: str) -> SmartCounts | None:
-    """The counts in ``smartctl -j`` output; None without any."""
+    """Parse the output of ``smartctl -j``; None if it has no counts."""
     try:
         document = parse_json(text)
     except ValueError:
         return None
     table = _at(document, "ata_smart_attributes", "table")
     attributes = table if isinstance(table, list) else []
-    # What ATA, NVMe and SCSI disks count, each in its own way.
+    # ATA, NVMe and SCSI disks report their counts in different places.
     counts: list[tuple[str, object]] = [
         (ATTRIBUTES[number], _at(row, "raw", "value"))
         for row in attributes
@@ -135,12 +135,15 @@ def smart_counts(text: str) -> SmartCounts | None:
 
 
 WORN = ("life", "wear")
-"""What names of attributes have that count down from 100 as flash wears. Their numbers (177, 202,
-231, 233) mean something else on other models; the names are from smartctl's database."""
+"""Words in the names of ATA attributes that count down from 100 as flash wears out.
+
+Their ids (177, 202, 231, 233) mean something else on other models; the names are from smartctl's
+database.
+"""
 
 
 def _wear(document: object, attributes: Sequence[object]) -> float | None:
-    """The share used, by smartctl's own word (7.4 and later), else NVMe's, else an attribute's."""
+    """Return the share used as smartctl (7.4 and later), NVMe or an ATA attribute reports it."""
     used = _first(document, ("endurance_used", "current_percent"), (_NVME, "percentage_used"))
     for row in attributes if used is None else ():
         name, left = str(_at(row, "name")).lower(), _at(row, "value")
@@ -151,7 +154,7 @@ def _wear(document: object, attributes: Sequence[object]) -> float | None:
 
 
 def _first(document: object, *paths: tuple[str, str]) -> float | None:
-    """The first number that stands at one of these paths; None without any."""
+    """Return the first number found at one of these paths; None if there is none."""
     for path in paths:
         value = _at(document, *path)
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -161,7 +164,7 @@ def _first(document: object, *paths: tuple[str, str]) -> float | None:
 
 
 def _at(document: object, *path: str) -> Any:
-    """What stands at a path of keys; None where there is no such thing."""
+    """Return the value at a path of keys; None if there is none."""
     for key in path:
         document = document.get(key) if isinstance(document, dict) else None
     return document

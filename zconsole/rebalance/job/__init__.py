@@ -1,1 +1,1 @@
-"""A job: made, run, paced, judged, watched, steered and resumed."""
+"""Jobs: create, run, throttle, monitor, control and resume them."""

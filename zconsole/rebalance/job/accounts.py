@@ -1,6 +1,6 @@
-"""The accounts of a running job: how far it is, what became of its files, and its end.
+"""Accounts of a running job: its progress, the outcomes of its files, and its result.
 
-With what the vdevs of its pool hold meanwhile, and how far it is to a wanted spread.
+Also tracks the allocation of the pool's vdevs, and the way left to a wanted spread.
 """
 
 from __future__ import annotations
@@ -28,45 +28,45 @@ from zconsole.system.day_hours import day_hours
 from zconsole.units import size
 
 INTERVAL = 10.0
-"""Seconds between two looks at the vdevs."""
+"""Seconds between two checks of the vdevs."""
 ENOUGH = 32 << 20
-"""Raw bytes that have to be expected to have moved before nothing having moved means anything."""
+"""Raw bytes whose move must be expected before an unchanged pool counts as evidence."""
 TOO_LITTLE = 0.05
-"""Share of the expected movement under which nothing is taken to move."""
+"""Share of the expected change below which nothing is considered to have moved."""
 STRIKES = 3
-"""Looks in a row that have to agree."""
+"""Consecutive checks without movement after which a job is in vain."""
 SETTLING = 3
-"""Txgs until freed space shows."""
+"""txgs until freed space shows in the allocation of vdevs."""
 SMALLEST_STEP = 4 << 20
-"""Bytes of files that pass at least between two looks on the way to a wanted spread."""
+"""Least bytes of files between two checks on the way to a wanted spread."""
 SAME_TOTAL = 0.1
-"""Share by which a prediction may differ from the total that was said, which then stays."""
+"""Share by which a new prediction may differ from the published total without replacing it."""
 STEP_SHARE = 0.25
-"""Share of what is predicted to be left to the target that may pass before the next look."""
+"""Share of the bytes predicted to be left to the target that may pass before the next check."""
 
 
 @dataclass(slots=True)
 class SpreadWatch:
-    """Watch a pool while files move: zpool is asked at most every INTERVAL seconds."""
+    """Tracks the vdevs of a pool while files move; asks zpool at most every INTERVAL seconds."""
 
     reader: FactsReader
     pool: str
-    """Empty for a job without one, of which there is nothing to see."""
+    """Name of the pool; empty for a job without one, which has no spread."""
     terms: JobTerms
-    """Of the plan: its vdevs, and where the bytes to move lay on them."""
+    """Terms of the plan, with its vdevs and the share of the bytes to move on each."""
     clock: Callable[[], float]
     now_spaces: tuple[Space, ...] = ()
     fragmentation: float | None = None
-    """Of the free space, as of the last look."""
+    """Fragmentation of free space (0…1), as of the last check."""
     next_look: int = 0
-    """Bytes of files after which ``reached`` looks again."""
+    """Bytes of files after which ``reached`` checks again."""
     step: int = 0
     _looked: float | None = None
     _strikes: int = 0
     total_changed: str = ""
-    """Why the total is another than was said before; empty while it is the same."""
+    """Note on why the total differs from the one published before; empty if it doesn't."""
     _goal: tuple[float, int] | None = None
-    """A spread, and after how many bytes of files in all it should be reached."""
+    """A spread, and the total bytes of files after which it should be reached."""
 
     @property
     def before(self) -> tuple[Space, ...]:
@@ -74,7 +74,7 @@ class SpreadWatch:
         return self.terms.spaces if self.pool else ()
 
     def look(self, force: bool = False) -> tuple[Space, ...]:
-        """Return the vdevs as of the last look; ``force`` a new one before INTERVAL is over."""
+        """Return the vdevs; ask zpool if INTERVAL has passed since the last time, or ``force``."""
         now = self.clock()
         due = force or self._looked is None or now - self._looked >= INTERVAL
         if self.pool and due:
@@ -86,16 +86,16 @@ class SpreadWatch:
         return self.now_spaces or self.before
 
     def settled(self) -> tuple[Space, ...]:
-        """Return the vdevs once what was freed shows: SETTLING txgs later. Raises UnavailableError.
+        """Return the vdevs after SETTLING txgs, when freed space shows. Raises UnavailableError.
 
-        Freed space is kept back for so long (TXG_DEFER_SIZE, include/sys/txg.h).
+        ZFS holds freed space back for TXG_DEFER_SIZE txgs (include/sys/txg.h).
         """
         for _ in range(SETTLING):
             self.reader.sync(self.pool)
         return self.look(force=True)
 
     def look_last(self, wait: bool) -> None:
-        """Look once more at the end; with ``wait`` once what was freed shows."""
+        """Read the vdevs a last time; with ``wait`` after freed space shows."""
         try:
             self.settled() if wait else self.look(force=True)
         except UnavailableError:
@@ -104,7 +104,7 @@ class SpreadWatch:
     def reached(self, target: float, handled: int) -> bool:
         """Whether the spread is down to ``target`` after ``handled`` bytes of files.
 
-        Looks ever closer on the way there.
+        Checks become more frequent as the target comes closer.
         """
         if not self.pool or handled < self.next_look:
             return False
@@ -129,7 +129,7 @@ class SpreadWatch:
         return round(raw / (terms.raw_factor * terms.stored))
 
     def _expect(self, target: float, handled: int, total: int) -> None:
-        """Hold on to the total that was said, unless it turns out to be clearly another."""
+        """Update the published total if the new one is clearly different, and note why."""
         said = self._goal[1] if self._goal is not None and self._goal[0] == target else None
         if said is not None and handled < said and abs(total - said) <= SAME_TOTAL * said:
             return
@@ -142,9 +142,9 @@ class SpreadWatch:
         self.total_changed = f"{TOTAL_CHANGED}{size(total)}, not {size(said)}: {why}"
 
     def left(self, target: float, handled: int) -> int | None:
-        """Bytes of files to go until the spread is ``target``, as predicted; None if unknown.
+        """Bytes of files predicted to be left until the spread is ``target``; None if unknown.
 
-        Before the first look, by the vdevs as they were when the job was planned.
+        Before the first check, the prediction uses the vdevs as they were when the job was planned.
         """
         if self._goal is None and not self.step and self.before:
             self._goal = target, self._predicted(self.before, target)
@@ -153,7 +153,7 @@ class SpreadWatch:
         return max(0, self._goal[1] - handled)
 
     def in_vain(self, moved: int) -> bool:
-        """Whether ``moved`` allocated bytes have left no trace on the vdevs, look after look."""
+        """Whether ``moved`` allocated bytes have not changed the vdevs in STRIKES checks."""
         previous = self._looked
         spaces = self.look()
         if self._looked == previous or len(spaces) != len(self.before):
@@ -167,17 +167,17 @@ class SpreadWatch:
 
 
 PATHS = 1000
-"""Directories whose path is kept at hand."""
+"""Directories whose path is cached."""
 GOALS = ("done", "target spread reached", "byte limit reached")
 WINDOW = 20.0
-"""Seconds that the published rate covers."""
+"""Seconds over which the published rate is averaged."""
 MEASURED = 10.0
-"""Seconds of work from which on their mean rate says how fast a job goes."""
+"""Seconds of work after which the mean rate is meaningful."""
 
 
 @dataclass(slots=True)
 class JobAccounts:
-    """What became of a job's files: counted, and emitted as events."""
+    """Counts the outcomes of a job's files, and emits them as events."""
 
     job: Job
     directories: Directories
@@ -186,24 +186,24 @@ class JobAccounts:
     files_total: int = 0
     bytes_total: int = 0
     ended: Counter[str] = field(default_factory=Counter)
-    """Files that have, in this run or before, by outcome."""
+    """Files finished in this run or before, by outcome."""
     files_replaced: int = 0
-    """Those of the skipped ones that need no move any more."""
+    """Skipped files that were replaced since the walk, so that they need no move any more."""
     ended_bytes: Counter[str] = field(default_factory=Counter)
-    """Of files that have ended, by their size when they were walked."""
+    """Bytes of finished files by outcome; sizes are those of the walk."""
     handled: int = 0
-    """Bytes this run has worked through, unfinished files included."""
+    """Bytes processed in this run, unfinished files included."""
     unfinished: int = 0
-    """Those of them that are of files not reported yet."""
+    """Bytes of ``handled`` that belong to files not reported yet."""
     state: str = "running"
     why: str | None = None
     current: FileRow | None = None
-    """The file that is worked on."""
+    """The file in progress."""
     notes: list[str] = field(default_factory=list)
     worked: float = 0.0
-    """Seconds this run has worked, without waits."""
+    """Seconds of work in this run, without waits."""
     throttled: float = 0.0
-    """Seconds it has waited for disks that others kept busy."""
+    """Seconds spent waiting because disk latency was high."""
     moved_before: int | None = None
     """Bytes that earlier runs moved; None before the first portion."""
     _moved: int = 0
@@ -217,21 +217,22 @@ class JobAccounts:
 
     @property
     def moved(self) -> int:
-        """Bytes this run has moved, those of unfinished files included."""
+        """Bytes moved in this run, unfinished files included."""
         return self._moved + self.unfinished
 
     def begin(self) -> None:
-        """Note before the first portion what earlier runs moved."""
+        """Read from the journal, before the first portion, how much earlier runs moved."""
         if self.moved_before is None:
             self.moved_before = self.job.journal.moved_bytes()
 
     def left(self) -> int:
-        """Bytes of files to go: to the last, or sooner to the byte limit or wanted spread."""
+        """Bytes of files left until the end: the last file, the byte limit or the wanted spread."""
         if self.state == "finished":
             return 0
         handled, limits = self._through(), self.job.limits
         left = [self.bytes_total - handled]
         if limits.max_bytes is not None:
+            # The byte limit counts moved bytes only.
             spared = self.ended_bytes["skipped"] + self.ended_bytes["failed"]
             left.append(limits.max_bytes - (handled - spared))
         if limits.until_spread is not None:
@@ -240,7 +241,7 @@ class JobAccounts:
         return max(0, min(left))
 
     def work(self, count: int) -> None:
-        """Account for bytes handled; emits how far the job is every PUBLISH seconds."""
+        """Account for bytes processed; emits a status every PUBLISH seconds."""
         self.handled += count
         self.unfinished += count
         if self.job.clocks.monotonic() - self._timed >= PUBLISH:
@@ -248,18 +249,18 @@ class JobAccounts:
             self.emit()
 
     def wait(self, why: str | None) -> None:
-        """Emit that the job waits (paused, when an operator said so), or goes on."""
+        """Emit that the job waits for a reason (``paused``: an operator's), or goes on (None)."""
         self._time()
         while {why, self.why} - {None, SLOW_DISKS} and len(self._window) > 1:
-            self._window.popleft()  # to wait for anything but disks is no part of its pace
+            self._window.popleft()  # only waits for busy disks count in the rate
         self.state = "running" if why is None else "paused" if why == "paused" else "waiting"
         self.why = why
         self.emit()
 
     def rate(self) -> float | None:
-        """Bytes a second over the last WINDOW seconds, throttled or not; None before two samples.
+        """Bytes/s over the last WINDOW seconds, throttled or not; None before two samples.
 
-        None, too, while the job waits for anything but disks.
+        None, too, while the job waits for anything but busy disks.
         """
         if self.state != "running" and self.why != SLOW_DISKS:
             return None
@@ -269,19 +270,19 @@ class JobAccounts:
         return (last - first) / (end - begin) if end > begin else None
 
     def mean_rate(self) -> float | None:
-        """Bytes a second of this run's work; None before there is enough of it."""
+        """Bytes/s of this run's work; None before MEASURED seconds of it."""
         return self.handled / self.worked if self.worked >= MEASURED and self.handled else None
 
     def emit(
         self, ended: Sequence[EndedFile] = (), summary: Mapping[str, Any] | None = None
     ) -> None:
-        """Tell how far the job is, in its journal and to whoever watches the run."""
+        """Publish the status: in the journal, and to the process that shows the run."""
         event = replace(self.status(), ended_files=ended, summary=summary)
         self.job.keep(event)
         self.show(event)
 
     def _time(self) -> None:
-        """Note when how much was handled, for the rates."""
+        """Add a sample of time and bytes processed, for the rates."""
         now = self._timed = self.job.clocks.monotonic()
         passed = now - self._window[-1][0] if self._window else 0.0
         self.worked += passed if self.state == "running" else 0.0
@@ -291,15 +292,16 @@ class JobAccounts:
             self._window.popleft()
 
     def status(self) -> JobStatus:
-        """How far the job is now."""
+        """Return the current status."""
         rate, handled, left = self.rate(), self._through(), self.left()
         pace, window = rate, self.job.limits.window
         hours = day_hours(window) if window else None
         now = self.job.clocks.local()
+        # Outside the window nothing moves: predict with the mean rate, throttling included.
         if hours and self.state == "waiting" and not hours.includes(now) and self.mean_rate():
             pace = self.handled / (self.worked + self.throttled)
         eta = left / pace if pace else None
-        if eta is not None and hours:  # outside of them the job waits
+        if eta is not None and hours:  # add the time outside the window, when the job waits
             eta = hours.until_worked(eta, now)
         outlook = self.job.space.trend.outlook() if self.state in ("running", "waiting") else None
         return JobStatus(
@@ -325,11 +327,11 @@ class JobAccounts:
         )
 
     def _through(self) -> int:
-        """Bytes of files that the job is through with, in all its runs."""
+        """Bytes of files that the job has processed in all its runs."""
         return min(self.bytes_total, self.ended_bytes.total() + self.unfinished)
 
     def count(self) -> None:
-        """Take the counts of the whole job from the journal."""
+        """Load the totals of the whole job from the journal."""
         counts = self.job.journal.counts()
         self.files_total = sum(files for files, _ in counts.values())
         self.bytes_total = sum(size for _, size in counts.values())
@@ -338,7 +340,7 @@ class JobAccounts:
         self.files_replaced = self.job.journal.reasons(State.SKIPPED).get(REPLACED, 0)
 
     def report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
-        """Count finished files, and emit them."""
+        """Count finished files, and emit their outcomes."""
         self.unfinished = 0
         for done in outcomes:
             self.ended[done.outcome] += 1
@@ -353,7 +355,7 @@ class JobAccounts:
         )
 
     def end(self, stopped_by: str) -> None:
-        """Emit how the job ended, and what the vdevs hold now; nothing moves any more."""
+        """Emit the end of the run, after reading the final allocation of the vdevs."""
         self._time()
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by
@@ -364,7 +366,7 @@ class JobAccounts:
         self.emit()
 
     def day(self) -> None:
-        """Write the line of today; nothing for a run that has moved nothing."""
+        """Write today's totals to the journal, unless no portion has begun."""
         if self.moved_before is None:
             return
         day = self.job.clocks.local().strftime("%Y-%m-%d")
@@ -384,9 +386,9 @@ class JobAccounts:
         self.job.journal.add_day(day, line)
 
     def sum_up(self, stopped_by: str, seconds: float) -> dict[str, Any]:
-        """Emit and return what the whole job came to: the object of the contract.
+        """Emit and return the summary of the job, as ``rebalance run --json`` prints it.
 
-        ``seconds`` is how long this run took.
+        ``seconds`` is the duration of this run.
         """
         skipped = skipped_files(self.job.journal)
         summary = {
@@ -404,11 +406,11 @@ class JobAccounts:
         return summary
 
     def path(self, row: FileRow) -> str:
-        """The path of a file, for people."""
+        """Return the path of a file for display."""
         return os.fsdecode(self._directory(row.directory).rstrip(b"/") + b"/" + row.name)
 
     def _vdevs(self) -> list[dict[str, Any]] | None:
-        """Allocation of every vdev when the job began and as of the last look, raw bytes."""
+        """Allocation of each vdev when the job began and as of the last check, raw bytes."""
         pairs = zip(self.job.terms.spaces, self.watch.now_spaces, strict=False)
         return [
             {"name": then.name, "alloc_before": round(then.alloc), "alloc_after": round(now.alloc)}

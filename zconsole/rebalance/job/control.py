@@ -1,7 +1,7 @@
-"""Jobs as the command line and the console see them: list, read, steer, start.
+"""Control of jobs for the command line and the console: list, read, request, start.
 
-They are read from their journals without a write. Nothing here waits for a job; a running one is
-read through its journal and asked through its request file.
+Jobs are read from their journals, without writing to them. Requests to a running job go through its
+request file, and nothing here waits for the job to obey.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from zconsole.system.state_dir import StateError, open_private, read_end, write_
 START_SECONDS = 20.0
 START_LOOK = 0.05
 BEGINNING = 2.0
-"""Seconds after which a job that counts its files is taken to be at work."""
+"""Seconds after which a job that counts its files is considered to be working."""
 GONE = "its process is gone"
 SOON = 5.0
-"""Seconds by which the clock may have been set back since the job wrote its status."""
+"""Tolerance in seconds for a clock set back since the job wrote its status."""
 TAIL = 4096
-"""Bytes of the end of a log that are looked at."""
+"""Bytes to read from the end of a log."""
 AT_ONCE = ("pause", "stop")
-"""Orders that wait for no log: whoever gives one wants a disk left alone."""
+"""Orders that don't wait for the audit log: whoever gives them wants disks left alone at once."""
 
 
 class EndedAtOnceError(ZconsoleError):
-    """A job that was started ended before it was at work; ``code`` is what it ended with."""
+    """A job that was started ended before it began to work; ``code`` is its exit code."""
 
     def __init__(self, reason: str, code: ExitCode) -> None:
         super().__init__(reason)
@@ -63,7 +63,7 @@ class EndedAtOnceError(ZconsoleError):
 
 
 def adopt(journal_path: Path) -> Record:
-    """The record of an existing journal, made again if the state directory lost it."""
+    """Return the record of an existing journal; create one if the state directory lost it."""
     known = job_store.by_journal(journal_path)
     if known is not None:
         return known
@@ -73,11 +73,11 @@ def adopt(journal_path: Path) -> Record:
 
 
 Unread = tuple[Record, Exception]
-"""A job whose journal is gone or unreadable, and why."""
+"""A job whose journal is gone or unreadable, and the error."""
 
 
 def listed(unread: list[Unread], named: int = 0) -> list[JobView]:
-    """Every job, oldest first; those that cannot be read go to ``unread``. See ``status``."""
+    """List jobs, oldest first; unreadable ones go to ``unread``. ``named`` as in ``status``."""
     return [found for _, found in _each(unread, named)]
 
 
@@ -91,10 +91,10 @@ def _each(unread: list[Unread], named: int = 0) -> Iterator[tuple[Record, JobVie
 
 
 def status(record: Record, named: int = 0) -> JobView:
-    """The state of one job. Raises NotFoundError, NotUnderstoodError.
+    """Read the state of one job. Raises NotFoundError, NotUnderstoodError.
 
-    ``named`` is how many of the files are named that were left out; their reasons are counted by
-    going through all files, and with none that is saved.
+    ``named`` is how many failed or skipped files to list. Counting their reasons reads all files;
+    with 0 that is saved.
     """
     alive = job_store.is_alive(record)
     try:
@@ -114,13 +114,13 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         settings = job.settings
     agreed = job is None or (journal.get("walking") or {}).get("agreed", True)
     state, why = _state(record, data, alive, job is None, agreed)
-    if state not in RUNNING:  # the last figures are of when files were being moved
+    if state not in RUNNING:  # the figures are from when files were being moved
         data |= dict.fromkeys(("rate", "eta_seconds", "current", "limits"))
     said = {each.name: data[each.name] for each in fields(JobStatus) if each.name in data}
     told = {
         "state": state,
         "why": why,
-        # A job at work says which it obeys; of any other, those that it will.
+        # A running job reports the limits that it obeys; any other will obey these.
         "limits": settings.limits.changed(data.get("limits") or requested(journal).limits),
         "notes": tuple(data.get("notes") or ()),
     }
@@ -144,7 +144,7 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
 def _state(
     record: Record, data: Mapping[str, Any], alive: bool, counting: bool, agreed: bool
 ) -> tuple[str, str | None]:
-    """The state of a job and why it is in it; see ``JobView.state``."""
+    """Return the state of a job (a value of ``JobStatus.state``) and the reason."""
     state, why = data.get("state", "planned"), data.get("why")
     if counting and state == "planned":
         state, why = "running", WALKING
@@ -157,9 +157,9 @@ def _state(
 
 @contextmanager
 def refusals_kept(record: Record) -> Iterator[None]:
-    """Write to the log of a job why this process could not run it, as a detached one's output is.
+    """Log why this process could not run a job, as the output of a detached job is logged.
 
-    Not where another process runs it.
+    Nothing is logged if another process is running the job.
     """
     try:
         yield
@@ -173,7 +173,7 @@ def refusals_kept(record: Record) -> Iterator[None]:
 
 
 def _last(log: Path, since: float) -> str:
-    """The last line of a log if it is a message of ours that came later; else nothing."""
+    """Return the last line of a log if it is a message of ours written after ``since``."""
     try:
         lines = read_end(log, TAIL).decode(errors="surrogateescape").splitlines()
         late = log.stat().st_mtime >= since - SOON
@@ -184,13 +184,13 @@ def _last(log: Path, since: float) -> str:
 
 
 def pool_of(key: str) -> str:
-    """The pool of a place's key, ``zfs:tank/data:GUID`` (JobDirectory.key); else nothing."""
+    """Return the pool in a key ``zfs:tank/data:GUID`` (JobDirectory.key); empty without ZFS."""
     kind, source, _ = of_key(key)
     return source.split("/")[0] if kind == "zfs" else ""
 
 
 def take_up(record: Record, limits: Mapping[str, Any]) -> None:
-    """Let a job that ended run again, whatever order it was given last; limits given now count.
+    """Request that an ended job run again, whatever its last order, with the given limits.
 
     Raises NotFoundError, NotUnderstoodError.
     """
@@ -200,7 +200,7 @@ def take_up(record: Record, limits: Mapping[str, Any]) -> None:
 
 
 def ask(record: Record, order: str | None, limits: Mapping[str, Any] | None = None) -> None:
-    """Leave a request for a job: an order (None: the one it has), and limits that change.
+    """Write a request to a job: an order (None keeps the last one), and changes of limits.
 
     Raises NotFoundError, NotUnderstoodError, StateError.
     """
@@ -211,10 +211,10 @@ def ask(record: Record, order: str | None, limits: Mapping[str, Any] | None = No
 
 
 def begin(words: Sequence[str]) -> Record:
-    """Start a new job, given what to type after ``rebalance run``; see ``start``.
+    """Start a new job with the command line words after ``rebalance run``, as ``start`` does.
 
-    The process that will run it counts its files, too. Where it never came to a journal, as when
-    it is refused, nothing of the job is kept.
+    The new process counts the files, too. If it ends without a journal, as when the job is refused,
+    nothing of the job is kept.
     """
     record = job_store.add(None)
     try:
@@ -227,10 +227,10 @@ def begin(words: Sequence[str]) -> Record:
 
 
 def start(record: Record, words: Sequence[str] = ()) -> None:
-    """Start a job in a process and session of its own; it outlives this one.
+    """Start a job in a separate process and session, which outlives this one.
 
-    Returns when it is at work, so that nobody finds it dead who asks a moment later. Raises
-    EndedAtOnceError when it could not begin.
+    Returns when the job is working, so that its state is not read as dead a moment later. Raises
+    EndedAtOnceError if it could not begin.
     """
     said = record.log.lstat().st_size if os.path.lexists(record.log) else 0
     argv = own("zconsole", "rebalance", "run", "--yes", f"--journal={record.journal}", *words)
@@ -245,14 +245,14 @@ def start(record: Record, words: Sequence[str] = ()) -> None:
         found = _seen(record) if alive else None
         if found is not None and found.pid == pid:
             break
-        # One that has its plan writes before it moves files, but may be refused before that.
+        # Wait longer for a job with a plan: it may still be refused before it writes a status.
         if alive * START_LOOK >= BEGINNING and (found is None or found.why == WALKING):
             break
         time.sleep(START_LOOK)
 
 
 def _seen(record: Record) -> JobView | None:
-    """The state of a job, where it can be read."""
+    """Return the state of a job; None if it can't be read."""
     try:
         return status(record)
     except (ZconsoleError, OSError, sqlite3.Error):
@@ -260,7 +260,7 @@ def _seen(record: Record) -> JobView | None:
 
 
 def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> None:
-    """Raise EndedAtOnceError unless the process that has ended did what it was to do."""
+    """Raise EndedAtOnceError unless the ended process finished its job."""
     found = _seen(record)
     found = found if found is not None and found.pid == pid else None
     if ended.si_status == ExitCode.OK or (found is not None and found.state == "finished"):
@@ -273,7 +273,7 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
 
 
 def resumable(unread: list[Unread]) -> list[Record]:
-    """Jobs that a death, a reboot or the end of a terminal interrupted, and nobody's order."""
+    """List jobs that a crash, a reboot or a closed terminal interrupted, rather than an order."""
     return [
         record
         for record, found in _each(unread)
@@ -288,8 +288,8 @@ def steer(
 ) -> None:
     """Give a running job an order (pause or stop; None keeps the last), or other limits.
 
-    Raises ZconsoleError when the job does not run, and AuditError where no log can be written,
-    but not for a pause or stop that changes nothing else.
+    Raises ZconsoleError if the job is not running, and AuditError if the audit log can't be
+    written, except for a pause or stop without changed limits.
     """
     action = order or "limits"
     with _logged(log, action, record, limits, at_once=action in AT_ONCE and not limits):
@@ -301,7 +301,7 @@ def steer(
 def resume(log: Log, record: Record, limits: Mapping[str, Any] | None = None) -> None:
     """Let a paused job go on, or start a dead or stopped one again, detached.
 
-    Raises AuditError where no log can be written, and what ``start`` raises.
+    Raises AuditError if the audit log can't be written, and what ``start`` raises.
     """
     with _logged(log, "resume", record, limits):
         ask(record, "run", limits)
@@ -310,14 +310,14 @@ def resume(log: Log, record: Record, limits: Mapping[str, Any] | None = None) ->
 
 
 def detach(log: Log, record: Record) -> None:
-    """Start a job detached. Raises AuditError where no log can be written."""
+    """Start a job detached. Raises AuditError if the audit log can't be written."""
     with _logged(log, "start", record):
         start(record)
 
 
 @contextmanager
 def running(log: Log, record: Record) -> Iterator[None]:
-    """The life of a job in this process. Raises AuditError where no log can be written."""
+    """Log the run of a job in this process. Raises AuditError if the audit log can't be written."""
     settings = status(record).settings.as_json()
     with _logged(log, "run", record, settings["limits"], settings=settings):
         yield
@@ -332,7 +332,7 @@ def _logged(
     at_once: bool = False,
     **more: Any,
 ) -> Iterator[None]:
-    """Write a line to the audit log before and after what is done to a job."""
+    """Write a line to the audit log before and after an action on a job."""
     what = {"kind": "job", "action": action, "job": record.job, "argv": list(python.argv)}
     fields = {**what, "limits": dict(limits or {}), **more}
     (log.note if at_once else log.write)(time.time(), "begun", **fields)
@@ -348,22 +348,22 @@ def _logged(
 
 
 RECOUNT = 5.0
-"""Seconds between two counts of reasons, which look at every file of a running job."""
+"""Seconds between two counts of reasons, which read every file of a running job."""
 
 NAMED = 20
-"""Files that are named of those that were left out."""
+"""Most failed or skipped files to list."""
 
 
 @dataclass(slots=True)
 class JobReader:
-    """Reads every job; one that has ended is not read again until somebody writes to it."""
+    """Reads every job; caches one that has ended until its files change."""
 
     clock: Callable[[], float]
     _known: dict[str, tuple[Sequence[int], JobView, float]] = field(default_factory=dict)
-    """By id: when a job had been written to last, the job then, and when reasons were counted."""
+    """By id: whether a job was alive, and its files' times; its view; when reasons were counted."""
 
     def read(self, pool: str | None) -> tuple[JobView, ...]:
-        """The jobs on a pool, or all for None, newest first; unreadable ones are left out."""
+        """Return the jobs on a pool (None: all), newest first; unreadable ones are left out."""
         found = []
         for record in job_store.records():
             with suppress(ZconsoleError, OSError, sqlite3.Error):
@@ -376,7 +376,7 @@ class JobReader:
         alive, now = job_store.is_alive(record), self.clock()
         written = [alive, *_written(record)]
         before, old, counted = self._known.get(record.job, ((), None, -inf))
-        # A running job is always read: SQLite writes first and commits after, so times may be late.
+        # Always read a running job: SQLite may commit after the last write that changed the times.
         if old is not None and before == written and not alive:
             return old
         if old is None or not alive or now - counted >= RECOUNT:
@@ -390,7 +390,7 @@ class JobReader:
 
 
 def _written(record: Record) -> tuple[int, ...]:
-    """When the journal, what SQLite keeps beside it, and the request were written last (ns)."""
+    """Modification times (ns) of the journal, SQLite's write-ahead log, and the request file."""
     wal = record.journal.with_name(f"{record.journal.name}-wal")
     files = record.journal, wal, request_file(record.journal)
     return tuple(file.stat().st_mtime_ns for file in files if file.exists())

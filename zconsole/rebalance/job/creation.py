@@ -1,15 +1,13 @@
-"""Creating a job, and resuming one.
+"""Creating a job, and checks before resuming one.
 
-New: its directories are walked into a new journal, planned, and agreed to.
+A new job's directories are walked into a new journal, planned, and confirmed. The walk can be
+paused and stopped like a running job. Its names are committed a portion at a time, so that the
+status can be updated in between; until the last commit, the journal's walk counts as unfinished.
 
-The walk is steered as a running job is. What is counted is committed a portion at a time, so that
-its status can be noted in between. Until the last commit it is a journal whose walk was not
-finished.
-
-Resumed: it must be the job asked for, on the directories of then. A rollback undoes what a job has
-moved, and its journal knows nothing of that. A copy is another inode than its original: where one
-of some copies is the original again, all are looked at. What was rewritten in place cannot be
-distinguished from what was not.
+A resumed job must be the one asked for, on the same directories as before. A rollback of a dataset
+undoes moves, which the journal does not know. A copy has another inode than its original, so if one
+of some sampled copies is the original again, all are checked. Files rewritten in place can't be
+told from others.
 """
 
 from __future__ import annotations
@@ -56,21 +54,21 @@ from zconsole.system.safe_path import sync_directory
 from zconsole.system.state_dir import remove, write_private
 
 KEPT = 4000
-"""Rows that are kept back for one commit."""
+"""Rows that are collected for one commit."""
 
 Row = tuple[int, bytes, int, int, int, int]
 
 
 @dataclass(slots=True)
 class Created:
-    """A job that was planned and has its journal, but has not run."""
+    """A job that is planned and has a journal, but has not run."""
 
     record: Record
     plan: RebalancePlan
     locks: TreeLocks | None = None
-    """Those of its trees, where they were to be held."""
+    """Locks of its trees, if they are to be held."""
     held: ExitStack | None = None
-    """These and the job's own, to be closed when it has run."""
+    """The locks of its trees and of the job, to be closed after its run."""
 
 
 def create(
@@ -83,25 +81,26 @@ def create(
     ask: Callable[[RebalancePlan], None] = lambda _: None,
     hold: bool = False,
 ) -> Created:
-    """Walk and plan a new job; with a refusal in its plan, nothing of it is kept.
+    """Walk and plan a new job; if its plan is refused, nothing of it is kept.
 
-    ``begun`` is called before the walk, from when on the job can be steered. ``agreed``: nobody
-    is going to be asked, so what ends the walk can be resumed. ``ask`` is given the plan while
-    nobody else can run the job; when it raises, nothing is kept either. ``hold``: the job and its
-    trees stay locked, for ``execute`` to go on with. Raises StopJobError when stopped,
-    ZconsoleError, and what ``ask``, ``plan.places`` and ``plan.make`` raise.
+    ``begun`` is called before the walk; from then on the job can be paused and stopped. ``agreed``:
+    no confirmation will be asked for, so an interrupted walk can be resumed. ``ask`` is called with
+    the plan while nobody else can run the job; if it raises, nothing is kept, either. ``hold``: the
+    job and its trees stay locked for ``execute``. Raises StopJobError if stopped, ZconsoleError,
+    and what ``ask``, ``plan.places`` and ``plan.make`` raise.
     """
     found = plan.places(settings.dirs, reader)
     with ExitStack() as held:
         locks = held.enter_context(closing(_locked(found)))
         record = job_store.by_journal(journal_path) if journal_path else None
-        if record is None or record.journal.exists():  # else a death kept it from being made
+        # A record without a journal is of a process that died before it created one: reuse it.
+        if record is None or record.journal.exists():
             record = job_store.add(journal_path)
         held.enter_context(job_store.locked(record))
         walking = {"settings": settings.as_json(), "agreed": agreed}
         journal, kept = _new_journal(record, {"walking": walking}), False
         try:
-            # Not that of a job whose journal was here and has been deleted.
+            # Overwrite a request left by a job whose journal was here and has been deleted.
             write_private(request_file(record.journal), Request().encoded())
             begun(record)
             made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
@@ -123,9 +122,9 @@ def create(
 
 
 def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
-    """Walk and plan again where a death or an order ended that; None where it was finished.
+    """Walk and plan again if the walk was interrupted or stopped; None if it was finished.
 
-    The job stays, whatever happens. Raises what ``create`` raises.
+    The job is kept, whatever happens. Raises what ``create`` raises.
     """
     with job_store.locked(record), closing(Journal.open(record.journal)) as journal:
         if journal.get("job") is not None:
@@ -143,7 +142,7 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
 
 
 def _locked(found: list[JobDirectory]) -> TreeLocks:
-    """The locks of trees in which no other job works or has work to settle."""
+    """Lock trees in which no other job is working or has unfinished work."""
     roots = [place.root for place in found]
     locks = TreeLocks(Sys(), roots)
     try:
@@ -174,7 +173,7 @@ def _walk_into(
 ) -> RebalancePlan:
     sink = WalkSink(journal, clocks)
     journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
-    with journal.lazily_durable():
+    with journal.lazily_durable():  # a walk that a power cut undoes is repeated
         made = plan.make(Sys(), reader, found, settings, sink)
         sink.flush()
         sink.obey()
@@ -186,14 +185,14 @@ def _walk_into(
         return made
     journal.set("walk_skipped", sink.skipped)
     journal.set("status", JobStatus().document())
-    # The last: a journal that has it is one whose walk was finished.
+    # Must be last: it marks the walk as finished.
     journal.set("job", terms.document())
-    sync_directory(journal.path.parent)
+    sync_directory(journal.path.parent)  # makes the name of the new journal durable
     return made
 
 
 def terms_made(record: Record, settings: Settings, made: RebalancePlan) -> JobTerms:
-    """What the journal of a planned job says about it."""
+    """Build the terms that the journal of a planned job keeps."""
     pool, by_root = made.pool, {os.fsdecode(each.place.root): each for each in made.directories}
     return JobTerms(
         name=record.job,
@@ -213,7 +212,7 @@ def terms_made(record: Record, settings: Settings, made: RebalancePlan) -> JobTe
 
 @dataclass(slots=True)
 class WalkSink:
-    """Writes a walk into a journal. Raises StopJobError when the job is stopped."""
+    """Writes a walk into a journal. Raises StopJobError if the job is stopped."""
 
     journal: Journal
     clocks: JobClocks = field(default_factory=JobClocks)
@@ -224,7 +223,7 @@ class WalkSink:
     _looked: float = float("-inf")
 
     def __call__(self, portion: Portion, ages: Ages) -> None:
-        """Store a portion, every file with its rank in the order of work; obey."""
+        """Store a portion, each file with its rank in the order of work; obey requests."""
         row = portion.directory
         if row.number > self.last:
             self.last = row.number
@@ -246,7 +245,7 @@ class WalkSink:
             self.obey()
 
     def flush(self) -> None:
-        """Commit what was kept back."""
+        """Commit the rows collected so far."""
         self.journal.begin()
         for row in self._directories:
             self.journal.add_directory(row)
@@ -255,7 +254,7 @@ class WalkSink:
         self._directories, self._files = [], []
 
     def obey(self) -> None:
-        """Wait while the job is paused. Raises StopJobError."""
+        """Wait while the job is paused. Raises StopJobError if it is stopped."""
         self._looked = self.clocks.monotonic()
         if (order := requested(self.journal).order) == "pause":
             self._note("paused", "paused")
@@ -272,19 +271,19 @@ class WalkSink:
 
 
 OPTIONS = ("engine", "aim", "accept_races", "allow_non_zfs", "during_scan", "rewrite_options")
-"""What a job keeps for its whole life; its limits may change."""
+"""Settings that a job keeps for its whole life; only its limits may change."""
 SAMPLE = 300
-"""Files that are looked at when a job goes on."""
+"""Copied files that are sampled when a job is resumed."""
 PAGE = 4000
-"""Files looked at for one commit."""
+"""Files checked per commit."""
 
 
 def refuse_difference(
     journal: Path, job: Settings, dirs: Collection[str], options: Mapping[str, Any]
 ) -> None:
-    """Raise UsageError where other directories or options were given than the job has.
+    """Raise UsageError if the operator gave other directories or options than the job has.
 
-    Without ``dirs``, and with options as they are by default, nothing was given.
+    Empty ``dirs``, and options with their default value, count as not given.
     """
     if dirs and set(dirs) != set(job.dirs):
         raise UsageError(
@@ -304,9 +303,9 @@ def refuse_difference(
 
 
 def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) -> None:
-    """Find the roots again, by filesystem and inode; device numbers may be new.
+    """Verify the roots by filesystem and inode, and update device numbers, which may have changed.
 
-    Raises ZconsoleError where one is not what it was, OSError.
+    Raises ZconsoleError if a root is another directory than before, OSError.
     """
     changes = {}
     by_root = {place.root: place for place in places}
@@ -330,15 +329,15 @@ def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) ->
 
 
 def is_same_filesystem(one: str, other: str) -> bool:
-    """Whether two keys (``JobDirectory.key``) mean the same filesystem.
+    """Whether two keys (``JobDirectory.key``) identify the same filesystem.
 
-    A dataset that was renamed keeps its guid, which others have none of.
+    A renamed dataset keeps its guid; other filesystems have none.
     """
     return one == other or of_key(one)[2] == of_key(other)[2] != ""
 
 
 def how_it_differs(known: str, now: str) -> str:
-    """What a directory that is not the one of then is instead, by the keys of then and now."""
+    """Describe how a directory differs from the one walked, from its keys then and now."""
     if is_same_filesystem(known, now):
         return "is another directory than the one that was walked"
     then, here = map(_named, (known, now))
@@ -347,13 +346,13 @@ def how_it_differs(known: str, now: str) -> str:
 
 
 def _named(key: str) -> str:
-    """``tank/data (zfs)`` of the key of a filesystem."""
+    """Render the key of a filesystem, as ``tank/data (zfs)``."""
     kind, source, _ = of_key(key)
     return f"{source} ({kind})" if kind else "an unknown one"
 
 
 def requeue_restored(sys: Sys, journal: Journal, directories: Directories) -> int:
-    """Put names that are their originals again back into the queue; returns how many."""
+    """Queue the names again that a rollback gave back their originals; return how many."""
     try:
         if not any(_is_back(sys, directories, row) for row in journal.some_copied(SAMPLE)):
             return 0
@@ -369,7 +368,7 @@ def requeue_restored(sys: Sys, journal: Journal, directories: Directories) -> in
 
 
 def _is_back(sys: Sys, directories: Directories, row: FileRow) -> bool:
-    """Whether a name that got a copy has its original."""
+    """Whether a name that was replaced by a copy has its original again."""
     if len(directories) > OPEN_DIRECTORIES:
         directories.close()
     with contextlib.suppress(MovedError, OSError):

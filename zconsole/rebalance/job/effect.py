@@ -1,4 +1,4 @@
-"""Check early, and again and again, whether moved blocks leave the vdevs they were on."""
+"""Check early, then periodically, whether moved blocks actually leave the vdevs they were on."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 
 FILES = 3
 SMALLEST = 128 << 10
-"""Bytes of a file that has blocks to look at."""
+"""Least bytes of a file to sample; a smaller one may have no block to compare."""
 LARGEST = 256 << 20
-"""Bytes of a file whose blocks are not too many to list."""
+"""Most bytes of a file to sample: larger ones have too many blocks to list."""
 TRIES = 3
-"""Batches whose files are looked at, if zdb has nothing to say of those before."""
+"""Consecutive batches to sample if zdb tells nothing about the earlier ones."""
 AGAIN = 3600.0
-"""Seconds until the next look: what is set on a dataset meanwhile may keep its blocks in place."""
+"""Seconds until the next sample: a property set meanwhile may keep blocks in place."""
 
 
 @dataclass(slots=True)
 class Samples:
-    """Compare by ``zdb`` where blocks of a few files lie before and after a batch (root).
+    """Samples of files whose blocks ``zdb`` lists before and after a batch (root only).
 
-    The first batch is looked at, then one every AGAIN seconds; where none of its files could be
-    judged, the next. Other writers do not disturb this, as they do the allocation of vdevs.
+    The first batch is sampled, then one every AGAIN seconds; if none of its files could be judged,
+    the next one as well. Unlike the allocation of vdevs, this is not disturbed by other writers.
     """
 
     reader: FactsReader
@@ -43,7 +43,7 @@ class Samples:
     _moved: list[FileRow] = field(default_factory=list)
 
     def note(self, rows: Sequence[FileRow]) -> None:
-        """Note before a batch where the blocks of some of its files lie."""
+        """Record where the blocks of some of the files are before a batch."""
         self._before, self._moved = {}, []
         if self.clock() < self._due or os.geteuid() != 0:
             return
@@ -55,7 +55,7 @@ class Samples:
             self._before = self._blocks([row.ino for row in chosen])
 
     def finished(self, outcomes: Sequence[FileOutcome]) -> None:
-        """Take in what became of files; one that was skipped is where it was, and says nothing."""
+        """Take note of the sampled files that were moved; a skipped one is no evidence."""
         if self._before:
             self._moved += [
                 done.row
@@ -64,12 +64,13 @@ class Samples:
             ]
 
     def stayed(self) -> bool:
-        """Return after the batch whether every block of every moved file is where it was."""
+        """Return after a batch whether every block of every sampled file is still in its place."""
         before, moved, self._before = self._before, self._moved, {}
         if not moved:
             return False
         try:
             self.reader.sync(self.dataset.pool)
+            # A copy has a new inode, a file rewritten in place keeps its own.
             inodes = [os.lstat(self.path(row)).st_ino for row in moved]
         except (OSError, UnavailableError):
             return False
@@ -83,7 +84,7 @@ class Samples:
         )
 
     def _try(self, left: int) -> None:
-        """Leave so many batches to look at now; after the last, none for AGAIN seconds."""
+        """Set how many more batches to sample; 0: none for AGAIN seconds."""
         self._left = left or TRIES
         if left == 0:
             self._due = self.clock() + AGAIN
@@ -98,7 +99,7 @@ IN_VAIN = "nothing moves: vdev sizes don't change"
 
 
 class BenefitCheck:
-    """End a job that moves nothing: judge it after every portion and within long files."""
+    """Ends a job that moves nothing; checked after every portion and within long files."""
 
     def __init__(
         self,
@@ -109,25 +110,26 @@ class BenefitCheck:
     ) -> None:
         self.accounts = accounts
         self._clock, settings = job.clocks.monotonic, job.terms.settings
-        # Blocks that -S and -C leave alone are meant to stay, and may be all of a portion's.
+        # Blocks that -S and -C spare stay on purpose, and may be all blocks of a portion.
         moves_all = not {"S", "C"} & set(settings.rewrite_options)
-        # One a directory: they may be on datasets of which one keeps its blocks.
+        # One per directory: only one of their datasets may keep its blocks in place.
         self.samples = [
             Samples(reader, place.root, place.dataset, accounts.path, self._clock)
             for place in places
             if moves_all and place.dataset
         ]
-        self._balancing = settings.aim == "balance" and moves_all  # else vdevs need not change
+        # With another aim, the allocation of the vdevs need not change.
+        self._balancing = settings.aim == "balance" and moves_all
         self._told, self._moved = float("-inf"), 0
 
     def begin(self, rows: Sequence[FileRow]) -> None:
-        """Note where files lie before a portion."""
+        """Record where blocks are before a portion."""
         self.accounts.begin()
         for sample in self.samples:
             sample.note(rows)
 
     def finished(self, outcomes: Sequence[FileOutcome]) -> None:
-        """Take in what became of files."""
+        """Take note of finished files, and add up the bytes moved."""
         for sample in self.samples:
             sample.finished(outcomes)
         if self._balancing and self.accounts.watch.pool:
@@ -136,13 +138,13 @@ class BenefitCheck:
             )
 
     def portion(self) -> None:
-        """Judge after a portion. Raises StopJobError when nothing moves."""
+        """Check after a portion. Raises StopJobError if nothing moves."""
         if any(sample.stayed() for sample in self.samples):
             raise StopJobError(STAYED)
         self._look()
 
     def chunk(self) -> None:
-        """Judge within a file rewritten in place. Raises StopJobError when nothing moves."""
+        """Check within a file rewritten in place. Raises StopJobError if nothing moves."""
         if self._clock() - self._told >= INTERVAL:
             self._look()
 
@@ -155,9 +157,9 @@ class BenefitCheck:
         self.accounts.day()
 
     def _stored(self, row: FileRow, size: int) -> int:
-        """Bytes that the blocks of so many bytes of a file take: few where it is mostly holes.
+        """Convert bytes of a file to bytes of its blocks: fewer if it is compressed or has holes.
 
-        None of a file that is gone.
+        0 for a file that is gone.
         """
         try:
             status = os.lstat(self.accounts.path(row))

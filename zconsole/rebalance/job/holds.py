@@ -1,6 +1,6 @@
-"""All that can hold a running job up, in one list; and the rate that it may go at.
+"""Reasons for a running job to wait, and its rate limit.
 
-Asked at every chunk, several times a second.
+Checked at every chunk of data, several times a second.
 """
 
 from __future__ import annotations
@@ -32,30 +32,32 @@ _T = TypeVar("_T")
 POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
 SLICE = 0.05
-"""Seconds of a single sleep: leases have to be let go, and orders noticed, between two."""
+"""Seconds of a single sleep; between sleeps, leases are released and requests noticed."""
 PATIENCE = 60.0
-"""Seconds at the floor until a copy that took the room itself is given up: others may free some, as
-may what was given up before."""
+"""Seconds at the floor until a copy that took the space itself is given up.
+
+Meanwhile others, or files given up before, may free some.
+"""
 LOOK = 0.2
-"""Seconds between two looks at what holds the job up."""
+"""Seconds between two checks for reasons to wait."""
 BURST = 0.5
 """Seconds of work that may run ahead of the rate limit."""
 
 
 class WorkPhase(Enum):
-    """What a job is at when it asks whether anything holds it up."""
+    """Phase of a job's work, on which some reasons to wait depend."""
 
     BETWEEN = auto()
     """Between two portions: nothing is in flight."""
     COPYING = auto()
     CHECKING = auto()
-    """Copies are complete, and read back: they take no more room, and to go on frees some."""
+    """Complete copies are read back: they take no more space, and finishing them frees some."""
     REWRITING = auto()
-    """In place, where what was handled has moved already."""
+    """Files are rewritten in place: bytes processed have moved already."""
 
 
 def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[list[str]]:
-    """Paths of the devices that a job's files are on, by class; none where none is in /sys."""
+    """Return the paths of the devices under a job's files, by class; empty if /sys has none."""
     if pool := pool_of(places):
         return reader.device_paths(pool)
     device = Path(os.fsdecode(places[0].root)).stat().st_dev
@@ -65,9 +67,9 @@ def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[list
 
 @dataclass(slots=True)
 class PeriodicCheck(Generic[_T]):
-    """Asks something every ``interval`` seconds, in a thread of its own.
+    """A question asked every ``interval`` seconds, in a separate thread.
 
-    zpool takes its time, and meanwhile other processes may be waiting for a file of ours. Only
+    zpool may be slow, and meanwhile other processes may be waiting for a file that we lease. Only
     the first answer is waited for.
     """
 
@@ -79,7 +81,7 @@ class PeriodicCheck(Generic[_T]):
     _answer: _T | None = None
 
     def __call__(self) -> _T | None:
-        """The newest answer; ask again if it is time to."""
+        """Return the newest answer; ask again if it is time."""
         now = self.clock()
         if self._checked is None:
             self._checked = now
@@ -95,21 +97,21 @@ class PeriodicCheck(Generic[_T]):
 
     @property
     def is_running(self) -> bool:
-        """Whether an answer is waited for."""
+        """Whether a question is in progress."""
         return self._thread is not None and self._thread.is_alive()
 
 
 class PoolLook(NamedTuple):
-    """A pool as it was looked at."""
+    """Result of one check of a pool."""
 
     why: str | None = None
-    """Why a job on it has to wait."""
+    """Reason for a job on it to wait."""
     free: float | None = None
-    """The share of it that is free; None where it does not answer."""
+    """Share of the pool that is free; None if unknown."""
 
 
 class PoolWatch:
-    """The pool of a job, asked beside its work: why to wait for it, and what is new in it."""
+    """Checks a job's pool in the background: reasons to wait, new snapshots and checkpoints."""
 
     def __init__(
         self,
@@ -120,19 +122,21 @@ class PoolWatch:
         notes: list[str],
         clock: Callable[[], float],
     ) -> None:
-        """``notes`` get a line for each snapshot or checkpoint that is new, or held since."""
+        """``notes`` receives a line for each new snapshot, hold or checkpoint."""
         self.reader, self.pool, self.datasets = reader, pool, datasets
         self.during_scan, self.notes = during_scan, notes
         self.look = PeriodicCheck(self._look, POOL_INTERVAL, clock)
         self.new_pin = PeriodicCheck(self._new_pin, SNAPSHOT_INTERVAL, clock)
         self._snapshots: dict[str, tuple[int, int, int]] = {}
-        """By dataset: the txg of the newest at the first look (dates follow set clocks), that of
-        the newest now, and how many are held."""
+        """txg of the newest snapshot at the first check and now, and number of held ones.
+
+        By dataset. txgs, because creation times depend on the clock.
+        """
         self._checkpoint: tuple[bool, bool] | None = None
-        """Whether there was one at the first look, and is now."""
+        """Whether there was a checkpoint at the first check, and is one now."""
 
     def _look(self) -> PoolLook:
-        """Whether the pool is not ONLINE, moves blocks itself, or scans without permission."""
+        """Wait if the pool is not ONLINE, moves blocks itself, or scans (unless permitted)."""
         try:
             state, scanning, moving, _ = self.reader.condition(self.pool)
         except UnavailableError as error:
@@ -146,7 +150,7 @@ class PoolWatch:
         return PoolLook()
 
     def _new_pin(self) -> str | None:
-        """What keeps old blocks that did not at the first look: a snapshot, or a checkpoint."""
+        """Return ``snapshot`` or ``checkpoint`` if one made since the first check pins blocks."""
         self._note_checkpoint()
         for name in self.datasets:
             self._note_snapshots(name)
@@ -180,10 +184,10 @@ class PoolWatch:
 
 @dataclass(slots=True)
 class SlowDisks:
-    """Holds the job up while disk latency is high, for growing spells."""
+    """Makes the job wait while disk latency is high, longer each time (0.5 to 8 seconds)."""
 
     devices: Callable[[], Sequence[Sequence[str]]]
-    """Their paths, always the same; by class: a fast log would hide that disks are slow."""
+    """Returns the devices' paths, by class: averaged with a fast log, slow disks would not show."""
     clock: Callable[[], float]
     rows: Callable[[], Mapping[str, str]] = diskstats_rows
     _spell: float = 0.0
@@ -192,7 +196,7 @@ class SlowDisks:
     _last: Sequence[tuple[int, float]] = ()
 
     def __call__(self, limit: float) -> str | None:
-        """Why to wait, with so many seconds of mean disk wait that others may see."""
+        """Return a reason to wait if the mean latency exceeds ``limit`` seconds; else None."""
         now = self.clock()
         if now - self._checked >= 1.0:
             self._checked = now
@@ -204,19 +208,19 @@ class SlowDisks:
         return SLOW_DISKS if now < self._until else None
 
     def latency(self) -> float | None:
-        """Mean wait of the requests completed since the last call, of the class that waits longest.
+        """Mean latency (seconds) of requests completed since the last call, in the slowest class.
 
-        None when there were none.
+        None if there were none.
         """
         rows = self.rows()
         last, self._last = self._last, [_waits(paths, rows) for paths in self.devices()]
-        pairs = zip(last, self._last, strict=False)  # at first there is no last
+        pairs = zip(last, self._last, strict=False)  # ``last`` is empty at the first call
         means = [(now[1] - then[1]) / (now[0] - then[0]) for then, now in pairs if now[0] > then[0]]
         return max(means, default=None)
 
 
 def _waits(paths: Sequence[str], rows: Mapping[str, str]) -> tuple[int, float]:
-    """Requests that some devices have completed, and the seconds that these waited in all."""
+    """Return the number of requests that devices completed, and the sum of their latencies (s)."""
     devices = {path: diskstats_names(path, rows) for path in paths}
     raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
     blocks = Blocks(raw).all().values()
@@ -225,7 +229,7 @@ def _waits(paths: Sequence[str], rows: Mapping[str, str]) -> tuple[int, float]:
 
 
 class Holds:
-    """All that can hold a job on some directories up, and the rate limit; waits for both."""
+    """Waits while there is a reason for a job to wait, and enforces the rate limit."""
 
     def __init__(
         self,
@@ -235,7 +239,7 @@ class Holds:
         accounts: JobAccounts,
         service: Callable[[], None],
     ) -> None:
-        """``service`` is called often during waits: it lets go of files that others want."""
+        """``service`` is called often during waits: it releases files that others want."""
         self.job, self.accounts, self.service = job, accounts, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
@@ -245,13 +249,13 @@ class Holds:
         if (pool := pool_of(places)) is not None:
             names = sorted({dataset.name for dataset in datasets})
             if "S" in job.terms.settings.rewrite_options:
-                names = []  # blocks that a new snapshot has stay where they are
+                names = []  # -S leaves blocks of snapshots in place, so new ones pin nothing
             self._of_pool = PoolWatch(reader, pool, names, during_scan, accounts.notes, clock)
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:
-        """The first reason to wait now; None when the job may go on. Raises StopJobError."""
-        # Orders first: who stops or pauses a job must not wait for a pool that does not answer.
+        """Return the first reason to wait, None if there is none. Raises StopJobError."""
+        # Requests come first: stop and pause must work even if the pool does not answer.
         return (
             self.job.obey()
             or self._hours()
@@ -272,7 +276,7 @@ class Holds:
         return self._disks(limit) if limit else None
 
     def _pool(self) -> str | None:
-        """Wait for the pool, and while what is new would pin more than there is room for."""
+        """Wait for the pool, and while new snapshots would pin more than there is free space."""
         if self._of_pool is None:
             return None
         seen = self._of_pool.look()
@@ -281,7 +285,7 @@ class Holds:
         if pin := self._of_pool.new_pin():
             left, room = self.accounts.left() * self.job.terms.stored, self.job.space.room()
             if self._has_refquota and seen and seen.free is not None:
-                # What only snapshots have does not count in it: there is as much as in the pool.
+                # Blocks that only snapshots hold don't count in a refquota: the pool is the limit.
                 size = min(floor.size for floor in self.job.terms.floors.values())
                 room = max(room, round((seen.free - self.job.limits.floor) * size))
             if left > room:
@@ -293,13 +297,13 @@ class Holds:
             return None
         if why := self.job.space.why(phase is WorkPhase.BETWEEN):
             return why
-        # A dataset near its quota has the same space left while others fill the pool.
+        # A quota hides the pool: a dataset's available space stays while others fill the pool.
         seen = self._of_pool.look() if self._of_pool and phase is WorkPhase.BETWEEN else None
         is_full = seen and seen.free is not None and seen.free < self.job.limits.floor
         return AT_FLOOR if is_full else None
 
     def _target(self, phase: WorkPhase) -> str | None:
-        """End the job where the wanted spread is reached: not while copies are on their way."""
+        """End the job if the wanted spread is reached, unless copies are in flight."""
         watch, target = self.accounts.watch, self.job.limits.until_spread
         if target is None or phase in (WorkPhase.COPYING, WorkPhase.CHECKING):
             return None
@@ -308,14 +312,14 @@ class Holds:
         return None
 
     def tick(self, count: int, phase: WorkPhase) -> None:
-        """Account for bytes just handled; waits as long as it must. Raises StopJobError."""
+        """Account for bytes just processed, and wait as necessary. Raises StopJobError."""
         clock = self.job.clocks.monotonic
         if clock() - self._looked >= LOOK:
             self.wait(phase)
         now, rate = clock(), self.job.limits.rate
         if not rate:
             return
-        # Sleep off what was handled faster than the limit.
+        # The debt is the bytes processed faster than the limit: sleep until it is paid.
         self._debt = count + max(-BURST * rate, self._debt - (now - self._paid) * rate)
         self._paid = now
         while (limit := self.job.limits.rate) and self._debt >= 1:
@@ -328,9 +332,9 @@ class Holds:
                 self.wait(phase)
 
     def wait(self, phase: WorkPhase) -> None:
-        """Wait until nothing holds the job up; its status tells why.
+        """Wait until there is no reason left to; the status shows the reason.
 
-        Raises StopJobError; SkipError for a file whose own copy has taken the room.
+        Raises StopJobError, or SkipError for a file whose own copy takes the free space.
         """
         told, began, given_up = None, self.job.clocks.monotonic(), False
         while not given_up and (reason := self.why(phase)) is not None:

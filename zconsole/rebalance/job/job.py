@@ -1,4 +1,4 @@
-"""A job at work, its free space, what others ask of it, and what a journal says of it."""
+"""A running job, its free space, requests to it, and the terms in its journal."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ from zconsole.system.state_dir import read_private
 from zconsole.units import duration, size
 
 WALKING = "counting files"
-"""What a job says that is still being planned by the process that will run it."""
+"""Reason in the status of a job that is still being planned by the process that will run it."""
 _OUTCOMES = {State.SKIPPED: "skipped", State.FAILED: "failed"}
 
 
 MOST_BYTES = 1 << 16
-"""Of a request."""
+"""Most bytes of a request file."""
 
 
 class Request(NamedTuple):
-    """What an operator asked of a job since it began; its status tells what it obeys."""
+    """An operator's newest request to a job; the job's status tells what it obeys."""
 
     order: str = "run"
-    """run, pause or stop."""
+    """``run``, ``pause`` or ``stop``."""
     limits: Mapping[str, Any] = {}
-    """Those that were changed."""
+    """Limits changed since the job began."""
 
     def encoded(self) -> bytes:
-        """What its file holds."""
+        """Return the content of the request file."""
         return json.dumps(self._asdict()).encode()
 
 
 def request_file(journal: Path) -> Path:
-    """Where a job is asked."""
+    """Return the path of a job's request file."""
     return journal.with_name(f"{journal.name}.request")
 
 
 def requested(journal: Journal) -> Request:
-    """The newest request. Raises NotUnderstoodError, StateError."""
+    """Read the newest request. Raises NotUnderstoodError, StateError."""
     file = request_file(journal.path)
     with suppress(FileNotFoundError), understood(file):
         data = parse_json(read_private(file, MOST_BYTES))
@@ -64,7 +64,7 @@ def requested(journal: Journal) -> Request:
 
 
 class Floor(NamedTuple):
-    """What of a filesystem's free space is not for a job, bytes; and the size its share is of."""
+    """Bytes of free space that a job must not use, and the total of which min_free is a share."""
 
     reserve: int
     size: float
@@ -72,39 +72,39 @@ class Floor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobTerms:
-    """What a journal says about the job it belongs to."""
+    """Terms of a job, as its journal keeps them."""
 
     name: str
     settings: Settings
     engines: Mapping[str, str]
     """Engine by root path."""
     spaces: tuple[Space, ...]
-    """The vdevs when the job began."""
+    """Vdevs when the job was planned."""
     raw_factor: float
-    """Raw bytes that an allocated byte of its files takes where they lay."""
+    """Raw bytes per allocated byte of its files, on the vdevs where they were."""
     floors: Mapping[str, Floor]
-    """By root path."""
+    """Free space to leave, by root path."""
     created: float | None = None
-    """When its walk was over, epoch seconds."""
+    """End of its walk, epoch seconds."""
     rooms: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of free space that the plan saw for the job, by root path."""
+    """Bytes of free space for the job when it was planned, by root path."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Mount options of when it was planned, by root path."""
+    """Mount options when it was planned, by root path."""
     stored: float = 1.0
-    """Allocated bytes a byte of a file takes: less with compression and holes."""
+    """Allocated bytes per byte of a file: fewer with compression and holes."""
     source: Sequence[float] | None = None
-    """Share of the bytes to move that lay on each vdev; None where that was not known."""
+    """Share of the bytes to move that was on each vdev; None if unknown."""
     pinned: float = 0.0
-    """Share of them whose old blocks stay."""
+    """Share of the bytes to move whose old blocks stay allocated."""
 
     def document(self) -> dict[str, Any]:
-        """What ``terms_of`` reads: the format of journals."""
+        """Return the terms in the format of journals, which ``terms_of`` reads."""
         fields = attrgetter("name", "size", "alloc", "weight", "data")
         spaces = [list(fields(each)) for each in self.spaces]
         return {**asdict(self), "spaces": spaces}
 
     def reserves_at(self, min_free: float | None) -> dict[str, int]:
-        """Bytes of each root's free space that are not for this job, at another floor."""
+        """Return the bytes to leave free by root path, if the floor changes to ``min_free``."""
         usual = FLOOR if self.spaces else 0.0
         shares = (self.settings.limits.min_free, min_free)
         before, now = (usual if share is None else share for share in shares)
@@ -119,23 +119,23 @@ PUBLISH = 1.0
 
 
 class Job:
-    """A job at work: it owns its journal, its clocks, its free space, and what it may do now."""
+    """A running job: owns its journal, clocks, free space and current limits."""
 
     def __init__(self, journal: Journal, terms: JobTerms, clocks: JobClocks) -> None:
         self.journal, self.terms, self.clocks = journal, terms, clocks
         self.stop: str | None = None
-        """Why to stop, as a signal handler says."""
+        """Reason to stop, set by a signal handler."""
         self.limits = terms.settings.limits.changed(requested(journal).limits)
-        """As they are now; another object once they have changed."""
+        """Current limits; a new object whenever they change."""
         self.space = FreeSpace(self)
         self._kept: tuple[Any, ...] = ()
         self._noted = -inf
 
     def keep(self, event: JobStatus) -> None:
-        """Keep an event as the status document.
+        """Store an event as the status document.
 
-        Durably where the state has changed; else at most every PUBLISH seconds, as a power cut may
-        undo it.
+        A change of state, reason or limits is stored durably. Other events are stored at most every
+        PUBLISH seconds, and a power cut may undo them.
         """
         now, told = self.clocks.monotonic(), (event.state, event.why, event.limits)
         if told != self._kept:
@@ -147,15 +147,12 @@ class Job:
         self._kept, self._noted = told, now
 
     def obey(self) -> str | None:
-        """Heed signals, and what other processes ask; whether that is to pause.
-
-        Raises StopJobError.
-        """
+        """Obey signals and requests: return ``paused`` or None, or raise StopJobError."""
         if self.stop:
             raise StopJobError(self.stop)
         try:
             order, changed = requested(self.journal)
-        except (ZconsoleError, OSError) as error:  # nobody knows what is asked
+        except (ZconsoleError, OSError) as error:  # the request may be to stop
             raise StopJobError(str(error)) from error
         limits = self.terms.settings.limits.changed(changed)
         self.limits = self.limits if limits == self.limits else limits
@@ -165,17 +162,20 @@ class Job:
 
 
 WINDOW = 900.0
-"""Seconds looked back."""
+"""Seconds of history."""
 STEP = 15.0
-"""Seconds between two figures that are kept."""
+"""Seconds between two samples."""
 TREND_SECONDS = 120.0
-"""Seconds of figures that make a trend."""
+"""Seconds of samples needed for a trend."""
 FAR = 86400.0
-"""Seconds from which on the floor is too far to be spoken of."""
+"""Seconds to the floor beyond which it is not mentioned."""
 SPACE_INTERVAL = 0.5
 LEAST_ROOM = 16 << 20
-"""Bytes free above the floor with which a portion is begun: two of the smallest. With a few KB one
-file after the other would be skipped as too large while somebody else fills the pool."""
+"""Bytes above the floor needed to begin a portion: twice the smallest portion.
+
+With a few KB left, one file after another would be skipped as too large while somebody else fills
+the pool.
+"""
 SLOW_DISKS = "disk latency is high"
 AT_FLOOR = "free space is at the floor"
 NO_SPACE = "No space left on device"
@@ -183,21 +183,21 @@ QUOTA = "Disk quota exceeded"
 NO_WRITING = "Read-only file system"
 READ_ONLY = "mounted read-only"
 MOST = 3
-"""Batches in a row without space before the job stops."""
+"""Consecutive batches without space after which the job stops."""
 
 
 @dataclass(slots=True)
 class Trend:
-    """How fast the room above the floor falls. Times are of a clock that never jumps.
+    """Trend of the free space above the floor. Times are of a monotonic clock.
 
-    Copies take room until their originals are gone: what counts is the most there was in the
-    earlier and in the later half of the figures.
+    Copies take space until their originals are removed. So the trend compares the maximum of the
+    earlier half of the samples with that of the later half.
     """
 
     _seen: deque[tuple[float, int]] = field(default_factory=deque)
 
     def note(self, now: float, room: int) -> None:
-        """Take in the bytes that may be written now; within a STEP, the most there were."""
+        """Add a sample of the bytes that may be written; within a STEP, the maximum is kept."""
         if self._seen and now - self._seen[-1][0] < STEP:
             self._seen[-1] = (self._seen[-1][0], max(room, self._seen[-1][1]))
             return
@@ -206,7 +206,7 @@ class Trend:
             self._seen.popleft()
 
     def outlook(self) -> str | None:
-        """When the floor will be reached if it goes on like that; None when not within a day."""
+        """Predict when the floor will be reached, as a sentence; None if not within a day."""
         seen = list(self._seen)
         if len(seen) < 2 or seen[-1][0] - seen[0][0] < TREND_SECONDS:
             return None
@@ -222,26 +222,25 @@ class Trend:
 
 @dataclass(slots=True)
 class FreeSpace:
-    """How much a job may write now; holds it up while free space is at the floor."""
+    """Free space that a job may use; makes it wait while free space is at the floor."""
 
     job: Job
-    """Its directories may be on filesystems, or datasets with quotas, of which one is full long
-    before another."""
+    """The job, whose directories may be on several filesystems or datasets with quotas."""
     _reserves: Mapping[str, int] = field(default_factory=dict)
     _looked: float | None = None
     is_tight: bool = False
-    """Whether there is hardly any room where the plan saw more: no portion is begun then."""
+    """Whether hardly any space is left, though the plan found more: no portion begins then."""
     _rooms: Mapping[int, int] = field(default_factory=dict)
-    """By device."""
+    """Bytes that may be written, by device."""
     _full: int = 0
-    """Batches in a row that met a full filesystem."""
+    """Consecutive batches that found a filesystem full."""
     trend: Trend = field(default_factory=Trend)
 
     def room(self, device: int | None = None, fresh: bool = False) -> int:
-        """Bytes that may be written before the floor is reached, as of half a second ago.
+        """Return the bytes that may be written before the floor is reached; cached for 0.5 seconds.
 
-        On the filesystem of ``device``, or on each. Raises StopJobError when all of the job's
-        directories are gone.
+        On the filesystem of ``device``, or the least of all. Raises StopJobError if all directories
+        of the job are gone.
         """
         now = self.job.clocks.monotonic()
         if fresh or self._looked is None or now - self._looked >= SPACE_INTERVAL:
@@ -254,7 +253,7 @@ class FreeSpace:
     def _look(self, reserves: Mapping[str, int]) -> Mapping[int, int]:
         if reserves != self._reserves:
             self._reserves = reserves
-            self.trend = Trend()  # what was seen is of another floor
+            self.trend = Trend()  # the samples are relative to the old floor
         rooms: dict[int, int] = {}
         self.is_tight = False
         for root, reserve in reserves.items():
@@ -268,21 +267,22 @@ class FreeSpace:
         return rooms
 
     def why(self, between: bool) -> str | None:
-        """Why the job must not write now; ``between`` two portions, hardly above the floor, too.
+        """Reason why the job must not write now, or None.
 
-        Not in the midst of a portion: what is in flight may be what took the room.
+        ``between`` portions, hardly any space is a reason, too. Within one it is not: the space may
+        be taken by copies in flight.
         """
         return AT_FLOOR if self.room() <= 0 or (between and self.is_tight) else None
 
     def is_taken_by(self, in_flight: int) -> bool:
-        """Whether there would be room again without copies of so many bytes."""
+        """Whether there would be free space without ``in_flight`` bytes of copies."""
         return min(self._rooms.values()) + in_flight > 0
 
     def judge(self, outcomes: Sequence[FileOutcome]) -> None:
-        """Take in what became of a batch: after MOST in a row without space the job stops.
+        """Check the outcomes of a batch; stop the job after MOST consecutive ones without space.
 
-        A quota of one user, group or project is none: the files of others still have room. Raises
-        StopJobError.
+        An exceeded quota of a user, group or project does not count: the files of others still have
+        space. Raises StopJobError.
         """
         if any(NO_WRITING in (done.reason or "") for done in outcomes):
             raise StopJobError(READ_ONLY)
@@ -298,9 +298,9 @@ class FreeSpace:
 
 @contextmanager
 def understood(file: Path) -> Iterator[None]:
-    """Raises NotUnderstoodError where what a file says does not have this version's shape.
+    """Raise NotUnderstoodError if the data of a file does not have the expected shape.
 
-    It is damaged, or of another version.
+    The file is damaged, or of another version.
     """
     try:
         yield
@@ -310,7 +310,10 @@ def understood(file: Path) -> Iterator[None]:
 
 
 def terms_of(journal: Journal) -> JobTerms:
-    """What a journal says about its job. Raises NotUnderstoodError, for an unfinished walk too."""
+    """Read the terms of a job from its journal.
+
+    Raises NotUnderstoodError, also if the walk was not finished.
+    """
     data = journal.get("job")
     if data is None:
         raise NotUnderstoodError(f"{journal.path}: the walk was not finished; delete it")
@@ -334,14 +337,14 @@ def terms_of(journal: Journal) -> JobTerms:
 
 
 def of_key(key: str) -> tuple[str, str, str]:
-    """Type, source and guid of a filesystem, by its ``JobDirectory.key``."""
+    """Split a ``JobDirectory.key`` into type, source and guid of the filesystem."""
     kind, _, rest = key.partition(":")
     source, _, guid = rest.rpartition(":")
     return kind, source, guid
 
 
 def walking_settings(journal: Journal, alive: bool) -> Settings | None:
-    """The settings of a job that counts its files, or will when it is resumed."""
+    """Read the settings of a job whose walk is running or will be resumed; None for any other."""
     asked = journal.get("walking") or {}
     if not asked or not (asked["agreed"] or alive):
         return None
@@ -349,7 +352,7 @@ def walking_settings(journal: Journal, alive: bool) -> Settings | None:
 
 
 def skipped_files(journal: Journal) -> dict[str, int]:
-    """Skipped files by reason, names that the walk left out included."""
+    """Count skipped files by reason, including names that the walk left out."""
     found = dict(journal.get("walk_skipped", dict) or {})
     for reason, files in journal.reasons(State.SKIPPED).items():
         found[reason] = found.get(reason, 0) + files
@@ -357,7 +360,7 @@ def skipped_files(journal: Journal) -> dict[str, int]:
 
 
 def left_out(journal: Journal, most: int) -> list[dict[str, Any]]:
-    """The first files, failed ones before skipped ones, with their reasons."""
+    """List the first ``most`` failed and skipped files, failed ones first, with reasons."""
     directories = Directories(Sys(), journal.directory)
     return [
         {

@@ -1,6 +1,6 @@
-"""What jobs print: while they run, at their end, and as their status.
+"""Text output of jobs: while they run, at their end, and as their status.
 
-A job goes on when its output is closed.
+A job keeps running if its output is closed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from zconsole.system.printable import clean, swallow
 from zconsole.units import counted, duration, rate, size
 
 OURS = "zconsole: "
-"""How a message of ours begins."""
+"""Prefix of our messages."""
 Show = Callable[[JobStatus], None]
-"""Given each event of a run."""
+"""Called with each event of a run."""
 
 
 def lasting(show: Show) -> Show:
-    """Ignore a closed pipe: the job goes on to its end, and ``status`` has what it came to."""
+    """Wrap ``show`` so that a closed pipe does not end the job; ``status`` tells its result."""
 
     def _show(event: JobStatus) -> None:
         try:
@@ -37,7 +37,7 @@ def lasting(show: Show) -> Show:
 
 
 def say(text: str, end: str = "\n") -> bool:
-    """Whether anybody could read it; a job goes on for who wants no more than its name."""
+    """Print to stderr; return False if the pipe is closed, which must not end a job."""
     try:
         sys.stderr.write(text + end)
         sys.stderr.flush()
@@ -48,13 +48,13 @@ def say(text: str, end: str = "\n") -> bool:
 
 
 def last_line(text: str) -> str:
-    """The last line that is not blank of what a job printed, without our name before it."""
+    """Return the last nonblank line that a job printed, without our prefix."""
     lines = [line for line in text.split("\n") if line.strip()]
     return lines[-1].removeprefix(OURS) if lines else ""
 
 
 def job_line(data: Mapping[str, Any]) -> str:
-    """Which job, its state and how far it is; of the object ``status --json`` prints."""
+    """Render a job on one line: id, state and progress, from the object of ``status --json``."""
     goal = data["bytes_total"] if data.get("bytes_goal") is None else data["bytes_goal"]
     done, total = size(data["bytes_done"]), size(goal)
     why = f" ({clean(data['why'])})" if data["why"] else ""
@@ -63,7 +63,7 @@ def job_line(data: Mapping[str, Any]) -> str:
 
 
 def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
-    """The same with its pace, its vdevs, its days, its notes, and files that were left out."""
+    """Render a job in full: with its rate, vdevs, days, notes and the files left out."""
     yield job_line(data)
     if data["accept_races"]:
         yield "  lost writes were accepted: another program's write may be lost"
@@ -83,7 +83,7 @@ def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def vdev_lines(vdevs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What every vdev held at the start, and holds now."""
+    """Render the allocation of each vdev at the start and now."""
     for vdev in vdevs:
         before, after = vdev["alloc_before"], vdev["alloc_after"]
         moved = f"{'+' if after >= before else ''}{size(after - before)}"
@@ -91,7 +91,7 @@ def vdev_lines(vdevs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _day(day: Mapping[str, Any]) -> str:
-    """One day of a job: what was done on it, and how the pool was at its end."""
+    """Render one day of a job: its work, and the state of the pool at its end."""
     spread, holes = day.get("spread"), day.get("fragmentation")
     words = [
         f"{size(day.get('moved_bytes'))} done",
@@ -106,7 +106,7 @@ def _day(day: Mapping[str, Any]) -> str:
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:
-    """What a run came to."""
+    """Render the summary of a run."""
     lines = [
         f"moved {counted(summary['files_moved'], 'file')}, {size(summary['bytes_moved'])};"
         f" skipped {summary['files_skipped']}, failed {summary['files_failed']};"

@@ -1,4 +1,4 @@
-"""Where jobs are kept: one record a job in the state directory, locked while the job runs."""
+"""Records of jobs: one file per job in the state directory, locked while the job runs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from zconsole.system.records import parse_json
 from zconsole.system.safe_path import directory, make_directory, sync_directory
 
 LOCK_SECONDS = 1.0
-"""For a job's lock: a reader of its status holds it for a moment."""
+"""Seconds to wait for a job's lock, which a reader of its status holds for a moment."""
 ASK_SECONDS = 5.0
-"""For another operator's request to be on the disk."""
+"""Seconds to wait until another operator's request is on the disk."""
 MOST_BYTES = 1 << 16
 NAME = re.compile(r"[0-9a-f]{6}")
-"""A job's id; it becomes the name of files, so nothing else is taken for one."""
+"""A job's id. It becomes part of file names, so no other string is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A job's id and its journal."""
+    """Id of a job, and the paths of its journal and its record."""
 
     job: str
     journal: Path
@@ -37,35 +37,38 @@ class Record:
 
     @property
     def log(self) -> Path:
-        """What a detached job prints."""
+        """File with the output of a detached job."""
         return self.file.with_suffix(".log")
 
     @property
     def given_up(self) -> bool:
-        """Whether its journal was deleted here; elsewhere it may come back with its filesystem."""
+        """Whether its journal was deleted from the state directory.
+
+        A journal elsewhere may come back when its filesystem is mounted.
+        """
         return self.journal.parent == self.file.parent and not self.journal.exists()
 
 
 def locked(record: Record) -> AbstractContextManager[None]:
-    """For the process that runs a job; the kernel drops the lock when the process dies.
+    """Lock a job for the process that runs it; the kernel drops the lock if the process dies.
 
-    Raises ZconsoleError when the job runs already.
+    Raises ZconsoleError if the job is running already.
     """
     busy = ZconsoleError(f"job {record.job} is running already")
     return state.locked(record.file, LOCK_SECONDS, busy)
 
 
 def asking(record: Record) -> AbstractContextManager[None]:
-    """For whoever changes what is asked of a job. Raises StateError where another is too slow."""
+    """Lock the request of a job to change it. Raises StateError if another holds it too long."""
     path = record.file.with_suffix(".lock")
     busy = state.StateError(state.held_by_another(path, ASK_SECONDS))
     return state.locked(path, ASK_SECONDS, busy)
 
 
 def add(journal: Path | None, name: str | None = None) -> Record:
-    """A new job's record, with its journal at ``journal`` or beside the record.
+    """Create the record of a job, with its journal at ``journal`` or next to the record.
 
-    ``name`` is the id of a job that had one already. Raises StateError, OSError.
+    ``name`` is the id of a job that already has one. Raises StateError, OSError.
     """
     where = state.state_dir(create=True) / "rebalance"
     make_directory(where)
@@ -83,25 +86,25 @@ def add(journal: Path | None, name: str | None = None) -> Record:
 
 
 def remove(record: Record) -> None:
-    """Forget a job that never began."""
+    """Delete the record of a job that never began."""
     for suffix in (".json", ".lock"):
         state.remove(record.file.with_suffix(suffix))
 
 
 def records() -> Iterator[Record]:
-    """Every job known, oldest first; where it may be read, the system's as well."""
+    """Yield every known job, oldest first, including those of the system if readable."""
     aged: list[tuple[float, Record]] = []
     for file in files():
-        with contextlib.suppress(FileNotFoundError):  # of a job that never began, just forgotten
+        with contextlib.suppress(FileNotFoundError):  # removed meanwhile: a job that never began
             record = Record(file.stem, _journal_of(file), file)
             aged.append((file.stat().st_mtime, record))
     yield from (record for _, record in sorted(aged, key=lambda pair: pair[0]))
 
 
 def files() -> list[Path]:
-    """The files of all records; ``$ZCONSOLE_STATE`` overrides: then there are no others.
+    """List the files of all records; with ``$ZCONSOLE_STATE`` only those in that directory.
 
-    Raises StateError where somebody else could have put them there.
+    Raises StateError if another user could have put them there.
     """
     if "ZCONSOLE_STATE" in os.environ:
         where: tuple[Path, ...] = (state.state_dir(create=False),)
@@ -115,7 +118,7 @@ def files() -> list[Path]:
 
 
 def _journal_of(file: Path) -> Path:
-    """The journal a record names; the one beside it where the record was damaged."""
+    """Return the journal that a record names, or the one next to it if the record is damaged."""
     try:
         return Path(parse_json(state.read_private(file, MOST_BYTES))["journal"])
     except FileNotFoundError:
@@ -125,7 +128,7 @@ def _journal_of(file: Path) -> Path:
 
 
 def find(job: str) -> Record:
-    """One job. Raises NotFoundError."""
+    """Return the record of a job. Raises NotFoundError."""
     for record in records():
         if record.job == job:
             return record
@@ -133,23 +136,24 @@ def find(job: str) -> Record:
 
 
 def by_journal(journal: Path) -> Record | None:
-    """The job that a journal belongs to."""
+    """Return the job that a journal belongs to; None if no record names it."""
     wanted = _real(journal)
     return next((record for record in records() if _real(record.journal) == wanted), None)
 
 
 def _real(path: Path) -> Path:
-    """The one name of a file that may be reached by links; two jobs must not share a journal."""
+    """Resolve links, so that two jobs can't share a journal under different names."""
     return Path(os.path.realpath(path))
 
 
 def is_alive(record: Record) -> bool:
-    """Whether a process runs this job now. Raises StateError."""
+    """Whether a process is running this job. Raises StateError."""
     try:
         fd = state.open_private(record.file)
     except FileNotFoundError:
         return False
     try:
+        # A shared lock: two readers must not take each other for the job.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -1,12 +1,12 @@
-"""One job on one tree: a lock file a running job in the state directory, with what it claims.
+"""Locks that allow one job per tree: each running job has a lock file with its claims.
 
-A second job on the same tree, on one inside it or on one around it finds a claim in its way,
-through a bind mount, too. The kernel drops the lock of a process that dies; its file is removed
-by the next job.
+A second job on the same tree, on one inside it or on one around it conflicts with a claim, even
+through a bind mount. The kernel drops the lock of a process that dies; the next job removes its
+file.
 
-Nobody else can reach the state directory, so nobody else can keep a job waiting. In turn, jobs
-of another user or another state directory aren't seen. Two such jobs on one tree lose nothing:
-the one that replaces a name later finds its original changed, and gives that file up.
+The lock files are in the state directory, which other users can't access, so they can't block a
+job. In turn, jobs of another user or another state directory aren't seen. Two such jobs on one tree
+lose nothing: the one that replaces a name later finds its original changed, and skips that file.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ from zconsole.system.state_dir import (
 )
 
 TURN = "trees.lock"
-"""Held while claims are compared and a new one is written."""
+"""Name of the lock held while claims are compared and a new one is written."""
 PATIENCE = 10.0
-"""Seconds to wait for that."""
+"""Seconds to wait for that lock."""
 MOST_BYTES = 1 << 24
 _UP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A directory and all below it on its filesystem; jobs go into no other one."""
+    """A directory and its tree on the same filesystem, which no other job may enter."""
 
     path: str
-    """As the operator named it; for messages."""
+    """Resolved path, for messages."""
     device: int
     inode: int
     above: tuple[int, ...]
-    """Inode numbers of the directories above, up to the root of the mount."""
+    """Inode numbers of the parent directories, up to the root of the mount."""
     inside: str | None
-    """The path from the root of the filesystem, which bind mounts share; None where not known."""
+    """Path from the root of the filesystem, the same in all bind mounts; None if unknown."""
 
     def overlaps(self, other: Claim) -> bool:
         """Whether the two have a directory in common."""
@@ -75,10 +75,11 @@ class Claim:
 
 
 def claim(sys: Sys, path: bytes) -> Claim:
-    """What a job on a directory claims; ``path`` is real. Raises OSError.
+    """Return the claim of a job on a directory; ``path`` has no links. Raises OSError.
 
-    Its place in the filesystem is that of its mount (the fourth field of proc_pid_mountinfo(5))
-    and the rest of the path: the directories above a bind mount are not those above its source.
+    Its path within the filesystem is the root of its mount (the fourth field of
+    proc_pid_mountinfo(5)) and the rest of ``path``: the parents of a bind mount are not those of
+    its source.
     """
     fd = open_path(sys, path)
     try:
@@ -94,7 +95,7 @@ def claim(sys: Sys, path: bytes) -> Claim:
 
 
 def _above(sys: Sys, fd: int, mount: int) -> tuple[int, ...]:
-    """Inode numbers above a directory, as long as they are reached through the same mount."""
+    """Return the inode numbers of a directory's parents within the same mount."""
     found: list[int] = []
     here, last = os.dup(fd), sys.fstat(fd)
     try:
@@ -102,6 +103,7 @@ def _above(sys: Sys, fd: int, mount: int) -> tuple[int, ...]:
             up = sys.open(b"..", _UP, dir_fd=here)
             os.close(here)
             here, status = up, sys.fstat(up)
+            # The parent of the root directory is itself.
             if mount_number(here) != mount or os.path.samestat(status, last):
                 return tuple(found)
             found.append(status.st_ino)
@@ -111,11 +113,11 @@ def _above(sys: Sys, fd: int, mount: int) -> tuple[int, ...]:
 
 
 class BusyTreeError(ZconsoleError):
-    """Another job works on the tree, inside it, or around it."""
+    """Raised if another job works on the tree, inside it, or around it."""
 
 
 class TreeLocks:
-    """A claim held until ``close``."""
+    """Claims on trees, held until ``close``."""
 
     def __init__(self, sys: Sys, roots: Sequence[bytes]) -> None:
         """Take the locks. Raises BusyTreeError, UsageError, StateError, OSError."""
@@ -133,18 +135,19 @@ class TreeLocks:
             self._fd: int | None = _written(self._file, claims)
 
     def close(self) -> None:
-        """Drop the locks."""
+        """Release the claims, and remove their file."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
+            # Remove the file while it is locked, or another job would take it for a dead one's.
             with contextlib.suppress(OSError, ZconsoleError):  # the next job removes it
                 remove(self._file)
             os.close(fd)
 
 
 def job_in_the_way(roots: Sequence[bytes]) -> str | None:
-    """Why a job on these directories would be refused now; None where no other is in its way."""
+    """Reason why a job on these directories would be refused now; None if none conflicts."""
     where = state_dir(create=False) / "locks"
-    # No job may have been here yet, or they are not for this user to see.
+    # There may have been no job yet, or this user may not read the state directory.
     unseen = OSError, StateError
     try:
         with contextlib.suppress(*unseen):
@@ -164,9 +167,9 @@ def _turn(path: Path) -> AbstractContextManager[None]:
 
 
 def _others(where: Path) -> Iterator[tuple[Claim, ...] | None]:
-    """The claims of every running job, None for one that cannot be read.
+    """Yield the claims of every running job; None if they can't be parsed.
 
-    Files of dead ones are removed.
+    Removes the files of dead jobs.
     """
     for file in where.glob("tree-*.lock"):
         handle = try_lock(file)
@@ -195,7 +198,7 @@ def _refuse_overlap(claims: Sequence[Claim], others: Sequence[Claim] | None) -> 
 
 
 def _written(file: Path, claims: Sequence[Claim]) -> int:
-    """A new lock file, held, which says what is claimed."""
+    """Create a lock file with these claims; return its descriptor, which holds the lock."""
     handle = try_lock(file)
     if handle is None:
         raise BusyTreeError(f"{file} is locked by another process. Try again")
@@ -211,9 +214,9 @@ def _written(file: Path, claims: Sequence[Claim]) -> int:
 
 
 def refuse_interrupted(roots: Sequence[bytes]) -> None:
-    """Raise BusyTreeError where another job has unfinished work in, below or above these roots.
+    """Raise BusyTreeError if another job has unfinished work in, below or above these roots.
 
-    Its temporary names would be walked as files; call it with the trees locked.
+    A walk would find its temporary files. Call this with the trees locked.
     """
     wanted = [claim(Sys(), root) for root in roots]
     for record in job_store.records():
@@ -227,8 +230,8 @@ def refuse_interrupted(roots: Sequence[bytes]) -> None:
 
 
 def _in_the_way(record: Record, wanted: Sequence[Claim]) -> str | None:
-    """A directory of a job's unfinished work that meets others, where it still is."""
-    # A journal that is gone or damaged can be neither asked nor resumed.
+    """Return a directory that a job left unfinished, if still there, that overlaps ``wanted``."""
+    # Ignore a journal that is gone or damaged: its job can't be resumed, either.
     with (
         contextlib.suppress(ZconsoleError, OSError, sqlite3.Error),
         closing(Journal.open(record.journal, write=False)) as journal,

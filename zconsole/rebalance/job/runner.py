@@ -1,6 +1,6 @@
-"""A job from its journal to its end: what the process of `rebalance run` does.
+"""The run of a job, from its journal to its summary, in the process of `rebalance run`.
 
-With the portions it works in, the locks it holds, the signals it heeds, and the clean end of all.
+Divides the work into portions, holds the locks, handles signals, and cleans up at the end.
 """
 
 from __future__ import annotations
@@ -48,23 +48,28 @@ SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
 AT_LIMIT = "byte limit reached"
 ALL_BUT = 0.01
-"""Share of the byte limit that may be left when it is reached: no millions of files are read from
-the journal in search of one that fits."""
+"""Share of the byte limit that may be left unused when it counts as reached.
+
+Otherwise millions of files might be read from the journal in search of one that fits.
+"""
 PARENTS = 10_000
-"""Directories whose parent is kept at hand."""
+"""Directories whose parent is cached."""
 
 
 @dataclass(slots=True)
 class Batches:
-    """Portions bounded in bytes, files and directories: what a portion opens stays open."""
+    """Divides a job into portions, limited in bytes, files and directories.
+
+    Files and directories of a portion stay open until it ends.
+    """
 
     job: Job
     files: int = field(default_factory=batch_files)
     directories: int = field(init=False)
-    """With those above them: each is opened through its parent."""
+    """Most directories, parents included: each is opened through its parent."""
     bytes: int = 16 << 20
     _spent: int = 0
-    """Bytes moved, and those that may be by the end of this portion."""
+    """Bytes moved so far, plus those of the current portion."""
     _parent: Callable[[int], int | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,9 +77,9 @@ class Batches:
         self._parent = lru_cache(PARENTS)(lambda n: self.job.journal.directory(n).parent)
 
     def __iter__(self) -> Iterator[list[FileRow]]:
-        """Every portion of what is to do now, in order. Raises StopJobError at the byte limit.
+        """Yield portions of the files to move, in order. Raises StopJobError at the byte limit.
 
-        Files are moved whole: one that exceeds what is left of the limit stays for another run.
+        Files are moved whole: one that exceeds the rest of the limit is left for another run.
         """
         cursor = (-1, -1, -1)
         self._spent = self.job.journal.moved_bytes()
@@ -88,7 +93,7 @@ class Batches:
                     yield batch
                     batch, held, size = [], set(), 0
                     opened = self._opened(row, held)
-                if self._is_spent:  # and what was skipped has been given back
+                if self._is_spent:  # after the yield: ``give_back`` has returned skipped bytes
                     raise StopJobError(AT_LIMIT)
                 cursor = (rank, row.directory, row.number)
                 if self._left < row.size:
@@ -103,14 +108,14 @@ class Batches:
             raise StopJobError(AT_LIMIT)
 
     def give_back(self, outcomes: Sequence[FileOutcome]) -> None:
-        """Take off the byte limit only what was moved."""
+        """Give bytes of files that were not moved back to the byte limit."""
         self._spent -= sum(done.row.size for done in outcomes if done.outcome != "moved")
 
     def adapt(self, seconds: float, size: int, largest: int = BATCH_BYTES) -> None:
-        """Aim the next portion at BATCH_SECONDS, after one of so many bytes took so long.
+        """Size the next portion to take BATCH_SECONDS, given the time and bytes of the last one.
 
-        With a limit of the rate, too: what a portion moved is reported when it ends, which must
-        not be minutes later.
+        A rate limit is considered as well: results are reported at the end of a portion, which must
+        not take minutes.
         """
         if seconds > 0 and size:
             self.bytes = round(size / seconds * BATCH_SECONDS)
@@ -119,7 +124,7 @@ class Batches:
             self.bytes = max(1, min(self.bytes, round(rate * BATCH_SECONDS)))
 
     def keep_within(self, room: int) -> None:
-        """Take no more than half of so many free bytes: a portion frees space when it ends."""
+        """Limit the next portion to half of the free bytes, as space is freed only at its end."""
         self.bytes = max(1, min(self.bytes, room // 2))
 
     @property
@@ -133,7 +138,7 @@ class Batches:
         return self._left <= ALL_BUT * (self.job.limits.max_bytes or 0)
 
     def _opened(self, row: FileRow, held: set[int]) -> set[int]:
-        """The directories of all names of a file that are not held yet, and those above them."""
+        """Return the directories, with parents, that a file's names need besides ``held``."""
         opened: set[int] = set()
         for name in self.job.journal.names_of(row):
             number: int | None = name.directory
@@ -150,15 +155,18 @@ STOPPING = {
 }
 
 THREADS = 32
-"""Threads to wait for disks in. To close originals wants most of them: with ``discard`` so many
-close twenty times what one does."""
+"""Threads that wait for disks.
+
+Closing originals needs most of them: with ``discard``, this many close twenty times as many files
+as one thread does.
+"""
 
 UMASK = 0o022
-"""A stricter one of the operator's would be taken back from every copy."""
+"""umask of a run; with a stricter one, the mode of every copy would have to be corrected."""
 
 
 class JobRunner:
-    """Runs one job. ``show`` is given each event."""
+    """Runs one job; ``show`` is called with each event."""
 
     def __init__(
         self,
@@ -201,7 +209,7 @@ class JobRunner:
         self._phase = WorkPhase.COPYING
 
     def run(self) -> dict[str, Any]:
-        """Recover, move every file, return the summary.
+        """Recover from an interrupted run, move every file, and return the summary.
 
         Raises ZconsoleError, OSError, sqlite3.Error.
         """
@@ -209,8 +217,8 @@ class JobRunner:
         stopped_by = "done"
         self.job.journal.check()
         try:
-            # Devices first: recovery finds files by them. What a death left halfway is settled
-            # before anything else is asked of the files or done to them.
+            # The order matters: recovery finds files by their devices, and must settle what an
+            # interrupted run left unfinished before anything else is done with the files.
             sys, journal = self._place.sys, self.job.journal
             creation.adopt_devices(sys, journal, self.places)
             self._recover()
@@ -218,9 +226,9 @@ class JobRunner:
                 self.accounts.notes.append(f"{back} moved files had come back: moved again")
             self.accounts.count()
             self._move_all()
-            if self._left_over():
+            if self._left_over():  # settling may have queued files again
                 self._move_all()
-            # Raises where all directories went under the last files.
+            # Raises StopJobError if all directories vanished during the last portion.
             self.job.space.room(fresh=True)
         except StopJobError as error:
             stopped_by = str(error)
@@ -230,7 +238,7 @@ class JobRunner:
             if error.errno != errno.EROFS:
                 raise
             stopped_by = READ_ONLY
-        if stopped_by != READ_ONLY:  # leave nothing unfinished where anything can be changed
+        if stopped_by != READ_ONLY:  # settle unfinished files while changes are possible
             self._left_over()
         seconds = self.job.clocks.monotonic() - began  # before the end waits for txgs to settle
         self.accounts.end(stopped_by)
@@ -239,14 +247,14 @@ class JobRunner:
         return self.accounts.sum_up(stopped_by, seconds)
 
     def _left_over(self) -> bool:
-        """Settle what a failure left halfway; whether that put files back into the queue."""
+        """Settle files that a failure left unfinished; return whether any were queued again."""
         self._flush()
         self._directories.close()
         self._recover()
         return State.PENDING in self.job.journal.counts()
 
     def _copies(self, device: int) -> int:
-        """How many of each block the dataset on a device keeps; 1 where there is none."""
+        """Return the ``copies`` property of the dataset on a device; 1 without ZFS."""
         if device not in self._copies_on:
             roots = {row.name for row in self.job.journal.roots() if row.dev == device}
             found = (place.dataset for place in self.places if place.root in roots)
@@ -265,7 +273,7 @@ class JobRunner:
     def _sync(self, fd: int | None) -> None:
         """Sync the filesystem of a descriptor, on ZFS the pool with all its datasets.
 
-        None stands for a directory whose name is gone.
+        None: the directory is gone, so sync everything.
         """
         if pool := pool_of(self.places):
             self.reader.sync(pool)
@@ -288,7 +296,7 @@ class JobRunner:
             finally:
                 sys.close(fd)
 
-    # Moving.
+    # Moving files.
 
     def _move_all(self) -> None:
         self._tick(0)
@@ -310,13 +318,13 @@ class JobRunner:
             self._benefit.portion()
 
     def _refuse_hidden(self) -> None:
-        """Raise StopJobError where filesystems do not show all any more that a copy must have."""
+        """Raise StopJobError if a filesystem now hides metadata that a copy must have."""
         for place in self.places:
             if why := hidden(self.job.terms, replace(place, options=options_now(place))):
                 raise StopJobError(f"{os.fsdecode(place.root)}: {why}")
 
     def _by_engine(self, rows: Sequence[FileRow]) -> tuple[list[FileRow], list[FileRow]]:
-        """Those to copy and those to rewrite."""
+        """Split files into those to copy and those to rewrite."""
         journal = self.job.journal
         # By device: a job's directories may be on datasets with different engines.
         engine_of = {
@@ -328,13 +336,13 @@ class JobRunner:
         return copied, [row for row in rows if row.directory not in by_copy]
 
     def _adapt(self, seconds: float, size: int) -> None:
-        """Size the next batch after one of so many bytes that took so long."""
-        largest = BATCH_BYTES  # and small enough to measure often on the way to a wanted spread
+        """Size the next portion, given time and bytes of the last one, and make space for it."""
+        largest = BATCH_BYTES  # smaller on the way to a wanted spread, to check it often enough
         if self.job.limits.until_spread is not None:
             largest = min(largest, self.accounts.watch.step or largest)
         self._batches.adapt(seconds, size, largest)
         if self.job.space.room() < 2 * self._batches.bytes or self.job.space.is_tight:
-            self._flush()  # which frees the last batch's originals
+            self._flush()  # frees the space of the last batch's originals
             self._holds.wait(WorkPhase.BETWEEN)
             self.job.space.room(fresh=True)
         self._batches.keep_within(self.job.space.room())
@@ -351,15 +359,16 @@ class JobRunner:
 
     def _tick(self, count: int) -> None:
         self.accounts.work(count)
-        checking = self._phase is WorkPhase.COPYING and not count  # read back, or nothing begun
+        # No bytes while copying: a copy is being read back, or nothing has begun.
+        checking = self._phase is WorkPhase.COPYING and not count
         self._holds.tick(count, WorkPhase.CHECKING if checking else self._phase)
         if self._phase is WorkPhase.REWRITING:
             self._benefit.chunk()
 
     def _flush(self) -> None:
-        """Note in the journal what became of files, once that is on the disks.
+        """Record the outcomes of files in the journal, after syncing them to the disks.
 
-        No file is kept from others meanwhile.
+        No file is leased meanwhile.
         """
         if self._engine.results.unsynced:
             self._sync_all()
@@ -373,10 +382,10 @@ class JobRunner:
 
 
 def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple[int, bool]:
-    """Run a job to its end; returns how many files failed and whether SIGINT ended it.
+    """Run a job to its end; return how many files failed, and whether SIGINT ended it.
 
-    ``locks``: those of its trees, where the caller holds them and that of the job. Raises
-    ZconsoleError when it runs already, is refused, or its tree is busy or gone.
+    ``locks``: the locks of its trees, if the caller holds them and that of the job. Raises
+    ZconsoleError if it is running already, is refused, or its tree is busy or gone.
     """
     held = locked(record) if locks is None else nullcontext()
     with held, closing(Journal.open(record.journal)) as journal:
@@ -390,7 +399,7 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
             closing(_locked(system, [place.root for place in places], locks)),
             ThreadPoolExecutor(THREADS) as threads,
         ):
-            journal.retry()
+            journal.retry()  # files that failed before get another try
             runner = JobRunner(system, reader, job, places, show, threads)
             with _signals(job, runner.alarm):
                 summary = runner.run()
@@ -401,7 +410,10 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
 
 
 def hidden(terms: JobTerms, place: JobDirectory) -> str:
-    """Why copies there would lack what is not shown by now; empty when all is, and of others."""
+    """Reason why copies in a directory would now lack hidden metadata; empty if they would not.
+
+    Empty, too, for engines other than copy.
+    """
     root = os.fsdecode(place.root)
     if terms.engines.get(root) != "copy":
         return ""
@@ -409,7 +421,7 @@ def hidden(terms: JobTerms, place: JobDirectory) -> str:
 
 
 def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLocks:
-    """The locks of these trees: those held, unless a link on the way was turned since."""
+    """Lock these trees; keep the locks held, unless a changed link leads to other trees."""
     if held is not None:
         if held.roots == tuple(roots):
             return held
@@ -419,7 +431,10 @@ def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLock
 
 @contextmanager
 def _signals(job: Job, alarm: Alarm) -> Iterator[None]:
-    """Stop at the next chunk on the signals that nohup left us, and hear of broken leases."""
+    """Stop at the next chunk on SIGINT, SIGTERM or SIGHUP, and handle SIGIO of broken leases.
+
+    Signals that are ignored, as SIGHUP by nohup, stay ignored.
+    """
 
     def _stop(number: int, _: object) -> None:
         job.stop = STOPPING[signal.Signals(number)]
@@ -428,7 +443,7 @@ def _signals(job: Job, alarm: Alarm) -> Iterator[None]:
     wanted: dict[signal.Signals, Any] = dict.fromkeys(heeded, _stop)
     wanted[signal.SIGIO] = alarm
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
-    # One may be on its way yet when the last lease is gone; unheard, it would end the process.
+    # A SIGIO may arrive after the last lease is released; its default action ends the process.
     before[signal.SIGIO] = signal.SIG_IGN
     try:
         yield

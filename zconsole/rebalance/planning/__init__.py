@@ -1,1 +1,1 @@
-"""What a rebalance would do: measured, sampled, predicted, refused."""
+"""Planning of a rebalance: measures files, predicts the result, or refuses the job."""

@@ -1,4 +1,4 @@
-"""Which engine a dataset gets, and why; or why it gets none.
+"""Choice of the engine for a directory, with the reason; or the reason for none.
 
 Options of ``zfs rewrite`` (zfs-rewrite(8)): ``-P`` since 2.4.0, with the pool feature
 physical_rewrite; ``-S`` and ``-C`` after 2.4 (master of August 2026). See zfs_rewrite in
@@ -14,7 +14,7 @@ from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
 from zconsole.rebalance.planning.settings import Settings
 
 EXCHANGING = frozenset({"ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs"})
-"""Filesystems that exchange names and give leases (renameat2(2), fcntl(2)); ZFS from 2.2 too."""
+"""Filesystems with RENAME_EXCHANGE and leases (renameat2(2), fcntl(2)); ZFS has both from 2.2."""
 REWRITE = (2, 3, 4)
 EXCHANGE = (2, 2, 0)
 COPIES = (
@@ -31,13 +31,13 @@ HIDDEN = {
     "noacl": "noacl: a copy would drop ACLs that are not shown",
     "nouser_xattr": "nouser_xattr: a copy would drop attributes that are not shown",
 }
-"""Mount options of ext4, btrfs or f2fs that hide what files have, and what comes of it."""
+"""Mount options of ext4, btrfs or f2fs that hide metadata of files, and the consequence."""
 _STOP = ": stop its containers, or leave these directories out"
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """``engine`` is copy, rewrite or None; ``why`` in words, either way."""
+    """The chosen engine (copy, rewrite or None) and the reason, either way."""
 
     engine: str | None
     why: str
@@ -51,11 +51,11 @@ def choose(
     in_use: str | None = None,
     nested: bool = False,
 ) -> Choice:
-    """The engine for one directory.
+    """Choose the engine for one directory.
 
-    ``unseen``: why a write of others may not be noticed, empty when it is. ``in_use``: what is
-    made of the directory as it is, so that it cannot be copied. ``nested``: this process is in
-    a user namespace.
+    ``unseen``: why writes by others may go unnoticed, empty if they don't. ``in_use``: which use of
+    the directory, such as a mounted overlay, forbids copying. ``nested``: this process is in a user
+    namespace.
     """
     bar = f"{in_use}{_STOP}" if in_use else why_hidden(place, nested)
     dataset, wanted = place.dataset, settings.engine
@@ -78,7 +78,7 @@ def choose(
 
 
 def _no_rewrite(settings: Settings, dataset: Dataset, version: Version) -> str:
-    """Why files cannot be rewritten in place; empty when they can."""
+    """Reason why files can't be rewritten in place; empty if they can."""
     if version < REWRITE:
         words = ".".join(map(str, version)) or "this version"
         return f"OpenZFS {words} has no rewrite (2.3.4)"
@@ -96,7 +96,10 @@ def _no_rewrite(settings: Settings, dataset: Dataset, version: Version) -> str:
 def _no_copy(
     settings: Settings, place: JobDirectory, version: Version, unseen: str, bar: str
 ) -> str:
-    """Why files cannot be copied; empty when they can. ``bar``: why not even where races are."""
+    """Reason why files can't be copied; empty if they can.
+
+    ``bar``: a reason that holds even if the operator accepts races.
+    """
     dataset, kind = place.dataset, place.kind
     if dataset is None and not settings.allow_non_zfs:
         return f"not on ZFS but {kind} (--allow-non-zfs to copy all the same)"
@@ -113,11 +116,11 @@ def _no_copy(
 
 
 def why_hidden(place: JobDirectory, nested: bool, before: str = "") -> str:
-    """Why a copy would lack what its original has, unseen; empty when all is shown.
+    """Reason why a copy would lack hidden metadata of its original; empty if all can be seen.
 
-    Asked again of a job that was planned: ``before`` are the mount options of then. The options of
-    a dataset are its properties as they are now (zpl_show_options). ACLs are off there by default,
-    and where they are, the plan says so; once they were on, there may be some.
+    Checked again when a planned job runs: ``before`` are the mount options at planning time. A
+    dataset's mount options show its current properties (zpl_show_options). ZFS has ACLs off by
+    default, which the plan notes; if they were on before, files may have some.
     """
     if nested:
         return NESTED
@@ -135,7 +138,7 @@ def why_hidden(place: JobDirectory, nested: bool, before: str = "") -> str:
 
 
 def why_shared(dataset: Dataset | None, exported: str) -> str:
-    """Why other machines may have files open; empty when they do not."""
+    """Reason why other machines may have files open; empty if they can't."""
     for name in ("sharenfs", "sharesmb") if dataset else ():
         if dataset and dataset.is_on(name):
             return f"exported over NFS or SMB ({name} is on)"
@@ -143,7 +146,7 @@ def why_shared(dataset: Dataset | None, exported: str) -> str:
 
 
 def hides_acls(chosen: Choice, dataset: Dataset | None) -> bool:
-    """Whether files may have ACLs that a copy cannot see: from when they were on, or elsewhere."""
+    """Whether files may have hidden ACLs: from a time when ACLs were on, or from another system."""
     return chosen.engine == "copy" and dataset is not None and not dataset.is_on("acltype")
 
 
@@ -154,17 +157,17 @@ SINCE: dict[str, tuple[Version, str]] = {
     "S": ((2, 4, 99), "2.5"),
     "C": ((2, 4, 99), "2.5"),
 }
-"""The version that a kernel module says it is, and the release that has it."""
+"""For each option, the module version that has it at least, and the release to name."""
 FEATURE = "feature@physical_rewrite"
 
 
 def flags_of(letters: str) -> int:
-    """The flags of ZFS_IOC_REWRITE for these options."""
+    """Return the flags of ZFS_IOC_REWRITE for option letters."""
     return sum(FLAGS[letter] for letter in letters)
 
 
 def checked(chosen: Choice, letters: str, version: Version, pool: PoolFacts | None) -> Choice:
-    """The engine chosen for a directory, or none where these options cannot be obeyed."""
+    """Return the chosen engine, or none if it can't honor these options of ``zfs rewrite``."""
     if not letters or chosen.engine is None:
         return chosen
     if chosen.engine != "rewrite":

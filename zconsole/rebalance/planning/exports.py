@@ -1,7 +1,7 @@
-"""What other machines may write to: exported over NFS, over SMB, from here or from a container.
+"""Directories that other machines may write to: exported over NFS or SMB, here or by a container.
 
-Where that cannot be known, it counts as exported, and the words say why. Formats: exports(5),
-smb.conf(5), ksmbd.conf(5), net(8) ``usershare`` and ``conf``, testparm(1).
+Where that can't be determined, a directory counts as exported, and the reason says so. Formats:
+exports(5), smb.conf(5), ksmbd.conf(5), net(8) ``usershare`` and ``conf``, testparm(1).
 """
 
 from __future__ import annotations
@@ -27,29 +27,31 @@ from zconsole.system.safe_path import StateError, contents
 
 MACHINE = Path("/")
 DEADLINE = 5.0
-"""Seconds for all containers, where a filesystem may never answer; and for testparm or net."""
+"""Seconds for all containers, whose filesystems may never answer; and for testparm or net."""
 OWN = 3 * DEADLINE
-"""The same for this machine's own, which two of Samba's tools are asked about."""
+"""Seconds for this machine's own shares, for which two of Samba's tools are asked as well."""
 USER_SPACE = frozenset({"ganesha.nfsd", "unfsd"})
-"""NFS servers that keep their exports to themselves."""
+"""NFS servers in user space, which list their exports nowhere else."""
 SERVERS = frozenset({"rpc.mountd", "smbd", "ksmbd.mountd"})
-"""Processes whose mount namespace has the tables of a server."""
+"""Server processes in whose mount namespace the server's tables are."""
 KERNEL_THREAD = "nfsd"
 _CONFIGURATION = re.compile(r"-[DFSi]*s(.*)|--configfile(?:=(.*))?", re.DOTALL)
-"""The options of smbd(8) that name its configuration, there or in the next word."""
+"""Options of smbd(8) that name its configuration, in the same word or in the next one."""
 _VARIABLE = "SMB_CONF_PATH="
-"""What names it in the environment instead (lib/cmdline/cmdline_s3.c)."""
+"""Environment variable that names it instead (lib/cmdline/cmdline_s3.c)."""
 ETAB = "/var/lib/nfs/etab"
-"""What exportfs(8) told the kernel; the kernel's tables hold only what clients have asked for."""
+"""Exports that exportfs(8) told the kernel; the kernel's tables list only those in use."""
 KERNEL = ("/proc/fs/nfsd/exports", "/proc/net/rpc/nfsd.export/content")
-"""``PATH<TAB>DOMAIN(OPTIONS)``; a line that begins with # is a heading or no longer valid
-(svc_export_show, fs/nfsd/export.c)."""
+"""The kernel's tables, with lines ``PATH<TAB>DOMAIN(OPTIONS)``.
+
+A line that begins with # is a heading or no longer valid (svc_export_show, fs/nfsd/export.c).
+"""
 PSEUDO = "v4root"
-"""The option of a directory that only leads to exported ones and shows nothing else."""
+"""Option of a directory that only leads to exported ones and shows nothing else."""
 
 
 class ServerProcess(NamedTuple):
-    """A process: its directory in /proc, and its mount namespace, empty where that is hidden."""
+    """A process: its directory in /proc, its name and its mount namespace (empty if hidden)."""
 
     place: Path
     name: str
@@ -57,13 +59,13 @@ class ServerProcess(NamedTuple):
 
 
 def look(run: Run, machine: Path = MACHINE) -> list[Shared]:
-    """What is shared by this machine, and by each container in which a server runs.
+    """Return the shares of this machine and of each container in which a server runs.
 
-    ``run`` asks Samba's tools; ``machine`` is where this machine's files are.
+    ``run`` runs Samba's tools; ``machine`` is the root of this machine's files.
     """
     processes, here = list(processes_of(machine / "proc")), ""
     for process in processes:
-        if process.name in USER_SPACE:
+        if process.name in USER_SPACE:  # anything may be exported: the rest doesn't matter
             return [Shared(server=process.name)]
     with contextlib.suppress(OSError):
         here = _namespace(machine / "proc/self")
@@ -91,7 +93,7 @@ def look(run: Run, machine: Path = MACHINE) -> list[Shared]:
 
 
 def why_exported(point: str, every: Sequence[Shared]) -> str:
-    """Why what is on the mount at ``point`` counts as exported; empty when it is not."""
+    """Reason why the filesystem mounted at ``point`` counts as exported; empty if it does not."""
     mount = os.fsencode(point)
     tables = [each.table for each in every if each.own]
     device = next((m.device for t in tables for m in reversed(t) if m.point == mount), None)
@@ -108,7 +110,7 @@ def why_exported(point: str, every: Sequence[Shared]) -> str:
 
 
 def _others(processes: Sequence[ServerProcess], here: str) -> Iterator[Shared]:
-    """What each other mount namespace shares, seen through one of its processes."""
+    """Yield the shares of each other mount namespace, seen through one of its processes."""
     spaces: dict[str, list[ServerProcess]] = {}
     for process in processes:
         if not process.namespace and process.name in SERVERS:
@@ -129,7 +131,7 @@ def _others(processes: Sequence[ServerProcess], here: str) -> Iterator[Shared]:
 
 
 def _mounts(process: Path) -> tuple[MountPoint, ...]:
-    """What a process sees mounted; nothing where that may not be read."""
+    """Return the mount table of a process; empty if it may not be read."""
     try:
         return tuple(mounts.rows(mounts.table_of(process)))
     except OSError:
@@ -137,7 +139,7 @@ def _mounts(process: Path) -> tuple[MountPoint, ...]:
 
 
 def processes_of(proc: Path) -> Iterator[ServerProcess]:
-    """Every process that can be seen."""
+    """Yield every process that this one can see."""
     try:
         with holders.opened(os.fspath(proc)) as table:
             numbers = holders.processes(table)
@@ -150,7 +152,10 @@ def processes_of(proc: Path) -> Iterator[ServerProcess]:
 
 
 def _namespace(process: Path) -> str:
-    """Names its mount namespace (namespaces(7)). Raises OSError for a process that has ended."""
+    """Return the name of a process's mount namespace (namespaces(7)), empty without permission.
+
+    Raises OSError for a process that has ended.
+    """
     try:
         return os.readlink(process / "ns/mnt")  # noqa: PTH115 - no path: mnt:[4026531841]
     except PermissionError:
@@ -158,7 +163,7 @@ def _namespace(process: Path) -> str:
 
 
 def _configurations(processes: Iterable[ServerProcess]) -> Iterator[str]:
-    """Configurations that servers of Samba were started with; empty for one that is not known."""
+    """Yield the configuration that each smbd was started with; empty if reading it hangs."""
     for process in processes:
         if process.name != "smbd":
             continue
@@ -175,7 +180,10 @@ def _configurations(processes: Iterable[ServerProcess]) -> Iterator[str]:
 
 
 def _memory(file: Path) -> list[str] | None:
-    """Words out of a process's memory, none of one that ended or is hidden; None if that hangs."""
+    """Read NUL-separated words from a process's memory.
+
+    Empty for a process that has ended or is hidden, None if reading hangs.
+    """
     try:
         return os.fsdecode(Patient().call(file.read_bytes)).split("\0")
     except NoAnswerError:
@@ -185,52 +193,55 @@ def _memory(file: Path) -> list[str] | None:
 
 
 LARGEST = 4 * 2**20
-"""Bytes of a configuration file or table; a longer one is not what it claims to be."""
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+"""Most bytes of a configuration file or table; a larger file can't be one."""
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a FIFO must not hang
 SMB = "/etc/samba/smb.conf"
 CONFIGURATIONS = (SMB, "/etc/ksmbd/ksmbd.conf", "/etc/ksmbd/smb.conf")
 USERSHARES = "/var/lib/samba/usershares"
 DEEPEST = 16
-"""Files that include one another; smb.conf(5) knows no limit, and a ring has no end."""
+"""Most levels of nested includes; smb.conf(5) sets no limit, and a cycle would never end."""
 _TOOLS = ("testparm", "-s"), ("net", "conf", "list")
 _PRINTING = ("printers", "print$")
 _HOMES = "/home"
 _USERS = 1000
-"""The first user id of people (login.defs(5), UID_MIN)."""
+"""First user id of human users (UID_MIN, login.defs(5))."""
 _REGISTRY = "registry"
 _BY_REGISTRY = {
     "configbackend": (_REGISTRY,),
     "registryshares": ("yes", "true", "1", "on"),
 }
-"""Parameters, and the values with which they have Samba read its registry."""
+"""Parameters, and the values that make Samba read its registry."""
 
 
 @dataclass(slots=True)
 class Shared:
-    """What one mount namespace shares, by the files below its root, read without going astray.
+    """Shares of one mount namespace, read from the configuration files below its root.
 
     Paths are absolute, as processes with that root name them.
     """
 
     root: Path = MACHINE
     follow: bool = True
-    """Symbolic links; in another mount namespace an absolute one would lead back into this one."""
+    """Whether to follow symbolic links.
+
+    In another mount namespace an absolute one would lead back into this one.
+    """
     table: Sequence[MountPoint] = ()
-    """What is mounted in it."""
+    """Mounts in this namespace."""
     own: bool = False
-    """Whether it is this process's own."""
+    """Whether this is the namespace of this process."""
     server: str = ""
-    """One that keeps its exports to itself."""
+    """Name of a running NFS server in user space, which may export anything."""
     unknown: list[str] = field(default_factory=list)
-    """Why there may be more than was found, in words."""
+    """Reasons why there may be more shares than were found."""
     nfs: list[str] = field(default_factory=list)
     smb: list[str] = field(default_factory=list)
     _registry: str = ""
-    """The file that refers to Samba's registry."""
+    """Configuration file that refers to Samba's registry; empty if none does."""
     _homes: bool = False
-    """Whether every user's home is shared."""
+    """Whether the home directory of every user is shared."""
     _taken: set[tuple[str, int]] = field(default_factory=set)
-    """Files, and how deep they may still include others: one that two include is read once."""
+    """Files read so far, with the levels of includes left, so that none is read twice."""
 
     @property
     def has_server(self) -> bool:
@@ -238,29 +249,33 @@ class Shared:
         return any(mounted.kind == KERNEL_THREAD.encode() for mounted in self.table)
 
     def shows(self, path: bytes, point: bytes, device: bytes | None) -> bool:
-        """Whether an exported path shows anything of the filesystem at ``point``.
+        """Whether an exported path shows any part of the filesystem mounted at ``point``.
 
-        It shows the filesystem it is on and all that is mounted below: bind mounts included.
+        A path shows the filesystem that it is on and all mounts below it, bind mounts included.
         """
         if self.own and is_inside(point, path):
             return True
+        # Without devices only paths can be compared. Those in another namespace mean something
+        # else, so assume the worst of it.
         if device is None or not self.table:
             return not self.own or is_inside(path, point)
+        # Reversed: of several mounts at one point, the last one is visible.
         above = [m for m in reversed(self.table) if is_inside(path, m.point)]
         holder = max(above, key=lambda m: len(m.point.rstrip(b"/")), default=None)
         below = (m for m in self.table if m.point != path and is_inside(m.point, path))
         return any(m.device == device for m in (holder, *below) if m is not None)
 
     def read(self, named: Iterable[str], run: Run | None = None) -> None:
-        """Find out what is shared; ``named`` are configurations that running servers have.
+        """Collect the shares; ``named`` are the configurations of running servers.
 
-        ``run`` asks this machine's own Samba; it is None for what is not this machine's.
+        ``run`` runs the tools of this machine's own Samba; None for any other namespace.
         """
         for table in (ETAB, *KERNEL):
             for line in (self.text(table) or "").splitlines():
                 name, _, clients = line.partition("\t" if "\t" in line else " ")
                 heading = not line.strip() or line.startswith("#")
                 if not heading and PSEUDO not in re.split(r"[(),]", clients):
+                    # Paths have octal escapes (\040), as in mount tables.
                     self.nfs.append(os.fsdecode(mounts.plain(os.fsencode(name.strip('"')))))
         for file in CONFIGURATIONS:
             self._take_file(file, DEEPEST, missing_is_known=True)
@@ -277,11 +292,11 @@ class Shared:
             self.unknown.append(f"{self._registry} refers to Samba's registry")
         if self._homes:
             self.smb += (_HOMES, *self._people())
-        if self.own:  # Samba follows links, exportfs did
+        if self.own:  # Samba resolves links when it serves, exportfs already has
             self.smb += sorted(set(map(os.path.realpath, self.smb)) - set(self.smb))
 
     def text(self, path: str) -> str | None:
-        """What a regular file holds; None where there is none, or why is ``unknown``."""
+        """Return the content of a regular file, or None; an error goes to ``unknown``."""
         with self._noting(path):
             return contents(self._open(path), LARGEST).decode("utf-8", "surrogateescape")
         return None
@@ -292,7 +307,7 @@ class Shared:
             yield
         except FileNotFoundError:
             pass
-        except (OSError, StateError) as error:  # of a link that is not followed ENOTDIR as well
+        except (OSError, StateError) as error:  # ENOTDIR or ELOOP for a link not followed
             self.unknown.append(f"{path}: {getattr(error, 'strerror', error)}")
 
     def _open(self, path: str, flags: int = 0) -> int:
@@ -310,7 +325,7 @@ class Shared:
             os.close(directory)
 
     def _ask(self, run: Run) -> None:
-        """Take in what Samba's own tools print, where they are installed."""
+        """Add the shares that Samba's own tools print, if they are installed."""
         printed = ""
         for argv in _TOOLS:
             try:
@@ -338,7 +353,7 @@ class Shared:
             self.unknown.append(f"{file} is missing")
 
     def _take(self, file: str, text: str, depth: int) -> None:
-        """Take in a configuration; without ``depth`` what it includes is in it."""
+        """Add the shares of a configuration; ``depth`` 0: the text has its includes inlined."""
         section = ""
         for line in map(str.strip, text.replace("\\\n", "").splitlines()):
             if line.startswith("["):
@@ -347,6 +362,7 @@ class Shared:
             name, equals, value = line.partition("=")
             if not equals or line.startswith(("#", ";", "[")):
                 continue
+            # Case and blanks in names of parameters don't matter (smb.conf(5)).
             name, value = "".join(name.lower().split()), value.strip()
             if name in ("path", "directory") and section not in _PRINTING:
                 self._take_path(file, section, value)
@@ -368,7 +384,7 @@ class Shared:
             self._take_file(name, depth - 1)
 
     def _take_path(self, file: str, section: str, value: str) -> None:
-        """A path up to the directory from which on it varies by user or client."""
+        """Add a path, cut above the component that varies by user or client."""
         path = value.strip('"')
         if path.startswith("/"):
             fixed, varies, _ = path.partition("%")
@@ -377,7 +393,7 @@ class Shared:
             self.unknown.append(f"{file}: the path of [{section}] varies")
 
     def _take_users(self, directory: str) -> None:
-        """Shares that users made (net(8), usershare): a file each."""
+        """Add the shares that users made (``net usershare``, net(8)), one file each."""
         names: list[str] = []
         with self._noting(directory):
             handle = self._open(directory, os.O_DIRECTORY)
@@ -389,7 +405,7 @@ class Shared:
             self._take_file(f"{directory}/{name}", 1, missing_is_known=True)
 
     def _people(self) -> Iterator[str]:
-        """The homes of people (passwd(5)); the section shares them without naming them."""
+        """Yield the home directories of users (passwd(5)); [homes] shares them without names."""
         for line in (self.text("/etc/passwd") or "").splitlines():
             words = line.split(":")
             person = len(words) == 7 and words[2].isdecimal() and int(words[2]) >= _USERS

@@ -1,6 +1,7 @@
-"""What the plan has to know about ZFS: datasets, snapshots, pool, vdevs, blocks of files.
+"""Facts about ZFS that a plan needs: datasets, snapshots, pool, vdevs, blocks of files.
 
-Text of zfs(8) and zpool(8), ``-Hp`` output, OpenZFS 2.1 to 2.4; and of ``zdb -ddddd`` (zdb(8)).
+Parsed from the output of zfs(8) and zpool(8) with ``-Hp``, OpenZFS 2.1 to 2.4, and of
+``zdb -ddddd`` (zdb(8)).
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ PROPERTIES = (
     "guid,compressratio,acltype,xattr,readonly,sharenfs,sharesmb"
 )
 NOPWRITE = frozenset({"sha256", "sha512", "skein", "edonr", "blake3"})
-"""Checksums with which ZFS drops a write of unchanged content (zio_checksum.c, NOPWRITE)."""
+"""Checksums with which ZFS skips writing unchanged content (zio_checksum.c, NOPWRITE)."""
 _ADDED = re.compile(r"^(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d) zpool add (.*)", re.MULTILINE)
 _CLASSES = frozenset({"log", "cache", "spare", "special", "dedup"})
 _LOST = frozenset({"DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL"})
 _CALLED = {"rebuild": "resilver", "errorscrub": "scrub"}
-"""What ``zpool status`` calls some scans."""
+"""Scans that ``zpool status`` names differently."""
 _MOVING = {"removal": "vdev removal", "expansion": "raidz expansion"}
 _EXTENT = re.compile(
     r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P"
@@ -52,7 +53,7 @@ _EXTENT = re.compile(
 )
 _TOP_LEVEL = "\n            children["
 _FIELD = re.compile(r"^ {16}(create_txg|is_log|alloc_bias): '?(\w+)'?$", re.MULTILINE)
-"""Of a top-level vdev in ``zdb -C``; those of its devices are indented further."""
+"""Fields of a top-level vdev in ``zdb -C``; fields of its devices are indented further."""
 _OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
 
 Run = Callable[[Sequence[str], float], Completed]
@@ -69,38 +70,38 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One filesystem, its snapshots, newest last, and its bookmarks."""
+    """One filesystem, with its snapshots (newest last) and its newest bookmark."""
 
     name: str
     properties: Mapping[str, str]
     snapshots: tuple[Snapshot, ...] = ()
     bookmarked: int | None = None
-    """When its newest bookmark was made, epoch seconds; None without one."""
+    """Creation of the newest bookmark, epoch seconds; None if there is none."""
 
     @property
     def pool(self) -> str:
-        """The pool it is in."""
+        """Name of its pool."""
         return self.name.split("/")[0]
 
     def number(self, name: str) -> int | None:
-        """A property in bytes or seconds; None for ``none``, ``-`` and the like."""
+        """Return a property in bytes or seconds; None for ``none``, ``-`` and the like."""
         return _whole(self.properties.get(name, ""))
 
     @property
     def ratio(self) -> float:
-        """Bytes of content by bytes of their blocks, 1 where that is not told."""
+        """Compression ratio (content bytes / block bytes); 1 if unknown."""
         try:
             return float(self.properties.get("compressratio", "").rstrip("x"))
         except ValueError:
             return 1.0
 
     def is_on(self, name: str) -> bool:
-        """Whether a property is set to anything but off."""
+        """Whether a property is set to anything but ``off`` or ``none``."""
         return self.properties.get(name, "off") not in ("off", "-", "none", "")
 
     @property
     def drops_unchanged(self) -> bool:
-        """Whether writing unchanged content in place writes nothing (nop-write, zio.c)."""
+        """Whether rewriting unchanged content in place writes nothing (nop-write, zio.c)."""
         strong = self.properties.get("checksum", "").split(",")[0] in NOPWRITE
         return (
             strong
@@ -111,22 +112,24 @@ class Dataset:
 
 
 class Condition(NamedTuple):
-    """How a pool is, and what it is busy with."""
+    """State of a pool, and the work in progress on it."""
 
     state: str
-    """Its state word."""
+    """State as in ``zpool status``, such as ONLINE."""
     scanning: str | None = None
-    """resilver or scrub while one runs."""
+    """``resilver`` or ``scrub`` while one runs."""
     moving: str | None = None
-    """The removal of a vdev, or the expansion of a raidz, while one runs: what is written meanwhile
-    lies where it did, or as narrow as before."""
+    """``vdev removal`` or ``raidz expansion`` while one runs.
+
+    Files moved meanwhile would stay on the same vdev, or as narrow as before.
+    """
     checkpoint: bool = False
-    """Whether a checkpoint keeps every freed block."""
+    """Whether a checkpoint keeps every freed block allocated."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """A pool: its properties, its normal-class vdevs and how it is."""
+    """A pool: its properties, its normal-class vdevs and its condition."""
 
     name: str
     properties: Mapping[str, str]
@@ -135,21 +138,21 @@ class PoolFacts:
     condition: Condition = field(default=Condition("ONLINE"))
     fragmentation: float | None = None
     added: int | None = None
-    """When the newest vdev was added, epoch seconds; None when there was none or not permitted."""
+    """When the newest vdev was added, epoch seconds; None if never, or unknown without root."""
     special: tuple[Space, ...] = ()
     """Top-level vdevs of the special class."""
     used: int | None = None
-    """What the datasets have allocated, without parity, and without what is only reserved."""
+    """Bytes that the datasets have allocated, without parity and without reservations."""
     sector: int | None = None
-    """Bytes of the smallest piece that is allocated; None where it is not known."""
+    """Smallest allocation in bytes (2^ashift); None if unknown."""
 
     def number(self, name: str) -> int:
-        """A property in bytes; 0 where this version has none."""
+        """Return a property in bytes; 0 if this version has none."""
         return _whole(self.properties.get(name, "")) or 0
 
     @property
     def raw_factor(self) -> float:
-        """Raw bytes an allocated byte takes: parity and padding."""
+        """Raw bytes per allocated byte, at least 1: parity and padding."""
         alloc = sum(space.alloc for space in self.spaces)
         return max(1.0, alloc / self.used) if self.used and self.used > 0 else 1.0
 
@@ -160,64 +163,64 @@ class JobDirectory:
 
     root: bytes
     kind: str
-    """The type of the filesystem."""
+    """Type of the filesystem."""
     source: str
-    """A device; the dataset on ZFS."""
+    """Device or, on ZFS, dataset."""
     dataset: Dataset | None
     point: str = "/"
-    """Where the filesystem is mounted."""
+    """Mount point of the filesystem."""
     read_only: bool = False
     options: str = ""
-    """The mount options of the filesystem."""
+    """Mount options of the filesystem."""
 
     @property
     def key(self) -> str:
-        """What identifies this filesystem on every boot: on ZFS, not just its name."""
+        """Identifies this filesystem across reboots; on ZFS by the dataset's guid as well."""
         guid = self.dataset.properties.get("guid", "") if self.dataset else ""
         return f"{self.kind}:{self.source}:{guid}"
 
 
 class Extent(NamedTuple):
-    """A block of data, but for holes and what block pointers hold. Sizes in bytes."""
+    """A data block, other than a hole or one embedded in its pointer. Sizes in bytes."""
 
     vdev: int
     offset: str
-    """On the vdev, hexadecimal; of the first copy."""
+    """Offset of the first copy on the vdev, hexadecimal."""
     size: int
-    """Raw, of that copy."""
+    """Raw size of the first copy, parity included."""
     length: int
     stored: int
-    """What is left of its length, compressed."""
+    """Physical size: the length after compression, without parity."""
     copies: int
     raw: int
-    """Of all copies."""
+    """Raw size of all copies."""
     birth: int = 0
-    """The txg in which it was written where it is; a rewrite in place keeps its file's ctime."""
+    """txg in which the block was written here; a rewrite does not change its file's ctime."""
 
 
 Listed = Mapping[int, Sequence[Extent]]
-"""The blocks of files, by inode."""
+"""Blocks of files, by inode number."""
 
 
 def pool_of(places: Sequence[JobDirectory]) -> str | None:
-    """The pool of all directories of a job; None without ZFS."""
+    """Return the pool of a job's directories, which all share one; None without ZFS."""
     dataset = places[0].dataset
     return dataset.pool if dataset else None
 
 
 @dataclass(slots=True)
 class FactsReader:
-    """Asks zfs and zpool. Raises UnavailableError when they do not answer."""
+    """Asks zfs and zpool. Methods raise UnavailableError if they don't answer."""
 
     run: Run = field(default=run_blocking)
     root: Path = ROOT
 
     def version(self) -> Version:
-        """The kernel module's version, ``(2, 3, 9)``; empty without one."""
+        """Return the version of the kernel module, such as ``(2, 3, 9)``; empty without one."""
         return parse_version(module_version(self.root))
 
     def dataset(self, name: str, with_snapshots: bool = True) -> Dataset:
-        """A dataset, where wanted with its snapshots, oldest first."""
+        """Read a dataset and, if wanted, its snapshots (oldest first) and newest bookmark."""
         text = self._ask("zfs", "get", "-Hp", "-o", "property,value", PROPERTIES, name)
         if not with_snapshots:
             return Dataset(name, _pairs(text))
@@ -238,13 +241,13 @@ class FactsReader:
         return Dataset(name, _pairs(text), tuple(snapshots), newest)
 
     def pool(self, name: str) -> PoolFacts:
-        """A pool as it is now. Raises UnavailableError for a suspended one, without asking it."""
+        """Read a pool. Raises UnavailableError for a suspended one, without asking it."""
         self._refuse_suspended(name)
         version = self.version()
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
         listed, status = self._capacity(name), self._status(name)
         idle = idle_vdevs(status)
-        # Not of the pool's dataset alone: that counts what is only reserved as used.
+        # Sum over all datasets: ``used`` of the root dataset would include reservations.
         columns = "usedbydataset,usedbysnapshots"
         used = self._ask("zfs", "list", "-Hp", "-o", columns, "-r", name).split()
         cloned = _whole(properties.get("bclonesaved", "")) or 0  # counted with every reference
@@ -261,33 +264,33 @@ class FactsReader:
         )
 
     def listing(self, name: str) -> tuple[tuple[Space, ...], float | None]:
-        """The normal-class vdevs, and the fragmentation of free space (0…1), now."""
+        """Read the normal-class vdevs, and the fragmentation of free space (0…1)."""
         self._refuse_suspended(name)
         listed = self._capacity(name)
         idle = idle_vdevs(self._status(name))
         return spaces_of(listed, self.version(), idle=idle), listed.fragmentation
 
     def free(self, name: str) -> float | None:
-        """The share of a pool that is free; None where it does not say."""
+        """Return the share of a pool that is free; None if the answer can't be parsed."""
         figures = self._ask("zpool", "list", "-Hp", "-o", "free,size", name).split()
         free, size = [_whole(word) for word in figures] if len(figures) == 2 else (None, None)
         return free / size if free is not None and size else None
 
     def available(self, dataset: str) -> int | None:
-        """Bytes available to a dataset and those below it; None where it is not told."""
+        """Return the bytes available to a dataset and its children; None if unknown."""
         with contextlib.suppress(UnavailableError):
             asked = "zfs", "get", "-Hp", "-o", "value", "available", dataset
             return _whole(self._ask(*asked).strip())
         return None
 
     def condition(self, name: str) -> Condition:
-        """How the pool is now; a suspended one is not asked."""
+        """Read the condition of a pool; a suspended one is not asked, as it would not answer."""
         if pool_state(name, self.root) == "SUSPENDED":
             return Condition("SUSPENDED")
         return condition_of(self._status(name))
 
     def device_paths(self, name: str) -> list[list[str]]:
-        """Paths of the pool's devices, by class: those of its normal vdevs, its logs, and so on."""
+        """Return the paths of the pool's devices by class: normal vdevs, logs, and so on."""
         classes: list[list[str]] = []
         for line in self._ask("zpool", "list", "-vHPp", name).splitlines():
             if not line.startswith("\t"):  # the pool, then the name of each further class
@@ -297,14 +300,17 @@ class FactsReader:
         return [paths for paths in classes if paths]
 
     def snapshots_now(self, dataset: str) -> tuple[int, int]:
-        """The txg of a dataset's newest snapshot, 0 when it has none; and how many are held."""
+        """Return the txg of a dataset's newest snapshot (0 if none), and how many have holds."""
         argv = ("-t", "snapshot", "-d", "1", "-o", "createtxg,userrefs", dataset)
         rows = [line.split() for line in self._ask("zfs", "list", "-Hp", *argv).splitlines()]
         held = sum(row[1:] not in ([], ["0"], ["-"]) for row in rows)
         return max((int(row[0]) for row in rows), default=0), held
 
     def added(self, name: str) -> int | None:
-        """When the newest vdev was added, from the pool's history (root only); None if never."""
+        """Return when data vdevs were last added (epoch seconds), from the pool's history.
+
+        Root only. None if there was no addition or the history can't be read.
+        """
         try:
             text = self._ask("zpool", "history", name)
         except UnavailableError:
@@ -312,7 +318,7 @@ class FactsReader:
         return last_addition(text)
 
     def added_txg(self, name: str) -> int | None:
-        """The txg in which the newest data vdev was added (root); None where zdb does not tell."""
+        """Return the txg in which the newest data vdev was added (root only); None if zdb fails."""
         try:
             text = self.run(["zdb", "-C", name], ZDB_DEADLINE).stdout
         except (OSError, DeadlineError):
@@ -322,16 +328,16 @@ class FactsReader:
         return max((int(top["create_txg"]) for top in data if "create_txg" in top), default=None)
 
     def blocks(self, dataset: str, inodes: Sequence[int]) -> Listed:
-        """What zdb lists of files, by inode (root); empty where it cannot list anything.
+        """Return the blocks of files, by inode, as zdb lists them (root only); empty if it can't.
 
-        A pool's name alone would stand for its meta object set: its root dataset needs the slash.
+        zdb takes a pool's name alone for the meta object set: its root dataset needs the slash.
         """
         target = dataset if "/" in dataset else f"{dataset}/"
         try:
             done = self.run(["zdb", "-ddddd", target, *map(str, inodes)], ZDB_DEADLINE)
         except (OSError, DeadlineError):
             return {}
-        # Text before the first object, then in turn an inode and what is said of it.
+        # Text before the first object, then alternately an inode and its description.
         _, *parts = _OBJECT.split(done.stdout)
         found: dict[int, list[Extent]] = {}
         for inode, text in zip(parts[::2], parts[1::2], strict=True):
@@ -347,11 +353,14 @@ class FactsReader:
         return found
 
     def sync(self, pool: str) -> None:
-        """Return when everything written to the pool is on its disks."""
+        """Wait until everything written to the pool is on its disks."""
         self._ask("zpool", "sync", pool, deadline=600.0)
 
     def _sector(self, name: str, properties: Mapping[str, str]) -> int | None:
-        """By the largest ashift of its vdevs, which tell it from OpenZFS 2.2 on (vdevprops(7))."""
+        """Return the sector size of the vdevs with the largest ashift, in bytes; None if unknown.
+
+        ashift is a vdev property since OpenZFS 2.2 (vdevprops(7)); before, only the pool's is used.
+        """
         try:
             text = self._ask("zpool", "get", "-Hp", "-o", "value", "ashift", name, "all-vdevs")
         except UnavailableError:
@@ -388,7 +397,7 @@ class FactsReader:
 
 
 def condition_of(pool: Pool | None) -> Condition:
-    """What the status of a pool tells; None: nothing."""
+    """Derive the condition from ``zpool status``; state UNKNOWN for None."""
     if pool is None:
         return Condition("UNKNOWN")
     scan = next((s.function for s in pool.scans if s.state == "running"), None)
@@ -396,7 +405,7 @@ def condition_of(pool: Pool | None) -> Condition:
     rows = (v for v in pool.root.walk() if v.vclass not in ("cache", "spare"))
     state = pool.state or "UNKNOWN"
     if state == "ONLINE" and any(v.state in _LOST for v in rows):
-        state = "DEGRADED"  # the kernel faulted a disk, and did not hand it up
+        state = "DEGRADED"  # a faulted disk is not always propagated to the pool's state
     return Condition(
         state,
         scan and _CALLED.get(scan, scan),
@@ -406,21 +415,21 @@ def condition_of(pool: Pool | None) -> Condition:
 
 
 def idle_vdevs(pool: Pool | None) -> frozenset[str]:
-    """Top-level vdevs that take no new writes: those set so, and one that is being removed."""
+    """Return the top-level vdevs that take no new writes: with allocating=off, or being removed."""
     tops = pool.root.children if pool else ()
     return frozenset(top.name for top in tops if top.allocating is False)
 
 
 def last_addition(history: str) -> int | None:
-    """Epoch seconds when data vdevs were added last, of ``zpool history`` and its local dates.
+    """Return when data vdevs were last added, epoch seconds, from ``zpool history`` (local times).
 
-    Of all vdevs in one command they are the first: what follows the name of a class is of that.
+    In a command they come first: vdevs after the name of a class belong to that class.
     """
     found = None
     for date, words in _ADDED.findall(history):
         rest = words.split()
         while rest and rest[0].startswith("-"):
-            rest = rest[2 if rest[0] == "-o" else 1 :]
+            rest = rest[2 if rest[0] == "-o" else 1 :]  # -o takes a property
         if rest[1:] and rest[1] not in _CLASSES:  # after the pool's name
             found = date
     return int(time.mktime(time.strptime(found, "%Y-%m-%d.%H:%M:%S"))) if found else None
@@ -429,9 +438,9 @@ def last_addition(history: str) -> int | None:
 def spaces_of(
     listed: Vdev, version: Version, wanted: str = "normal", idle: Collection[str] = ()
 ) -> tuple[Space, ...]:
-    """The top-level vdevs of one class, with what their free bytes count for in a version.
+    """Return the top-level vdevs of one class, weighted as that version's allocator does.
 
-    Those of the ``idle`` ones count for nothing.
+    The ``idle`` ones take no new writes, so their free bytes count for nothing.
     """
     found = []
     for row in listed.children:
@@ -455,14 +464,14 @@ _TYPES = {
     0x6969: b"nfs",
     0x65735546: b"fuse",
 }
-"""Types of filesystems as statfs(2) gives them (linux/magic.h; ZFS_SUPER_MAGIC in zfs)."""
+"""Filesystem types by their statfs(2) number (linux/magic.h; ZFS_SUPER_MAGIC in zfs)."""
 
 
 def unlisted_mount(directory: bytes) -> MountPoint:
-    """The mount of a directory that no mount table has, as in a chroot whose root is no mount.
+    """Describe the mount of a directory that is missing from our mount table.
 
-    What statfs(2) tells; the dataset is in the table of the first process, if that may be read.
-    Raises OSError.
+    Such as in a chroot whose root is not a mount point. The type comes from statfs(2), the dataset
+    from the mount table of process 1, if that may be read. Raises OSError.
     """
     fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -478,12 +487,12 @@ def unlisted_mount(directory: bytes) -> MountPoint:
 
 
 def mount_of(number: int, process: Path = mounts.SELF) -> MountPoint | None:
-    """The mount of this number, as a process sees it. Raises OSError."""
+    """Return the mount with this number in a process's mount table. Raises OSError."""
     return mounts.parse(mounts.table_of(process)).get(number)
 
 
 def options_now(place: JobDirectory) -> str:
-    """The mount options of a job's filesystem as they are now, without asking it anything."""
+    """Return the current mount options of a job's filesystem, without accessing it."""
     with contextlib.suppress(OSError):
         if mount := mount_of(mounts.mount_at(place.root)):
             return os.fsdecode(mount.options)
@@ -491,9 +500,9 @@ def options_now(place: JobDirectory) -> str:
 
 
 def mountpoints_of(pool: str, process: Path = mounts.SELF) -> dict[str, str]:
-    """The datasets of a pool by where they are mounted, sorted, each once.
+    """Map mount points to the datasets of a pool, sorted, each dataset once.
 
-    Snapshots and binds are left out.
+    Snapshots and bind mounts are left out.
     """
     found: dict[str, str] = {}
     for each in mounts.rows(mounts.table_of(process)):

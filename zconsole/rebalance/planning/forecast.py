@@ -1,6 +1,6 @@
-"""A plan in the making: of each directory, and of the pool.
+"""Prediction of a job's result, for each directory and for the pool.
 
-Where blocks lie now, how that is known, where they will lie, and what they will take.
+Where blocks are now, and from which evidence; where they will be, and the space they will take.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from zconsole.rebalance.planning.survey import Survey
 _NUMBER = re.compile(r"(mirror|raidz|draid).*-(\d+)$")
 
 BATCH_BYTES = 256 << 20
-"""What the copy engine has in flight beside a file that is larger."""
+"""Bytes that a batch of the copy engine has in flight, unless a single file is larger."""
 
 
 @dataclass(slots=True)
 class DirectoryPlan:
-    """What happens to one directory."""
+    """The plan for one directory, in the making."""
 
     place: JobDirectory
     found: Survey
@@ -44,52 +44,55 @@ class DirectoryPlan:
     bytes: int
     pinned: dict[str, int | None] = field(default_factory=dict)
     differs: tuple[str, ...] = ()
-    """Settings of now that its files were not written with."""
+    """Current properties that its files were not written with."""
     shared: bool = False
     """Whether other hosts may have its files open."""
     in_flight: int = 0
-    """Bytes that are there twice while the job runs, at most."""
+    """Most bytes that exist twice while the job runs."""
     pinned_room: int | None = None
-    """Free bytes for old blocks that stay, where a refquota leaves less to its files."""
+    """Free bytes for old blocks that stay, if a refquota leaves less for its files; else None."""
     held_most: int = 0
-    """Bytes of its blocks that snapshots may have: files may have changed since only in part."""
+    """Most bytes that snapshots may hold: changed files may share blocks with a snapshot, too."""
     listed: Listed = field(default_factory=dict)
-    """Blocks of some of its files."""
+    """Blocks of the sampled files, as zdb lists them."""
     rewritten: float = 0.0
-    """Share of the old files' blocks looked at that were rewritten since the newest vdev came."""
+    """Share of the old files' sampled blocks rewritten since the newest vdev was added."""
 
     @property
     def room(self) -> int:
-        """Free bytes above the floor for what moves and what stays."""
+        """Free bytes above the reserve, for blocks that move and blocks that stay."""
         return self.found.room if self.pinned_room is None else self.pinned_room
 
     @property
     def extents(self) -> list[Extent]:
-        """All blocks listed."""
+        """All listed blocks."""
         return [extent for file in self.listed.values() for extent in file]
 
     @property
     def pinned_least(self) -> int:
-        """Bytes that stay allocated after the move where all causes hold the same blocks."""
+        """Bytes that stay allocated after the move if all causes hold the same blocks."""
         return max((n or 0 for n in self.pinned.values()), default=0)
 
     @property
     def pinned_most(self) -> int:
-        """Bytes that stay allocated where each cause holds others; a clone's are a snapshot's."""
+        """Bytes that stay allocated if each cause holds other blocks.
+
+        A clone's blocks are those of a snapshot.
+        """
         found = {cause: n or 0 for cause, n in self.pinned.items()}
         held = max(found.pop("snapshots", 0), found.pop("clones", 0), self.held_most)
         return min(self.found.allocated, held + sum(found.values()))
 
     def within(self, goal: int, allocated: int) -> int:
-        """So many bytes of its blocks, or as many as ``goal`` bytes of its files have at most."""
-        # Those that move first may be stored whole where others are compressed, or have holes.
+        """Limit ``allocated`` to the most that ``goal`` bytes of its files can take."""
+        # The files that move first may be less compressed or less sparse than the average.
         return min(allocated, round(goal * max(1.0, self.stored)))
 
     def growth(self, goal: int) -> int:
-        """Bytes by which blocks have grown once so many bytes of its files have moved.
+        """Bytes by which the blocks grow when ``goal`` bytes of its files have moved.
 
-        By its compression if that is off now, and its copies, against those of the listed blocks;
-        0 where they shrink, or where nothing tells.
+        Compares the dataset's compression and copies with those of the listed blocks; 0 if they
+        shrink, or nothing is known.
         """
         dataset, extents = self.place.dataset, self.extents
         before = sum(each.stored * each.copies for each in extents)
@@ -103,7 +106,7 @@ class DirectoryPlan:
 
     @property
     def sent(self) -> int | None:
-        """Bytes that the next incremental send from a snapshot or bookmark grows by; no holes."""
+        """Bytes, without holes, by which the next incremental send (or from a bookmark) grows."""
         dataset, found = self.place.dataset, self.found
         if dataset is None:
             return None
@@ -112,13 +115,13 @@ class DirectoryPlan:
 
     @property
     def stored(self) -> float:
-        """Bytes that the blocks of a byte of its files take."""
+        """Bytes of blocks per byte of its files."""
         return self.found.allocated / self.bytes if self.bytes else 0.0
 
     def note_rewritten(self, added: int) -> None:
-        """Take what was rewritten in place for new, as its files' ctimes do not tell.
+        """Count blocks rewritten in place as new, which the ctime of their files does not show.
 
-        ``added``: the txg in which the newest vdev came.
+        ``added``: the txg in which the newest vdev was added.
         """
         moment = self.found.ages.addition or 0.0
         old = {file.st_ino for file in self.found.sample.files if file.st_ctime < moment}
@@ -128,18 +131,19 @@ class DirectoryPlan:
             self.found.old_allocated = round(self.found.old_allocated * (1 - self.rewritten))
 
     def leave_out(self, reason: str, files: int, size: int) -> None:
-        """Skip some files of so many bytes."""
+        """Skip a number of files with ``size`` bytes in total."""
         self.found.skipped[reason] += files
         self.files -= files
         self.bytes -= size
 
     def leave_alone(self, letters: str) -> None:
-        """Take out of what moves, is pinned and sent what options of ``zfs rewrite`` spare."""
+        """Subtract blocks that options of ``zfs rewrite`` spare: not moved, pinned or sent."""
         if self.choice.engine != "rewrite":
             return
         found = self.found
         if "S" in letters:
-            # Blocks in a clone's origin are those of a snapshot (dmu_objset_block_is_shared).
+            # -S spares a clone's blocks as well: they are in a snapshot, its origin
+            # (dmu_objset_block_is_shared).
             self.bytes = max(0, self.bytes - found.snapshot_bytes)
             found.old_allocated = max(0, found.old_allocated - found.snapshot_allocated)
             found.allocated = max(0, found.allocated - found.snapshot_allocated)
@@ -153,9 +157,9 @@ class DirectoryPlan:
             found.bookmark_bytes = 0
 
     def document(self, goal: int) -> PlannedDirectory:
-        """What is shown of it in a plan to move so many bytes of files."""
+        """Return this plan for display, in a job that moves ``goal`` bytes of files."""
         lasting = self.within(goal, self.pinned_most) + self.growth(goal)
-        # In part: which of its directories, the files looked at do not tell.
+        # If it was rewritten in part, the sample does not tell which subdirectories were.
         known = self.found.ages.addition is not None and self.rewritten in (0.0, 1.0)
         return PlannedDirectory(
             dir=os.fsdecode(self.place.root),
@@ -180,24 +184,25 @@ class DirectoryPlan:
 
 
 class RebalancePlan(NamedTuple):
-    """What was measured of all directories and of their pool, and what is shown of it."""
+    """A plan: measurements of all directories and their pool, and the document to display."""
 
     directories: Sequence[DirectoryPlan]
     pool: PoolFacts | None
     document: PlanDocument
     source: Sequence[float] | None = None
-    """Share of the bytes to move that lies on each vdev; None where that is not known."""
+    """Share of the bytes to move that is on each vdev; None if unknown."""
 
     @property
     def allocated(self) -> int:
-        """Bytes of the blocks to move."""
+        """Bytes of all blocks to move."""
         return sum(each.found.allocated for each in self.directories)
 
     @property
     def raw_factor(self) -> float:
-        """Raw bytes that an allocated byte of the files takes on the vdevs where they lie."""
+        """Raw bytes per allocated byte of the files, on the vdevs where they are now."""
         if self.pool is None:
             return 1.0
+        # The pool's factor is a mean: files on vdevs with more parity take more.
         spaces = self.pool.spaces
         every = allocator.shares(spaces)
         here = every if self.source is None else self.source
@@ -206,13 +211,13 @@ class RebalancePlan(NamedTuple):
 
     @property
     def pinned(self) -> float:
-        """Share of them whose old ones stay."""
+        """Share of the blocks to move whose old copies stay allocated."""
         held = sum(each.pinned_least for each in self.directories)
         return held / self.allocated if self.allocated else 0.0
 
     @property
     def stored(self) -> float:
-        """Bytes that the blocks of a byte of all files take; 1 where there are none."""
+        """Bytes of blocks per byte of all files; 1 if there are none."""
         size = sum(each.bytes for each in self.directories)
         return self.allocated / size if size else 1.0
 
@@ -220,11 +225,11 @@ class RebalancePlan(NamedTuple):
 def vdev_shares(
     blocks: Sequence[Extent], names: Sequence[str], others: bool = False
 ) -> list[float] | None:
-    """Share of the blocks' bytes on each named top-level vdev; None when ids do not fit them.
+    """Return the share of the blocks' bytes on each named top-level vdev; None if ids don't match.
 
-    With ``others`` blocks may lie on further (special) vdevs, which do not count.
-    The number at the end of a vdev's name is its id; a plain disk has its place among all, which
-    is not known with ``others``.
+    With ``others``, blocks may be on further (special) vdevs, which do not count. A vdev's id is
+    the number at the end of its name. A plain disk has none: its id is its position among all
+    top-level vdevs, which is unknown with ``others``.
     """
     numbers = [_NUMBER.match(name) for name in names]
     if others and None in numbers:
@@ -246,16 +251,16 @@ _DRAID = re.compile(r"draid(\d):(\d+)d")
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """Parity and disks of a top-level vdev; without parity a disk or mirror."""
+    """Parity and disks of a top-level vdev; parity 0 for a disk or mirror."""
 
     sector: int
     parity: int = 0
     disks: int = 1
-    """Of raidz, those it has now; of dRAID, the data disks of a group."""
+    """For raidz the current number of disks; for dRAID the data disks of a group."""
     grouped: bool = False
 
     def raw(self, size: int) -> int:
-        """Raw bytes of a block of so many (vdev_raidz_asize, vdev_draid_asize; module/zfs 2.3)."""
+        """Raw bytes of a block of ``size`` (vdev_raidz_asize, vdev_draid_asize; module/zfs 2.3)."""
         if size == 0:
             return 0
         sectors = -(-size // self.sector)
@@ -263,12 +268,13 @@ class BlockLayout:
             return -(-sectors // self.disks) * (self.disks + self.parity) * self.sector
         if self.parity:
             sectors += self.parity * -(-sectors // (self.disks - self.parity))
+            # Padded to a multiple of parity + 1, so that no hole too small for a block is left.
             sectors = -(-sectors // (self.parity + 1)) * (self.parity + 1)
         return sectors * self.sector
 
 
 def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
-    """The layouts of a pool's vdevs, each with the share of new writes it gets."""
+    """Return the share of new writes of each vdev of a pool, and its layout."""
     sector, layouts = pool.sector or USUAL_SECTOR, []
     for space in pool.spaces:
         layout = BlockLayout(sector)
@@ -281,7 +287,7 @@ def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
 
 
 def narrowed(extents: Sequence[Extent], pool: PoolFacts) -> float | None:
-    """Raw bytes of listed blocks as written now by those they take; None without any."""
+    """Ratio of the raw bytes that listed blocks take if rewritten to those now; None if empty."""
     shares = layouts_of(pool)
     before = sum(extent.raw for extent in extents)
     after = sum(
@@ -295,16 +301,18 @@ def narrowed(extents: Sequence[Extent], pool: PoolFacts) -> float | None:
 LARGE_FIRST = "large before small"
 OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 SPECIAL_FULL = 0.75
-"""Fill of the special vdevs from which on small blocks of data go to the normal ones
-(zfs_special_class_metadata_reserve_pct is 25 %, module/zfs/spa_misc.c)."""
+"""Fill of the special vdevs above which small data blocks go to the normal ones.
+
+zfs_special_class_metadata_reserve_pct is 25 % (module/zfs/spa_misc.c).
+"""
 SAMPLED_BLOCKS = 1 << 16
-"""Of the files whose blocks are listed: zdb has a line for every block."""
+"""Most blocks to list: zdb prints a line for every block."""
 
 
 def look_at_blocks(
     reader: FactsReader, plans: Sequence[DirectoryPlan], pool: PoolFacts | None
 ) -> None:
-    """Have the blocks of the sampled files of each directory listed (root)."""
+    """List the blocks of each directory's sampled files with zdb (root only)."""
     if pool is None or os.geteuid() != 0:
         return
     added = reader.added_txg(pool.name) if pool.added is not None else None
@@ -318,9 +326,9 @@ def look_at_blocks(
 
 
 def source(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> tuple[list[float] | None, str]:
-    """Share of the bytes to move that lies on each vdev now, and the estimate it comes from.
+    """Return the share of the bytes to move that is on each vdev now, and how it was estimated.
 
-    None stands for the shares of all data.
+    None means the same shares as for all data.
     """
     found = [block for plan in plans for block in plan.extents]
     names = [space.name for space in pool.spaces]
@@ -335,17 +343,18 @@ def source(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> tuple[list[float]
 
 
 def special_limit(dataset: Dataset | None) -> float:
-    """Files up to this size (bytes) are written to special vdevs; 0 where none are."""
+    """Return the size in bytes up to which files go to special vdevs; 0 if none do."""
     limit = dataset.number("special_small_blocks") or 0 if dataset else 0
     record = dataset.number("recordsize") or 0 if dataset else 0
+    # If the limit covers a whole record, data blocks of any file are small.
     return float("inf") if limit and record <= limit else limit
 
 
 def small_blocks(plan: DirectoryPlan) -> float:
-    """Bytes of a directory that go to special vdevs: of blocks that are small once compressed.
+    """Bytes of a directory that go to special vdevs: blocks that are small after compression.
 
-    As in the listed files (spa_preferred_class, module/zfs/spa_misc.c); without any by the lengths
-    of files, unless a whole record is small with the ratio that the dataset's blocks compress to.
+    The share is that of the listed blocks (spa_preferred_class, module/zfs/spa_misc.c). Without
+    any, the lengths of files decide, unless a whole record is small at the dataset's ratio.
     """
     limit, dataset = plan.found.special, plan.place.dataset
     if dataset is None or not limit:
@@ -362,7 +371,7 @@ def small_blocks(plan: DirectoryPlan) -> float:
 
 
 def special(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> list[Space]:
-    """The special vdevs afterwards, at most: as if none of the small blocks were there yet."""
+    """Return the special vdevs at their fullest, as if no small block were on them yet."""
     small = sum(map(small_blocks, plans))
     free = sum(space.free for space in pool.special)
     share = min(1.0, small / free) if free else 0.0
@@ -370,7 +379,7 @@ def special(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> list[Space]:
 
 
 def special_notes(vdevs: Sequence[PredictedFill]) -> list[str]:
-    """What the operator should know about small blocks."""
+    """Notes on small blocks and the fill of special vdevs."""
     notes = [
         f"special vdev {vdev.name}: {vdev.fill_before:.0%} full,"
         f" at most {vdev.fill_after:.0%} afterwards"
@@ -385,7 +394,7 @@ def special_notes(vdevs: Sequence[PredictedFill]) -> list[str]:
 def predicted(
     plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
 ) -> RebalancePlan:
-    """Where the bytes will lie: the pool afterwards, and what reaches the wanted spread."""
+    """Predict the pool after the job, and the bytes to move for the wanted spread."""
     every = sum(plan.bytes for plan in plans)
     told = PlanDocument(
         tuple(plan.document(every) for plan in plans),
@@ -417,19 +426,20 @@ def predicted(
         special=fills(pool.special, special(plans, pool)),
         estimate=estimate,
     )
+    # Only now is the amount to move known, which limits what each directory pins and sends.
     goal = told.bytes_within(limits)
     told = replace(told, directories=tuple(plan.document(goal) for plan in plans))
     return made._replace(document=told)
 
 
 def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFill, ...]:
-    """Fill of every vdev, now and afterwards."""
+    """Return the fill of every vdev before and after."""
     pairs = zip(before, after, strict=True)
     return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)
 
 
 def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, tuple[int, float]]:
-    """Bytes that may be written to a directory, and its ``Survey.floor``."""
+    """Return the bytes that may be written to a directory, and the value for ``Survey.floor``."""
     status = os.statvfs(root)
     free = status.f_bavail * status.f_frsize
     whole: float = status.f_blocks * status.f_frsize

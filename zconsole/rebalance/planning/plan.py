@@ -1,4 +1,4 @@
-"""The plan of a job: measured, predicted, and refused where it cannot work."""
+"""Making the plan of a job: measures, predicts, and refuses a job that can't work."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from zconsole.units import percent, size
 
 TOO_LARGE = "too large for the free space"
 LEAST_EVENED = 0.0005
-"""Spread by which a job has to improve the pool's, where old blocks stay pinned."""
+"""Least improvement of the pool's spread that justifies a job if old blocks stay pinned."""
 
 
 def places(
     directories: Sequence[str], reader: FactsReader, snapshots: bool = True
 ) -> list[JobDirectory]:
-    """The directories with their filesystems, and the snapshots where wanted (there may be many).
+    """Look up the filesystem of each directory, and its snapshots if wanted (there may be many).
 
-    Raises NotFoundError, UsageError for one inside another, UnavailableError.
+    Raises NotFoundError, UsageError for a directory inside another, UnavailableError.
     """
     found: list[JobDirectory] = []
     for directory in directories:
@@ -70,11 +70,11 @@ def make(
     settings: Settings,
     sink: Sink | None = None,
 ) -> RebalancePlan:
-    """Walk, measure and predict. Every portion walked also goes to ``sink``.
+    """Walk the directories and make the plan; every portion walked also goes to ``sink``.
 
     Raises NotFoundError for a directory that is gone, UnavailableError, and what ``sink`` raises.
     """
-    # With directories on other pools as well, the plan is refused.
+    # Read one pool only: if the directories are on several, the plan is refused anyway.
     names = sorted({place.dataset.pool for place in found if place.dataset})
     pool = reader.pool(names[0]) if names else None
     if pool is not None and os.geteuid() == 0:
@@ -86,7 +86,7 @@ def make(
         for place, measured in zip(found, surveys, strict=True)
     ]
     for root, linked, held in split:
-        if plans[root].choice.engine == "copy":  # which cannot keep links to names elsewhere
+        if plans[root].choice.engine == "copy":  # a copy would lose links to names elsewhere
             plans[root].leave_out("hard links outside the set", linked, held)
     forecast.look_at_blocks(reader, plans, pool)
     for each in plans:
@@ -106,7 +106,7 @@ def make(
 def judged(
     plans: Sequence[DirectoryPlan], pool: PoolFacts | None, settings: Settings
 ) -> RebalancePlan:
-    """The plan that follows from what was measured; asks nothing and nobody."""
+    """Derive the prediction, notes and refusal from measurements, without asking ZFS again."""
     pool = pool if pool and pool.spaces else None
     made = forecast.predicted(plans, pool, settings.limits)
     found = made.document
@@ -126,7 +126,7 @@ def _surveyed(
     limits: Limits,
     sink: Sink | None,
 ) -> tuple[list[Survey], list[survey.Split]]:
-    """Every directory walked, and the inodes with names outside of all of them."""
+    """Walk every directory; return the surveys, and the inodes with names outside all of them."""
     surveys = []
     for place in found:
         ages = _ages(place.dataset, pool.added if pool else None)
@@ -149,7 +149,7 @@ def _ages(dataset: Dataset | None, added: int | None) -> Ages:
     snapshot, bookmark = max(snapshots, default=None), dataset.bookmarked
     if snapshot is not None and bookmark is not None and bookmark <= snapshot:
         bookmark = None
-    # Seconds: what was written within the snapshot's own second counts as held by it.
+    # Creation times are in seconds: a file written within that second counts as in the snapshot.
     return Ages(
         snapshot=snapshot + 1 if snapshot is not None else None,
         clone=max(cloned) + 1 if cloned else None,
@@ -170,6 +170,7 @@ def _directory_plan(
 ) -> DirectoryPlan:
     exported = exports.why_exported(place.point, shared)
     version, in_use = reader.version(), _overlay(sys, files, place.root)
+    # Without leases, writes by processes of this machine go unnoticed, too.
     unseen = unleased(version if place.dataset else ()) if found.sampled[NO_LEASES] else exported
     chosen = engine_choice.choose(settings, place, version, unseen, in_use, namespaces.is_nested())
     chosen = engine_choice.checked(chosen, settings.rewrite_options, version, pool)
@@ -194,11 +195,11 @@ def _directory_plan(
 
 
 def _overlay(sys: Sys, files: FilesInUse, root: bytes) -> str | None:
-    """Who has an overlay mounted that a directory has part in; None where nobody does."""
+    """Name a user of a mounted overlay that includes this directory; None if there is none."""
     try:
         fd = open_path(sys, root)
     except OSError:
-        return None  # it has moved, and the job finds no file in it
+        return None  # the directory has been moved: the job will find no file in it
     try:
         return files.overlay(fd)
     finally:
@@ -208,11 +209,12 @@ def _overlay(sys: Sys, files: FilesInUse, root: bytes) -> str | None:
 def _pinned(
     dataset: Dataset | None, pool: PoolFacts | None, found: Survey
 ) -> tuple[dict[str, int | None], int]:
-    """Bytes that stay, by what holds them; and those that snapshots may hold at most."""
+    """Estimate bytes that stay allocated, by cause, and the most that snapshots may hold."""
     if dataset is None or pool is None:
         causes = ("snapshots", "clones", "checkpoint", "dedup", "block_clones")
         return dict.fromkeys(causes), 0
-    # What was not written since the newest snapshot, or a clone's origin, is what that can have.
+    # A snapshot can hold at most the data not written since; ``written`` counts from the newest
+    # snapshot or a clone's origin (zfsprops(7)).
     referenced, written = dataset.number("referenced"), dataset.number("written")
     most = found.allocated
     if referenced is not None and written is not None:
@@ -234,15 +236,16 @@ def _pinned_room(
     limits: Limits,
     room: int,
 ) -> int | None:
-    """Free bytes for old blocks that stay; None where they are those for files.
+    """Free bytes for old blocks that stay; None if they share the space for files.
 
-    A refquota counts what files have, and not what is in snapshots alone (zfsprops(7)).
+    A refquota limits live files, but not data that only snapshots hold (zfsprops(7)).
     """
     if dataset is None or pool is None or not dataset.number("refquota"):
         return None
     bounds = [forecast.above_floor(pool, limits)]
     if quota := dataset.number("quota"):
         bounds.append(quota - (dataset.number("used") or 0))
+    # ``available`` of the dataset includes its refquota, that of the parent does not.
     parent = dataset.name.rpartition("/")[0]
     if parent and (above := reader.available(parent)) is not None:
         bounds.append(above)
@@ -268,6 +271,7 @@ def _space_refusal(
     lasting = min(sum(each.pinned_least for each in plans), round(goal * stored))
     lasting += sum(each.growth(goal) for each in plans)
     needed = lasting + max(each.in_flight for each in plans)
+    # Copies in flight alone are no reason to refuse: portions adapt to the free space.
     if lasting and needed > plan.available_bytes:
         room = size(plan.available_bytes)
         return f"needs {size(needed)}, with only {room} free above the reserve"

@@ -1,8 +1,8 @@
-"""A plan as it is shown: the one object that text, JSON and the dialog of the console render.
+"""A plan for display: the one object that the text, the JSON and the console's dialog show.
 
 Fields are named and ordered as in the JSON of ``zconsole rebalance plan --json``. Sizes in bytes,
-fills and spreads as shares 0…1; None stands for what only ZFS could say. Then as text for people,
-and the sentences of it that the console shows as well.
+fills and spreads as shares 0…1; None stands for values that only ZFS could provide. This module
+also renders a plan as text, in sentences that the console shows as well.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ PINS = {
 }
 
 Sentence = tuple[str, str]
-"""Its text, not yet safe for a terminal, and its role on a screen."""
+"""A text, not yet escaped for a terminal, and its role (style) on a screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedFill:
-    """How full a top-level vdev is, and will be; a special one at most."""
+    """Fill of a top-level vdev before and after; of a special vdev, at most after."""
 
     name: str
     fill_before: float
@@ -41,47 +41,47 @@ class PredictedFill:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPart:
-    """A directory in one that is planned, and what it holds."""
+    """A subdirectory of a planned directory, with its totals."""
 
     name: str
     files: int
     bytes: int
     old_bytes: int | None
-    """Of which in files older than the newest vdev; None where that is not known."""
+    """Bytes in files older than the newest vdev; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDirectory:
-    """What a plan says of one directory."""
+    """The plan for one directory."""
 
     dir: str
     dataset: str | None
     files: int
     bytes: int
     skipped: Mapping[str, int]
-    """Files by the reason they will be left as they are."""
+    """Number of files that will be skipped, by reason."""
     sampled: Mapping[str, int]
-    """What the files that were opened showed, counted: see ``sample_words``."""
+    """Number of sampled files by what opening them showed; ``sample_words`` renders it."""
     engine: str | None
     why: str
     space_needed_bytes: int
     pinned_bytes: Mapping[str, int | None]
-    """Old blocks that stay allocated, by what holds them."""
+    """Bytes of old blocks that stay allocated, by what holds them (keys of ``PINS``)."""
     next_incremental_bytes: int | None
-    """What the next incremental send grows by."""
+    """Bytes by which the next incremental send grows."""
     allocated_bytes: int
-    """What the blocks take now."""
+    """Bytes that the blocks take now."""
     differs: tuple[str, ...]
-    """Settings of now that the files were not written with: what they take may change."""
+    """Current properties that the files were not written with, so that their size may change."""
     old_bytes: int | None
-    """In files older than the newest vdev; None where there is none, or nobody knows."""
+    """Bytes in files older than the newest vdev; None if unknown, or no vdev was added."""
     below: tuple[PlannedPart, ...]
-    """The directories in it that are worth most, first."""
+    """Subdirectories most worth moving, best first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanDocument:
-    """A plan, made: measured and predicted, and refused where it cannot work."""
+    """A complete plan: measured, predicted, and refused if it can't work."""
 
     directories: tuple[PlannedDirectory, ...]
     pool: str | None = None
@@ -90,7 +90,7 @@ class PlanDocument:
     target_spread: float | None = None
     bytes_to_target: int | None = None
     available_bytes: int = 0
-    """That may be written before the free-space floor."""
+    """Bytes that may be written before the free-space floor is reached."""
     fragmentation: float | None = None
     scanning: str | None = None
     raw_factor: float | None = None
@@ -98,15 +98,15 @@ class PlanDocument:
     vdevs: tuple[PredictedFill, ...] | None = None
     special: tuple[PredictedFill, ...] | None = None
     estimate: str = ""
-    """What the prediction is based on."""
+    """Evidence that the prediction is based on."""
     order: str = ""
-    """Which files go first."""
+    """Order in which files are moved."""
     notes: tuple[str, ...] = field(default=())
     refused: str | None = None
 
     @property
     def files(self) -> int:
-        """Files that will be moved."""
+        """Number of files that will be moved."""
         return sum(each.files for each in self.directories)
 
     @property
@@ -115,14 +115,14 @@ class PlanDocument:
         return sum(each.bytes for each in self.directories)
 
     def bytes_within(self, limits: Limits) -> int:
-        """Bytes that will be moved: all, or as many as a limit or the wanted spread needs."""
+        """Bytes that will be moved: all, or fewer by a limit or the wanted spread."""
         bounds = [self.bytes, limits.max_bytes]
         if limits.until_spread is not None:
             bounds.append(self.bytes_to_target)
         return min(bound for bound in bounds if bound is not None)
 
     def as_json(self) -> dict[str, Any]:
-        """The object of the contract; a single directory's fields stand at the top as well."""
+        """Return the JSON object; fields of a single directory are at the top level as well."""
         own = asdict(self)
         parts = own["directories"]
         single = parts[0] if len(parts) == 1 else {}
@@ -130,12 +130,12 @@ class PlanDocument:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PlanDocument:
-        """The document of such an object. Raises KeyError, RecordError for any other."""
+        """Build the document from ``as_json``. Raises KeyError or RecordError for other data."""
         return from_json(cls, {each.name: data[each.name] for each in fields(cls)})
 
 
 def plan_lines(plan: PlanDocument) -> list[str]:
-    """A plan: its directories, the spread, the pool, and what to know."""
+    """Render a plan as text: its directories, spread, pool and notes."""
     lines = [line for part in plan.directories for line in _directory(part)]
     if plan.pool is not None:
         lines.append(
@@ -164,7 +164,7 @@ def _directory(part: PlannedDirectory) -> Iterator[str]:
 
 
 def file_sentences(part: PlannedDirectory, show: Callable[[float], str]) -> Iterator[Sentence]:
-    """What there is to know of a directory's files; ``show`` words a size."""
+    """Yield sentences on a directory's files; ``show`` formats a size."""
     for reason, files in part.skipped.items():
         yield f"{files} skipped: {reason}", "warning"
     if seen := sample_words(part.sampled, part.engine):
@@ -176,7 +176,7 @@ def file_sentences(part: PlannedDirectory, show: Callable[[float], str]) -> Iter
 
 
 def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator[Sentence]:
-    """What the move costs, and what it has to get along with; ``show`` words a size."""
+    """Yield sentences on the cost of the move and the space there is; ``show`` formats a size."""
     for cause, words in PINS.items():
         if held := sum(part.pinned_bytes.get(cause) or 0 for part in plan.directories):
             yield f"{show(held)} of old blocks stay, held by {words}", "warning"
@@ -184,7 +184,7 @@ def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator
         yield f"the next incremental send grows by {show(sent)}", "warning"
     if plan.order:
         yield f"order of files: {plan.order}", "dim"
-    # What the job takes beside the files: copies in flight, and old blocks that stay.
+    # Space in addition to the files: copies in flight, and old blocks that stay.
     needs, has = sum(each.space_needed_bytes for each in plan.directories), plan.available_bytes
     extra = f"up to {show(needs)} extra" if needs else "no extra space"
     fits, role = ("enough space", "dim") if needs <= has else ("space may run out", "warning")
@@ -199,12 +199,12 @@ def _fill(vdev: PredictedFill) -> str:
 
 
 def sample_words(sampled: Mapping[str, int], engine: str | None) -> str | None:
-    """What the files that a plan opened showed of those a run will skip; None for nothing.
+    """Render why files that the plan opened as a sample will be skipped; None if none will.
 
-    ``sampled`` counts them by what was seen, those that could be opened under ``opened``.
+    ``sampled`` counts files by finding, with those that could be opened as ``opened``.
     """
     opened = sampled.get("opened", 0)
-    # In place nothing is taken from under a process that writes.
+    # A rewrite in place keeps the inode, so writers lose nothing.
     harmless = {"opened", *(("open for writing",) if engine == "rewrite" else ())}
     seen = [f"{files} {clean(word)}" for word, files in sampled.items() if word not in harmless]
     return f"in a sample of files, {opened} of them opened: {', '.join(seen)}" if seen else None
@@ -213,7 +213,7 @@ def sample_words(sampled: Mapping[str, int], engine: str | None) -> str | None:
 def best_words(
     below: Sequence[PlannedPart], old: int | None, size: Callable[[float], str]
 ) -> str | None:
-    """The best of a plan's directory in a sentence, given its ``below`` and ``old_bytes``."""
+    """Render the subdirectories most worth moving, from a plan's ``below`` and ``old_bytes``."""
     if old == 0:
         return "all files here are newer than the newest vdev: they are spread already"
     if old is None:

@@ -1,7 +1,7 @@
-"""What to know before a plan is carried out: no gain, shared blocks, tight quotas, other users.
+"""Notes of a plan, to read before a job runs: no gain, shared blocks, tight quotas, other users.
 
-A copy counts twice until its original is gone: in quotas of datasets, and, from ``zfs userspace``
-and its like (zfs-userspace(8)), in those of users, groups and projects.
+Until the original is removed, a file being copied counts twice: in quotas of datasets, and in those
+of users, groups and projects, which ``zfs userspace`` and its siblings list (zfs-userspace(8)).
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from zconsole.units import counted, size
 
 COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
-"""Holders that are named; the others are counted."""
+"""Most quota holders to name; the rest are counted."""
 NO_GAIN = 0.005
-"""Share of their size up to which blocks that get smaller gain nothing."""
+"""Share of their size by which blocks must shrink for a job to gain anything."""
 USUAL_RECORD = 128 << 10
 NOT_ROOT = "not root: other users' files fail, and trusted attributes get lost"
 UNTRUSTED = "without CAP_SYS_ADMIN on the host: trusted attributes are not seen, and get lost"
 INITIAL = 0xEFFFFFFC
-"""Inode of the namespace that all processes are in (PROC_PID_INIT_INO, linux/proc_ns.h)."""
+"""Inode of the initial PID namespace (PROC_PID_INIT_INO, linux/proc_ns.h)."""
 _GUESTS = ("virtiofsd", "virtfs-proxy-he")
-"""Programs that share a directory with a virtual machine, cut to the 15 characters of comm."""
+"""Programs that share a directory with a virtual machine; comm has 15 characters (proc(5))."""
 _VIRTUAL = ("qemu", "kvm")
 _SHARING = (b"-virtfs", b"-fsdev")
 _STACKED = frozenset({0x794C7630, 0xF15F, 0x6A656A62, 0x61756673})
-"""Types of overlay, ecryptfs (linux/magic.h), shiftfs and aufs, as statfs(2) gives them."""
+"""statfs(2) types of overlay, ecryptfs (linux/magic.h), shiftfs and aufs."""
 
 
 def of_rights() -> Iterator[str]:
-    """What this process may not do or see."""
+    """Note privileges that this process lacks."""
     if os.geteuid() != 0:
         yield NOT_ROOT
     elif not namespaces.sees_trusted():
@@ -61,9 +61,9 @@ def nothing_to_gain(
     plans: Sequence[DirectoryPlan],
     pool: PoolFacts,
 ) -> tuple[str | None, list[str]]:
-    """Why a job is refused, or what to note, where the files looked at have nothing to gain.
+    """Return a reason to refuse a job, and notes, if none of the sampled files would gain anything.
 
-    Refused only where no file is left that might have something to gain.
+    A job is refused only if every file was sampled; otherwise others might gain.
     """
     if aim == "width":
         if not any(layout.parity for _, layout in forecast.layouts_of(pool)):
@@ -97,7 +97,7 @@ def _has_record(file: os.stat_result, plan: DirectoryPlan) -> bool:
 
 
 def differing(aim: str, plan: DirectoryPlan, pool: PoolFacts | None) -> Iterator[str]:
-    """Settings that count for what is written now, and that files looked at do not have."""
+    """Yield current dataset properties that the sampled files were not written with."""
     dataset = plan.place.dataset
     if dataset is None or pool is None or plan.choice.engine is None:
         return
@@ -121,7 +121,7 @@ def differing(aim: str, plan: DirectoryPlan, pool: PoolFacts | None) -> Iterator
 
 
 def of_shared_blocks(pool: PoolFacts | None, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
-    """What to know of deduplicated blocks of before, where dedup is off by now."""
+    """Note deduplicated blocks from a time when dedup, now off, was on."""
     text = pool.properties.get("dedupratio", "").rstrip("x") if pool else ""
     off = any(plan.place.dataset and not plan.place.dataset.is_on("dedup") for plan in plans)
     try:
@@ -136,7 +136,7 @@ def of_shared_blocks(pool: PoolFacts | None, plans: Sequence[DirectoryPlan]) -> 
 
 
 class Quota(NamedTuple):
-    """What somebody may use of a dataset, and uses; bytes."""
+    """Quota of a user, group or project on a dataset, and the space used; bytes."""
 
     holder: str
     used: int
@@ -144,12 +144,12 @@ class Quota(NamedTuple):
 
     @property
     def left(self) -> int:
-        """Bytes that may still be written."""
+        """Bytes left under the quota."""
         return max(0, self.limit - self.used)
 
 
 def of_quotas(run: Run, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
-    """What to know of the quotas of every dataset that is going to be copied, each once."""
+    """Note quotas with too little room for copies, for each dataset that will be copied."""
     flights: dict[str, tuple[Dataset, int]] = {}
     for plan in plans:
         dataset = plan.place.dataset
@@ -175,7 +175,7 @@ def of_quotas(run: Run, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
 
 
 def held(run: Run, dataset: str) -> list[Quota]:
-    """The quotas of users, groups and projects; none where they are not to be seen."""
+    """List the quotas of users, groups and projects; empty without permission."""
     found = []
     for command in COMMANDS:
         argv = ["zfs", command, "-Hp", "-o", "type,name,used,quota", dataset]
@@ -195,7 +195,7 @@ def held(run: Run, dataset: str) -> list[Quota]:
 def of_limits(
     plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
 ) -> Iterator[str]:
-    """What to know of limits that do not do what they seem to."""
+    """Note limits whose effect may surprise."""
     looked = [file for each in plans for file in each.found.sample.files]
     most = limits.max_bytes
     if most is not None and (large := sum(file.st_size > most for file in looked)):
@@ -208,7 +208,7 @@ def of_limits(
 def of_plan(
     plan: PlanDocument, plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
 ) -> list[str]:
-    """What to know of the pool and of snapshots."""
+    """Notes on the limits, the pool and its snapshots."""
     notes = list(of_limits(plans, pool, limits))
     if pool is not None:
         copied = [each for each in plans if each.choice.engine == "copy"]
@@ -240,9 +240,9 @@ def of_plan(
 
 
 def of_pins(goal: int, letters: str, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
-    """What to know of old blocks that may stay once ``goal`` bytes of files have moved.
+    """Note old blocks that may stay allocated after ``goal`` bytes of files have moved.
 
-    Nothing where it is known that they do. ``letters``: the options of ``zfs rewrite``.
+    Nothing if the estimate has no range. ``letters``: the options of ``zfs rewrite``.
     """
     most = sum(plan.within(goal, plan.pinned_most) for plan in plans)
     if most <= sum(plan.within(goal, plan.pinned_least) for plan in plans):
@@ -255,7 +255,10 @@ def of_pins(goal: int, letters: str, plans: Sequence[DirectoryPlan]) -> Iterator
 
 
 def _overshoots(plan: PlanDocument) -> bool:
-    """Whether the emptiest vdev of today would be the fullest."""
+    """Whether moving everything would leave the vdev that is the emptiest now too full.
+
+    Too full means fuller than another one by more than the wanted spread.
+    """
     vdevs = plan.vdevs or ()
     emptiest = min(vdevs, key=lambda vdev: vdev.fill_before)
     least = min(vdev.fill_after for vdev in vdevs)
@@ -263,11 +266,12 @@ def _overshoots(plan: PlanDocument) -> bool:
 
 
 def of_others(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -> Iterator[str]:
-    """What to know of others that use files to copy; nothing for those rewritten in place."""
+    """Note other users of files to copy; rewriting in place does not affect them."""
     copied = [plan for plan in plans if plan.choice.engine == "copy"]
     if not copied:
         return
-    if any(plan.place.kind == "tmpfs" for plan in copied):  # where SEEK_DATA does not tell
+    # SEEK_DATA on tmpfs does not report blocks reserved past the end.
+    if any(plan.place.kind == "tmpfs" for plan in copied):
         yield "tmpfs: blocks reserved past the end of a file are not seen, and get lost"
     yield COPIES
     if who := _hidden(look.holders.hidden, proc):
@@ -293,8 +297,11 @@ def of_others(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PRO
 
 
 def _hidden(processes: Sequence[str], proc: Path) -> str:
-    """Whose open files are not seen; from root, too, a kernel hides those of who may do more."""
-    if not (proc / "1").exists():
+    """Name the processes whose open files can't be seen, if any.
+
+    The kernel hides a process with more privileges even from root.
+    """
+    if not (proc / "1").exists():  # hidepid=2 hides other users' processes entirely (proc(5))
         return "other users"
     if len(processes) == 1:
         return holders.name_of(processes[0], proc)
@@ -302,7 +309,7 @@ def _hidden(processes: Sequence[str], proc: Path) -> str:
 
 
 def _in_container(proc: Path) -> bool:
-    """Whether /proc is that of a namespace in which only some processes are."""
+    """Whether /proc belongs to a PID namespace other than the initial one."""
     try:
         return (proc / "1/ns/pid").stat().st_ino != INITIAL
     except OSError:
@@ -314,7 +321,7 @@ def _is_sharing(process: Path, name: str) -> bool:
     if not name.startswith(_VIRTUAL):
         return name in _GUESTS
     try:
-        line = Patient().call((process / "cmdline").read_bytes)  # of its memory: may hang
+        line = Patient().call((process / "cmdline").read_bytes)  # reads its memory: may hang
     except NoAnswerError:
         return True
     except OSError:
@@ -323,11 +330,11 @@ def _is_sharing(process: Path, name: str) -> bool:
 
 
 def _in_unmounted_overlay(look: FilesInUse, proc: Path) -> str | None:
-    """A process that has something of an overlay which no mount table has; None without one.
+    """Return a process that uses an overlay which is in no mount table; None if there is none.
 
-    It lives on after ``umount -l``, and before move_mount(2). The kernel tells nobody what it is
-    made of. To ask for the mount of a working directory may ask its server, which may be dead:
-    the process at which the deadline ended counts.
+    Such an overlay exists after ``umount -l`` and before move_mount(2), and the kernel does not
+    reveal its layers. Opening a working directory may ask a server, which may be dead: if the
+    deadline ends meanwhile, the process asked about last counts.
     """
     at = [""]
     try:
@@ -360,7 +367,7 @@ def _first_in_overlay(look: FilesInUse, proc: Path, at: list[str]) -> str | None
 def of_options(
     letters: str, plans: Sequence[DirectoryPlan], pool: PoolFacts | None
 ) -> Iterator[str]:
-    """What the options do to snapshots and clones; without any, what they could spare."""
+    """Note what the options do to snapshots and clones, or suggest options that would help."""
     rewritten = [plan for plan in plans if plan.choice.engine == "rewrite"]
     if not rewritten or pool is None:
         return
@@ -384,7 +391,7 @@ def of_options(
 
 
 def spared(letters: str, plans: Sequence[DirectoryPlan]) -> str | None:
-    """Why there is nothing to do: all is in snapshots, which are to be left alone."""
+    """Reason to refuse a job with -S if snapshots hold every block; None otherwise."""
     if "S" in letters and any(plan.files for plan in plans) and not any(p.bytes for p in plans):
         return "the newest snapshots have every block, and -S leaves those alone"
     return None

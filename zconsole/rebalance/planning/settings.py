@@ -1,4 +1,4 @@
-"""What a job was asked to do: kept in its journal, so that resuming needs nothing else."""
+"""Settings of a job: kept in its journal, so that resuming needs nothing else."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ EVEN = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be changed while a job runs. Rates in bytes/s, times in seconds."""
+    """Limits that may be changed while a job runs. Rates in bytes/s, times in seconds."""
 
     rate: float | None = None
     max_latency: float | None = None
     window: str | None = None
-    """Hours of the day, ``22:00-06:00``: what ``day_hours`` reads."""
+    """Hours of the day, such as ``22:00-06:00``, in the format of ``day_hours``."""
     max_bytes: int | None = None
     until_spread: float | None = None
     min_free: float | None = None
-    """A share of the pool."""
+    """Share of the pool (0…1) to keep free; None: ``FLOOR``."""
 
     @property
     def floor(self) -> float:
-        """The share of a pool that stays free."""
+        """Share of the pool to keep free."""
         return FLOOR if self.min_free is None else self.min_free
 
     def changed(self, wanted: Mapping[str, Any]) -> Limits:
-        """These limits with some replaced; unknown names are ignored."""
+        """Return these limits with some replaced; unknown names are ignored."""
         known = {f.name for f in fields(self)}
         return replace(self, **{k: v for k, v in wanted.items() if k in known})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One job's orders."""
+    """Settings of one job."""
 
     dirs: tuple[str, ...]
     engine: str = "auto"
@@ -48,11 +48,11 @@ class Settings:
     allow_non_zfs: bool = False
     during_scan: bool = False
     rewrite_options: str = ""
-    """Letters of ``zfs rewrite``: P, S and C (``engine_choice.FLAGS``)."""
+    """Option letters of ``zfs rewrite``: P, S and C (``engine_choice.FLAGS``)."""
     limits: Limits = Limits()
 
     def as_json(self) -> dict[str, Any]:
-        """A JSON object that ``records.from_json`` reads."""
+        """Return a JSON object that ``records.from_json`` can read."""
         return asdict(self)
 
 
@@ -72,4 +72,4 @@ HELP = {
     "min_free": "keep this share of the pool free",
     "window": "work only in these hours of the day",
 }
-"""By the option's name in the settings."""
+"""Help texts by the name of the setting."""

@@ -1,11 +1,11 @@
-"""What directories hold, asked and answered in JSON lines: a process of its own.
+"""Sizes of directories, measured by a separate process that speaks JSON lines.
 
-Whoever asks can end it at any moment, also while it waits for a pool that does not answer; and
-counting a million files does not slow anybody's screen. Only lstat; see ``walk``.
+The caller can kill it at any moment, even while it waits for a pool that does not answer, and
+counting a million files does not slow the screen. It calls lstat only, as ``walk`` does.
 
-Lines in: ``{"open": PATH}`` for its directories and their sizes, ``{"used": PATH}`` for what the
-filesystem mounted there uses. Lines out: ``{"listing": …}`` and ``{"measured": …}``, with the
-fields of ``DirectoryListing`` and ``Measured``.
+Lines in: ``{"open": PATH}`` for a directory's subdirectories and their sizes, ``{"used": PATH}``
+for the bytes used on the filesystem mounted there. Lines out: ``{"listing": …}`` and
+``{"measured": …}``, with the fields of ``DirectoryListing`` and ``Measured``.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk
 from zconsole.system.mounts import LOCAL, mount_at, mounts_below
 
 SLICE = 0.1
-"""Seconds of counting between two looks at what is asked."""
+"""Seconds of counting between two checks for new questions."""
 ANSWER_INTERVAL = 0.5
-"""Seconds between two figures of a directory that is still being counted."""
+"""Seconds between two answers for a directory that is still being counted."""
 CHUNK = 65536
 
 Answer = Callable[[DirectoryListing | Measured], None]
@@ -39,7 +39,7 @@ Answer = Callable[[DirectoryListing | Measured], None]
 
 @dataclass(slots=True)
 class _Count:
-    """One directory on its way to its size."""
+    """Count in progress for one directory."""
 
     path: str
     portions: Iterator[Portion]
@@ -51,22 +51,22 @@ class _Count:
 
 @dataclass(slots=True)
 class Measurer:
-    """Lists at once, counts in the order of the questions, the newest first."""
+    """Lists directories at once, and counts their files, for the newest question first."""
 
     answer: Answer
     clock: Callable[[], float] = time.monotonic
     since: Callable[[bytes], float | None] = lambda _: None
-    """When the newest vdev of the pool that a path is on was added, if there is such a moment."""
+    """Returns when the newest vdev of a path's pool was added, epoch seconds; None if unknown."""
     _sys: Sys = field(default_factory=Sys)
     _counts: list[_Count] = field(default_factory=list)
 
     @property
     def busy(self) -> bool:
-        """Whether there is anything left to count."""
+        """Whether any count is in progress."""
         return bool(self._counts)
 
     def ask(self, question: dict[str, str]) -> None:
-        """Answer what can be answered at once; the rest is counted by ``advance``."""
+        """Answer a question at once as far as possible; ``advance`` counts the rest."""
         if (path := question.get("used")) is not None:
             used = None
             with contextlib.suppress(OSError):
@@ -81,12 +81,13 @@ class Measurer:
             self.answer(DirectoryListing(path, problem=error.strerror))
             return
         self.answer(DirectoryListing(path, tuple(names)))
+        # Reversed, as ``advance`` takes the last one: so the first name is counted first.
         paths = [f"{path.rstrip('/')}/{name}" for name in reversed(names)]
         since = self.since(os.fsencode(path)) if paths else None
         self._counts += [_Count(p, iter(Walk(self._sys, [os.fsencode(p)])), since) for p in paths]
 
     def advance(self) -> None:
-        """Count for a slice of time the newest that was asked for, and answer now and then."""
+        """Continue the newest count for ``SLICE`` seconds, answering every ``ANSWER_INTERVAL``."""
         count, until = self._counts[-1], self.clock() + SLICE
         try:
             for portion in count.portions:
@@ -108,9 +109,9 @@ class Measurer:
 
 
 def additions(reader: FactsReader) -> Callable[[bytes], float | None]:
-    """Tells when the newest vdev of the pool that a path is on was added, epoch seconds.
+    """Return a function that tells when the newest vdev of a path's pool was added, epoch seconds.
 
-    By the pool's history, which is asked once, and takes root.
+    It reads each pool's history once, which requires root.
     """
     added = functools.cache(reader.added)
 
@@ -127,9 +128,9 @@ def additions(reader: FactsReader) -> Callable[[bytes], float | None]:
 
 
 def directories_in(sys: Sys, path: bytes) -> list[str]:
-    """Names of the directories in one, sorted, of the same filesystem only. Raises OSError.
+    """List the subdirectories on the same filesystem, sorted by name. Raises OSError.
 
-    Nothing is asked of what is mounted there: a server may be dead.
+    Remote mounts are not touched: their server may be dead.
     """
     silent = {each.point for each in mounts_below(path) if each.kind not in LOCAL}
     fd = open_path(sys, path)
@@ -145,7 +146,7 @@ def directories_in(sys: Sys, path: bytes) -> list[str]:
 
 
 def serve(measurer: Measurer, fd: int) -> None:
-    """Answer the questions that come from a descriptor, until it is closed."""
+    """Answer questions from a descriptor until it is closed."""
     rest = b""
     while True:
         ready, _, _ = select.select([fd], [], [], 0 if measurer.busy else None)

@@ -1,7 +1,7 @@
-"""What a walk adds up to: files, bytes, ages, what will be skipped, and a fair sample of files.
+"""Totals of a walk: files, bytes, ages, skipped names, and a random sample of files.
 
-And which directories are worth moving: those that hold most of what is old. What was written
-before the newest vdev was there lies on the others; what came later is spread already. All in
+Also ranks the directories by their bytes in old files, which are most worth moving: blocks written
+before the newest vdev was added lie on the others, while later ones are spread already. All in
 bounded memory.
 """
 
@@ -30,10 +30,10 @@ from zconsole.rebalance.planning.walk import Portion, Walk
 
 @dataclass(slots=True)
 class Reservoir:
-    """Every file offered is in it with the same chance, size / files.
+    """Random sample in which every file offered is with the same probability.
 
-    Each takes the place of another with the chance that it would have among all up to it
-    (Knuth, The Art of Computer Programming, 3.4.2, algorithm R).
+    The n-th file replaces a random one with probability size / n (Knuth, The Art of Computer
+    Programming, 3.4.2, algorithm R).
     """
 
     size: int
@@ -42,8 +42,8 @@ class Reservoir:
     _offered: int = 0
 
     def offer(self, files: Sequence[os.stat_result]) -> None:
-        """Take some of these files, perhaps in the place of earlier ones."""
-        draw = self._chance.random  # for every file: a third of the time of ``randrange``
+        """Offer files to the sample, where they may replace earlier ones."""
+        draw = self._chance.random  # once per file: takes a third of the time of ``randrange``
         for offered, file in enumerate(files, self._offered + 1):
             if offered <= self.size:
                 self.files.append(file)
@@ -52,7 +52,7 @@ class Reservoir:
         self._offered += len(files)
 
     def inodes(self, most: int) -> list[int]:
-        """Inode numbers of some of the files taken: up to ``most`` blocks, and one file more."""
+        """Return inode numbers of random files until their blocks add up to ``most`` or more."""
         found: list[int] = []
         for file in self._chance.sample(self.files, len(self.files)):
             if most <= 0:
@@ -63,20 +63,23 @@ class Reservoir:
 
 
 MOST = 8
-"""Directories that are named."""
+"""Most directories to rank."""
 
 
 class Held(NamedTuple):
-    """What a directory and all below it hold."""
+    """Totals of a directory tree."""
 
     files: int = 0
     bytes: int = 0
-    """Lengths; a file of several names counts once where all of them are in here."""
+    """Sum of file lengths; a file counts once if all its names are in this tree."""
     old_bytes: int = 0
-    """Of which in files older than the newest vdev."""
+    """Bytes in files older than the newest vdev."""
 
     def plus(self, portion: Portion, addition: float | None) -> Held:
-        """With some more files; ``addition`` is when the newest vdev was added (epoch seconds)."""
+        """Return the totals with a portion added.
+
+        ``addition`` is when the newest vdev was added (epoch seconds).
+        """
         sizes = [status.st_size // (status.st_nlink or 1) for _, status in portion.files]
         old = 0
         if addition is not None:
@@ -87,16 +90,16 @@ class Held(NamedTuple):
 
 @dataclass(slots=True)
 class Ranking:
-    """Adds up a walk by the directories in its root, one after another, and keeps the best."""
+    """Totals of a walk for each subdirectory of its root; keeps the best."""
 
     _root: int = 0
     _current: DirectoryRow | None = None
     _held: Held = field(default_factory=Held)
-    """What is in the current one so far."""
+    """Totals of the current subdirectory so far."""
     _best: list[tuple[bytes, Held]] = field(default_factory=list)
 
     def add(self, portion: Portion, addition: float | None) -> None:
-        """Take in a portion; they come depth first, so that a directory is whole before the next.
+        """Add a portion. The walk is depth first: one subdirectory ends before the next begins.
 
         ``addition`` is when the newest vdev was added (epoch seconds).
         """
@@ -111,15 +114,15 @@ class Ranking:
             self._held = self._held.plus(portion, addition)
 
     def note(self, name: bytes, held: Held) -> None:
-        """Take in a directory that is whole."""
+        """Add a complete subdirectory."""
         self._best.append((name, held))
         self._best.sort(key=lambda x: (x[1].old_bytes, x[1].bytes), reverse=True)
         del self._best[MOST:]
 
     def best(self, known: bool) -> Iterator[PlannedPart]:
-        """Those worth most, first; none where there is nothing to choose from.
+        """Yield the subdirectories most worth moving, best first; nothing if there is only one.
 
-        ``known``: whether there is a moment that tells old from new.
+        ``known``: whether the age that separates old files from new ones is known.
         """
         self._close()
         for name, (files, size, old) in self._best if len(self._best) > 1 else ():
@@ -132,35 +135,35 @@ class Ranking:
 
 
 SAMPLES = 300
-"""Files a plan opens to see what lstat does not show."""
+"""Most files that a plan opens, to see what lstat does not show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """Moments (epoch seconds) that split files into older and newer; None: does not matter.
+    """Times (epoch seconds) that separate older files from newer ones; None: no such time.
 
-    A file's age is its ctime: the last moment at which any of its blocks may have been written.
+    A file is compared by its ctime, the last time at which any of its blocks may have been written.
     """
 
     snapshot: float | None = None
     clone: float | None = None
     addition: float | None = None
     bookmark: float | None = None
-    """Of the newest bookmark, where no snapshot is newer."""
+    """Time of the newest bookmark, unless a snapshot is newer."""
 
 
 @dataclass(slots=True)
 class TooLarge:
-    """Files that a copy has no room for: their names, lengths, and what their blocks take."""
+    """Totals of files that are too large to copy: names, lengths, and bytes of their blocks."""
 
     files: int = 0
     bytes: int = 0
     allocated: int = 0
     old_allocated: int = 0
-    """Of which in files older than the newest vdev."""
+    """Allocated bytes of files older than the newest vdev."""
 
     def add(self, files: int, size: int, allocated: int, old: bool) -> None:
-        """Take in one inode of so many names."""
+        """Add one inode with ``files`` names."""
         self.files += files
         self.bytes += size
         self.allocated += allocated
@@ -169,41 +172,41 @@ class TooLarge:
 
 @dataclass(slots=True)
 class Survey:
-    """One directory tree. Bytes are lengths; ``allocated`` is what the blocks take (st_blocks)."""
+    """Totals of one tree. ``bytes`` are lengths, ``allocated`` the size of blocks (st_blocks)."""
 
     root: bytes
     ages: Ages
     room: int
-    """Free bytes above the floor: a copy of a larger file does not fit."""
+    """Free bytes above the reserve; a copy of a larger file does not fit."""
     special: float = 0.0
-    """Files of up to this many bytes belong on special vdevs."""
+    """Size in bytes up to which files belong on special vdevs."""
     floor: tuple[int, float] = (0, 0.0)
-    """Free bytes that are not for the job, and what a share to keep free is a share of."""
+    """Free bytes that the job must not use, and the total of which ``min_free`` is a share."""
     files: int = 0
     bytes: int = 0
     allocated: int = 0
     largest: int = 0
-    """Allocated bytes of the largest file that there is room for."""
+    """Allocated bytes of the largest file that can be copied."""
     snapshot_allocated: int = 0
-    """Allocated bytes of files that the newest snapshot has as well."""
+    """Allocated bytes of files that are also in the newest snapshot."""
     clone_allocated: int = 0
     too_large: TooLarge = field(default_factory=TooLarge)
     old_allocated: int = 0
     """Allocated bytes of files older than the newest vdev."""
     snapshot_bytes: int = 0
     bookmark_bytes: int = 0
-    """Of files that are newer than the newest snapshot, but older than the newest bookmark."""
+    """Bytes of files newer than the newest snapshot, but older than the newest bookmark."""
     special_allocated: int = 0
     """Allocated bytes of files that belong on special vdevs."""
     skipped: Counter[str] = field(default_factory=Counter)
     sampled: Counter[str] = field(default_factory=Counter)
     sample: Reservoir = field(default_factory=lambda: Reservoir(SAMPLES))
-    """Files whose blocks stand for those of all."""
+    """Sample whose blocks are taken to represent all."""
     below: Ranking = field(default_factory=Ranking)
-    """Which directories in the root are worth most."""
+    """Ranking of the root's subdirectories."""
 
     def add(self, portion: Portion) -> None:
-        """Take in some files; links of one inode count each until ``Links.settle``."""
+        """Add a portion; hard links count separately until ``Links.settle``."""
         statuses = [status for _, status in portion.files]
         self.files += len(statuses)
         self.bytes += sum([status.st_size for status in statuses])
@@ -215,7 +218,7 @@ class Survey:
             self.skipped[reason] += 1
 
     def _count(self, files: Sequence[os.stat_result | Link], times: int = 1) -> None:
-        """Add up files in few passes: a walk is to cost little more than ``find``."""
+        """Add files to the totals, in few passes: a walk should cost little more than ``find``."""
         ages = self.ages
         held = _older(files, ages.snapshot)
         self.allocated += times * _allocated(files)
@@ -231,7 +234,7 @@ class Survey:
         self.old_allocated += times * _allocated(_older(files, ages.addition))
 
     def _measure(self, statuses: Sequence[os.stat_result]) -> None:
-        """Note the largest file that there is room for, and those that there is none for."""
+        """Note the largest file that can be copied, and those that are too large."""
         largest = 512 * max([s.st_blocks for s in statuses], default=0)
         if largest <= self.room:
             self.largest = max(self.largest, largest)
@@ -248,7 +251,7 @@ class Survey:
         return self.ages.addition is not None and age < self.ages.addition
 
     def count_once(self, link: Link) -> None:
-        """Take out what an inode of several names was counted for too often."""
+        """Correct the totals for an inode that was counted once per name."""
         allocated = _allocated([link])
         if link.whole:
             self.bytes -= link.st_size * link.again
@@ -259,39 +262,39 @@ class Survey:
 
 
 def _allocated(files: Sequence[os.stat_result | Link]) -> int:
-    """Bytes of the blocks of some files."""
+    """Return the bytes of the files' blocks (st_blocks counts 512 bytes each)."""
     return 512 * sum([file.st_blocks for file in files])
 
 
 def _older(
     files: Sequence[os.stat_result | Link], moment: float | None
 ) -> Sequence[os.stat_result | Link]:
-    """Those that were written last before a moment; none where there is no such moment."""
+    """Return the files last written before ``moment``; none if it is None."""
     return [] if moment is None else [file for file in files if file.st_ctime < moment]
 
 
 class Link(NamedTuple):
-    """An inode of several names, as one root has it."""
+    """An inode with several names, as seen from one root."""
 
     root: int
     st_size: int
     st_blocks: int
     st_ctime: float
     again: int
-    """How many of its names count for nothing: all but one, in the last root that has one."""
+    """Names to discount here: all, but in the last root that has any, all but one."""
     whole: bool
-    """Whether all its names are in the set."""
+    """Whether all its names are in the walked directories."""
     together: bool
-    """Whether they are, in one root."""
+    """Whether all its names are in one root."""
 
 
 Split = tuple[int, int, int]
-"""Inodes that have names outside the set too: a root, their names in it, and the bytes."""
+"""Index of a root, and the names and bytes in it of inodes with further names outside the set."""
 
 
 @dataclass(slots=True)
 class Links:
-    """Names of inodes that have several, kept in a temporary file of SQLite's."""
+    """Names of inodes that have several, kept in a temporary SQLite database."""
 
     _db: sqlite3.Connection = field(default_factory=lambda: sqlite3.connect(""))
 
@@ -302,7 +305,7 @@ class Links:
         )
 
     def add(self, root: int, portion: Portion) -> None:
-        """Note the files of a portion that have more than one name."""
+        """Record the files of a portion that have more than one name."""
         dev = portion.directory.dev
         rows = [
             (root, dev, s.st_ino, s.st_nlink, s.st_size, s.st_blocks, s.st_ctime)
@@ -313,7 +316,7 @@ class Links:
             self._db.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def settle(self, surveys: Sequence[Survey]) -> None:
-        """Count the bytes of an inode once, however many names it has."""
+        """Correct the surveys, so that each inode counts once however many names it has."""
         sql = (
             "WITH whole AS (SELECT dev, ino, max(root) AS last, count(*) = max(nlink) AS whole,"
             " count(*) = max(nlink) AND min(root) = max(root) AS together"
@@ -325,7 +328,7 @@ class Links:
             surveys[link.root].count_once(link)
 
     def split(self) -> list[Split]:
-        """Inodes with names outside the set."""
+        """Return the inodes with names outside the walked directories, summed by root."""
         sql = (
             "WITH split AS (SELECT dev, ino FROM links GROUP BY dev, ino"
             " HAVING count(*) != max(nlink))"
@@ -334,20 +337,20 @@ class Links:
         return list(self._db.execute(sql))
 
     def close(self) -> None:
-        """Delete the temporary file."""
+        """Close the database, which deletes it."""
         self._db.close()
 
 
 Sink = Callable[[Portion, Ages], None]
-"""Given every portion walked, and the ages that count for its files."""
+"""Called with every portion walked, and the ages that apply to its files."""
 
 
 def survey(sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None) -> list[Split]:
-    """Walk the roots once; every portion also goes to ``sink``.
+    """Walk the roots once, filling the surveys; every portion also goes to ``sink``.
 
-    Returns the inodes that have names outside the roots. Raises OSError for a root.
+    Returns the inodes that have names outside the roots. Raises OSError if a root can't be read.
     """
-    raise_limit()
+    raise_limit()  # the walk keeps a descriptor open per level
     with closing(Links()) as links:
         numbers = 0
         for index, found in enumerate(surveys):
@@ -364,9 +367,10 @@ def survey(sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None) -> lis
 
 
 def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
-    """Open one file of a portion, to see flags and writers."""
+    """Open one file of a portion, to check its flags and whether another process writes to it."""
     if not portion.files or found.sampled["opened"] >= SAMPLES:
         return
+    # One file per portion spreads the sample over the directories.
     name, _ = portion.files[len(portion.files) // 2]
     try:
         fd = sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)

@@ -1,10 +1,9 @@
-"""Walking directories by descriptor, with lstat only, in bounded memory.
+"""A directory walk by descriptor, with lstat only, in bounded memory.
 
-Never leaves a filesystem, never follows a link, never enters ``.zfs`` or a mount point: what is
-bound there belongs to another place of the filesystem. Mount points are known from the kernel's
-table and not looked at: where a server is dead, that would never end. What it yields is grouped
-by directory in portions, so that a directory of a million files costs no more than one of a
-thousand.
+It never leaves a filesystem, never follows a link, and never enters ``.zfs`` or a mount point: a
+bind mount shows files of another directory. Mount points are taken from the kernel's table instead
+of lstat, which would hang on a dead server. Files are yielded in portions of one directory, so that
+a directory of a million files takes no more memory than one of a thousand.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from zconsole.rebalance.engine.syscalls import DIRECTORY, Sys
 from zconsole.system.mounts import LOCAL, MountPoint, ancestors, mount_number, mounts_below
 
 PORTION = 1000
-"""Names handed over at a time."""
+"""Most files in a portion."""
 CONTROL = b".zfs"
 _CODING = (getfilesystemencoding(), getfilesystemencodeerrors())
-"""What ``os.fsencode`` takes, at a third of its time."""
+"""Encoding and error handler of ``os.fsencode``; encoding directly takes a third of the time."""
 _REGULAR, _DIRECTORY = stat.S_IFREG, stat.S_IFDIR
 
 Found = tuple[bytes, os.stat_result]
@@ -32,13 +31,13 @@ Found = tuple[bytes, os.stat_result]
 
 @dataclass(slots=True)
 class Portion:
-    """Some of the names of one directory; ``fd`` is open while the portion is handled."""
+    """Some of the names in one directory; ``fd`` stays open until the next portion is requested."""
 
     directory: DirectoryRow
     fd: int
     files: list[Found] = field(default_factory=list)
     skipped: list[tuple[bytes, str]] = field(default_factory=list)
-    """Names that are no regular files or could not be looked at, with the reason."""
+    """Names that are not regular files or could not be examined, with the reason."""
 
 
 @dataclass(slots=True)
@@ -46,24 +45,24 @@ class _Level:
     row: DirectoryRow
     fd: int
     path: bytes | None
-    """None where nothing is mounted below."""
+    """Path, kept only where something is mounted below; None elsewhere."""
     pending: list[bytes] = field(default_factory=list)
 
 
 class Walk:
-    """One pass over several roots; directories are numbered from 1 in the order met."""
+    """One pass over several roots; directories are numbered in the order of the walk."""
 
     def __init__(self, sys: Sys, roots: list[bytes], number: int = 0) -> None:
         self._sys = sys
         self._roots = roots
         self.number = number
-        """Of the last directory met; the first gets the one after ``number``."""
+        """Number of the last directory walked; the first one gets the initial value plus 1."""
         self._mounted: dict[bytes, MountPoint | None] = {}
-        """What is mounted below the root, by the path; None for directories above that."""
+        """Mounts below the root by path; None for the directories above a mount point."""
         self._mount: int | None = None
-        """The mount of the root; None when nothing is mounted below it."""
+        """Mount number of the root; None if nothing is mounted below it."""
         self._device = b""
-        """That of its filesystem, in the kernel's table."""
+        """Device of the root's filesystem as in the kernel's mount table, ``MAJOR:MINOR``."""
 
     def __iter__(self) -> Iterator[Portion]:
         for root in self._roots:
@@ -81,7 +80,7 @@ class Walk:
         return _Level(row, fd, path if path in self._mounted else None)
 
     def _tree(self, root: _Level) -> Iterator[Portion]:
-        """Depth first, one open descriptor a level of depth."""
+        """Walk depth first, with one open descriptor per level."""
         stack = [root]
         try:
             yield from self._names(root)
@@ -107,7 +106,7 @@ class Walk:
             return Portion(level.row, level.fd, skipped=[(name, f"directory: {error.strerror}")])
         if self._sys.fstat(fd).st_dev != level.row.dev:
             reason = "other dataset"
-        elif self._mount is not None and mount_number(fd) != self._mount:
+        elif self._mount is not None and mount_number(fd) != self._mount:  # bind mount: same device
             reason = "mount point"
         else:
             path = None if level.path is None else level.path + b"/" + name
@@ -116,7 +115,7 @@ class Walk:
         return Portion(level.row, level.fd, skipped=[(name, reason)])
 
     def _names(self, level: _Level) -> Iterator[Portion]:
-        """What a directory holds; one that cannot be read is skipped. Raises OSError for a root."""
+        """Yield the names in a directory; skip an unreadable one. Raises OSError for a root."""
         name = level.row.name
         try:
             yield from self._entries(level)
@@ -132,8 +131,8 @@ class Walk:
             for entry in entries:
                 name = entry.name.encode(*_CODING)
                 there = None if path is None else self._mounted.get(path + b"/" + name)
-                # A file that another one is mounted on is looked at, where no server answers for
-                # that: the engine tells who uses it.
+                # A regular file as mount point is not skipped, unless a server answers for
+                # the mount: the engine will find out who uses it.
                 if there and (there.kind not in LOCAL or entry.is_dir(follow_symlinks=False)):
                     same = there.device == self._device
                     portion.skipped.append((name, "mount point" if same else "other dataset"))
@@ -161,9 +160,9 @@ class Walk:
 
 
 def _by_path(mounts: Sequence[MountPoint]) -> dict[bytes, MountPoint | None]:
-    """Mount points, and None for each directory above one.
+    """Map mount points to their mounts, and each directory above one to None.
 
-    Of several on top of each other, the one that nobody may ask hides the others.
+    Of several mounts at the same point, a remote one is kept: it must not be touched.
     """
     found: dict[bytes, MountPoint | None] = {}
     for mount in mounts:
